@@ -4,8 +4,9 @@ What one call spoils must not disturb the next one, so each thing that is asked 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -188,12 +189,9 @@ class Stage:
         """The id of a call of a webhook that arrived."""
         source_id = self.fetched(self.file_url(), webhook={"url": self.receiver.url})
         query = {"source_id": source_id, "status": "delivered"}
-
-        def deliveries() -> list[dict[str, Any]]:
-            return list(self.daemon.show("/v1/webhooks/deliveries", **query)["deliveries"])
-
-        self.daemon.wait(lambda: bool(deliveries()), "the webhook is called")
-        return str(deliveries()[0]["id"])
+        deliveries = partial(self.daemon.show, "/v1/webhooks/deliveries", **query)
+        self.daemon.wait(lambda: bool(deliveries()["deliveries"]), "the webhook is called")
+        return str(deliveries()["deliveries"][0]["id"])
 
     @property
     def key_id(self) -> str:
@@ -230,10 +228,6 @@ def _id_of(key: str) -> str:
 @contextmanager
 def staging(loop: Loop, extractor: Extractor, folder: Path) -> Iterator[Stage]:
     """A stage whose daemon works, while the block runs."""
-    daemon = Daemon(loop, folder / "data", extractor)
-    daemon.start()
-    try:
-        with hosting() as site, receiving() as receiver:
-            yield Stage(daemon, site, receiver)
-    finally:
-        daemon.close()
+    with closing(Daemon(loop, folder / "data", extractor)) as daemon, hosting() as site, receiving() as receiver:
+        daemon.start()
+        yield Stage(daemon, site, receiver)

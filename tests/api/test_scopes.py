@@ -1,6 +1,7 @@
 """A scope under whatever name narrows or is refused: no search, answer, agent, key or tool passes it over."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import product
 from typing import Any
 
@@ -35,27 +36,19 @@ class Shelves:
         self.left, self.right = daemon.make_bucket("left"), daemon.make_bucket("right")
         self.source = self._add("left", "The umber quay is on the left side.")
         self.other = self._add("right", "The umber quay is on the right side.")
-        agent = {"agent_id": "left", "policy": {"bucket_ids": ["left"]}}
-        daemon.post("/v1/agents", 201, json=agent)
+        daemon.post("/v1/agents", 201, json={"agent_id": "left", "policy": {"bucket_ids": ["left"]}})
 
     def _add(self, bucket: str, text: str) -> str:
-        metadata = f'{{"side": "{bucket}"}}'
-        return self.daemon.add_ready(
-            text.encode(), bucket=bucket, filename=f"{bucket}.md", tags=bucket, metadata=metadata
-        )
+        about = {"bucket": bucket, "filename": f"{bucket}.md", "tags": bucket, "metadata": f'{{"side": "{bucket}"}}'}
+        return self.daemon.add_ready(text.encode(), **about)
 
     def values(self, name: str) -> list[Any]:
         """What may be sent under the name to mean the left bucket alone."""
         kinds = {bare: kind for table in (PLAIN, FOREIGN) for kind, names in table.items() for bare in names}
         bare = name.lower().replace("_", "").replace("-", "")
         kind = kinds.get(bare) or kinds[bare.removesuffix("s")]
-        one: dict[str, list[Any]] = {
-            BUCKETS: ["left", self.left],
-            SOURCES: [self.source],
-            TAGS: ["left"],
-            AGENT: ["svc-agent:left", "left"],
-            FILTERS: [{"type": "eq", "key": "side", "value": "left"}],
-        }
+        one: dict[str, list[Any]] = {BUCKETS: ["left", self.left], SOURCES: [self.source], TAGS: ["left"]}
+        one |= {AGENT: ["svc-agent:left", "left"], FILTERS: [{"type": "eq", "key": "side", "value": "left"}]}
         # Every source carries all of no tags.
         nothing: list[Any] = [] if kind == TAGS else [[], {}]
         return [value for each in one[kind] for value in (each, [each])] + [*nothing, "", {"id": self.left}, 7]
@@ -67,12 +60,9 @@ class Shelves:
 
 @pytest.fixture(scope="module")
 def shelves(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelves]:
-    daemon = Daemon(loop, tmp_path_factory.mktemp("shelves") / "data", extractor)
-    daemon.start()
-    try:
+    with closing(Daemon(loop, tmp_path_factory.mktemp("shelves") / "data", extractor)) as daemon:
+        daemon.start()
         yield Shelves(daemon)
-    finally:
-        daemon.close()
 
 
 def test_without_a_scope_both_buckets_answer(shelves: Shelves) -> None:
@@ -120,10 +110,9 @@ def test_a_tool_narrows_or_refuses_too(shelves: Shelves, name: str) -> None:
     tools = Caller(shelves.daemon)
     for value in shelves.values(name):
         for tool, arguments in (("svc-search", {"query": "umber quay"}), ("svc-ask", {"question": QUESTION})):
-            if name == "agent" and value == "":
-                continue
-            result = tools.call(tool, **arguments, **{name: value})
-            assert result.is_error or shelves.other not in str(result), (tool, value)
+            if (name, value) != ("agent", ""):
+                result = tools.call(tool, **arguments, **{name: value})
+                assert result.is_error or shelves.other not in str(result), (tool, value)
 
 
 def test_a_plain_name_is_taken(shelves: Shelves) -> None:
@@ -135,8 +124,8 @@ def test_a_plain_name_is_taken(shelves: Shelves) -> None:
         assert shelves.daemon.found("umber quay", **{named: value}) == [shelves.source], (named, value)
         if isinstance(value, str):
             query = {"q": "umber quay", named: value}
-            page = shelves.daemon.show("/v1/search", **query)
-            assert {hit["source_id"] for hit in page["data"]} == {shelves.source}
+            hits = shelves.daemon.show("/v1/search", **query)["data"]
+            assert {hit["source_id"] for hit in hits} == {shelves.source}
         assert Caller(shelves.daemon).data("svc-search", query="umber quay", **{named: value})["results"]
 
 
@@ -153,8 +142,7 @@ def test_a_refusal_names_the_place_and_the_right_field(shelves: Shelves) -> None
     ]
     for body, path, right in cases:
         (error,) = details_of(shelves.daemon.search("umber quay", **body), "invalid_request")["errors"]
-        assert error["path"] == path
-        assert right in error["message"]
+        assert (error["path"], right in error["message"]) == (path, True)
 
 
 def test_null_is_not_sent_and_an_empty_list_is_nothing(shelves: Shelves) -> None:

@@ -9,6 +9,7 @@ from svc_daemon.wire.searches import SearchPage
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.embedders import WordEmbedder
+from tests.api.test_search_switch import switch
 from tests.provider.samples import MODEL
 from tests.workers.rebuilds import begin
 
@@ -57,10 +58,9 @@ def test_a_search_that_is_refused_asks_no_model(daemon: Daemon) -> None:
     model, asked = WordEmbedder(), []
     model.on_query = lambda: asked.append("query")
     daemon.embed_with(model)
-    operator = {"Authorization": f"Bearer {daemon.operator_token}"}
-    body_of(daemon.ask("PUT", "/admin/search", headers=operator, json={"enabled": False}))
+    switch(daemon, enabled=False)
     details_of(daemon.search("jetty"), "search_disabled")
-    body_of(daemon.ask("PUT", "/admin/search", headers=operator, json={"enabled": True}))
+    switch(daemon, enabled=True)
     details_of(daemon.search("jetty", buckets=["nowhere"]), "bucket_not_found")
     begin(daemon)
     details_of(daemon.search("jetty"), "team_store_maintenance")

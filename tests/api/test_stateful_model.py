@@ -38,9 +38,10 @@ def text_of(word: str) -> bytes:
     return f"# Notes\n\nThe {word} quay was built of grey stone.\n".encode() if word else b" \n"
 
 
-def when(condition: Callable[[Any], bool], **picks: st.SearchStrategy[Any]) -> Callable[[Any], Any]:
+def when(condition: Callable[[Any], bool], **picks: Any) -> Callable[[Any], Any]:
     """A rule for as long as the condition holds."""
-    return lambda method: precondition(condition)(rule(**picks)(method))
+    as_rule: Any = rule
+    return lambda method: precondition(condition)(as_rule(**picks)(method))
 
 
 class Machine(Watching, RuleBasedStateMachine):

@@ -29,8 +29,7 @@ def tools(daemon: Daemon) -> Caller:
 def test_a_call_that_comes_again_stores_nothing_twice(tools: Caller) -> None:
     first = tools.upload(NOTES, title="Notes", tags=["a"], metadata={"year": 1802})
     again = tools.upload(NOTES, title="Notes", tags=["a"], metadata={"year": 1802}, bucket="", bucketSlugs=["inbox"])
-    assert (first["replayed"], again["replayed"]) == (False, True)
-    assert again["source_id"] == first["source_id"]
+    assert (first["replayed"], again["replayed"], again["source_id"]) == (False, True, first["source_id"])
     assert tools.upload(NOTES, title="Others")["source_id"] != first["source_id"]
     lines = encodebytes(NOTES * 9).decode()
     assert lines.count("\n") > 1
@@ -122,12 +121,9 @@ def test_a_batch_that_comes_again_stores_only_what_is_gone(tools: Caller) -> Non
 
 
 def test_a_batch_that_was_cut_off_is_finished_by_the_next_call(tools: Caller) -> None:
-    names = {f"file-{number}": text for number, text in enumerate(("one", "two"), start=1)}
-    items = [
-        {"client_file_id": name, "filename": f"{text}.md", "sha256": sha256_of(text.encode())}
-        for name, text in names.items()
-    ]
-    sizes = [{name: item[name] for name in ("client_file_id", "filename")} | {"size_bytes": 3} for item in items]
+    sent = [({"client_file_id": f"file-{n}", "filename": f"{text}.md"}, text) for n, text in ((1, "one"), (2, "two"))]
+    items = [file | {"sha256": sha256_of(text.encode())} for file, text in sent]
+    sizes = [file | {"size_bytes": 3} for file, _ in sent]
     body = {"manifest": {"version": 1, "items": items, "bucket": "inbox"}, "files": sizes}
     opened = tools.daemon.post(BATCHES, 201, json=body, repeat_key="k")
     assert tools.daemon.ask("PUT", opened["items"][0]["upload_url"], content=b"one", key="").is_success

@@ -126,8 +126,7 @@ def test_a_receiver_that_fails_once_gets_the_same_event_again(working: Daemon, s
         working.advance(5)
         logged = settled(working, "delivered", 2)
     first, second = (verified(working, call) for call in receiver.calls)
-    assert first == second
-    assert first["id"] == logged["id"]
+    assert (first, first["id"]) == (second, logged["id"])
     assert [attempt["http_status"] for attempt in logged["attempts"]] == [500, 204]
 
 
@@ -153,8 +152,8 @@ def test_a_receiver_that_is_not_there_is_logged(working: Daemon, site: Site) -> 
         nobody = receiver.url
     take(working, site.url("/notes.md"), nobody)
     (attempt,) = settled(working, "pending")["attempts"]
-    error = attempt["error"]
-    assert (attempt["http_status"], error["code"], error["reason"]) == (None, "url_fetch_failed", "unreachable")
+    expected = (None, "url_fetch_failed", "unreachable")
+    assert (attempt["http_status"], attempt["error"]["code"], attempt["error"]["reason"]) == expected
 
 
 def test_an_event_survives_a_stop_between_ready_and_the_call(make_daemon: MakeDaemon, site: Site) -> None:
@@ -244,14 +243,12 @@ def test_a_rotated_secret_signs_beside_the_one_before_for_a_day(working: Daemon,
         logged = settled(working, "delivered")
         assert all(verified(working, receiver.calls[0], key["secret"]) for key in (old, new))
         working.advance(24 * 3600 + 1)
-        shown = working.show(SECRET)
-        assert (shown["secret"], shown["previous_secret"]) == (new["secret"], None)
+        assert {"secret": new["secret"], "previous_secret": None}.items() <= working.show(SECRET).items()
         resend(working, logged["id"])
         settled(working, "delivered", 2)
     assert [len(call.headers["webhook-signature"].split()) for call in receiver.calls] == [2, 1]
     newer, newest = (working.post(f"{SECRET}/rotate")["secret"] for _ in range(2))
-    shown = working.show(SECRET)
-    assert (shown["secret"], shown["previous_secret"]) == (newest, newer)
+    assert {"secret": newest, "previous_secret": newer}.items() <= working.show(SECRET).items()
     assert len({old["secret"], new["secret"], newer, newest}) == 4
 
 

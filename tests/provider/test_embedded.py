@@ -151,7 +151,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark(provider: EmbeddedProvide
     put(provider, "src_1", "a\ud800 fox", title="t\ud800", headings=("h\ud800",))
     provider.set_title(TEAM, "src_1", "new\ud800")
     stored = provider.get_text(TEAM, "src_1")
-    assert stored is not None
+    assert stored
     assert (stored.title, stored.text, stored.chunks[0].chunk.headings) == ("new?", "a? fox", ("h?",))
 
 

@@ -37,8 +37,7 @@ def rows(folder: Path) -> list[int]:
 
 
 def test_a_large_document_takes_its_vectors_along(provider: EmbeddedProvider, folder: Path) -> None:
-    count = SLICE_CHUNKS + 10
-    chance = random.Random(6)
+    count, chance = SLICE_CHUNKS + 10, random.Random(6)
     numbers = [[chance.gauss(0, 1) for _ in range(64)] for _ in range(count)]
     embed(provider, "src_1", *[unit(*each) for each in numbers])
     provider.set_title(TEAM, "src_1", "new")
@@ -56,12 +55,11 @@ def test_a_vector_that_comes_while_a_large_document_is_copied_is_made_again(fold
     """Between the slices of a copy the original gets a vector: the copy counts only what it has."""
     provider = EmbeddedProvider(folder)
     embed(provider, "src_1", *[unit(1, 1)] * (SLICE_CHUNKS + 10))
-    file = folder / f"{TEAM}.db"
     provider.close()
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(folder / f"{TEAM}.db", isolation_level=None)) as connection:
         # As if the copy had been made before this chunk had its vector.
-        connection.execute("DELETE FROM vectors WHERE chunk_key & 1048575 = 5")
-        connection.execute("DELETE FROM signs WHERE chunk_key & 1048575 = 5")
+        for table in ("vectors", "signs"):
+            connection.execute(f"DELETE FROM {table} WHERE chunk_key & 1048575 = 5")
     provider = EmbeddedProvider(folder)
     provider.set_title(TEAM, "src_1", "new")
     assert [chunk.chunk_id for chunk in provider.list_unembedded(TEAM, MODEL, 9)] == ["chk_1_1_5"]
@@ -86,8 +84,7 @@ def test_a_document_that_takes_a_removed_one_s_place_is_not_taken_for_it(provide
     assert found(provider, 1, 0) == ["chk_1_1_0"]
     provider.delete_document(TEAM, "src_1")
     embed(provider, "src_2", unit(0, 1))
-    assert found(provider, 1, 0) == []
-    assert found(provider, 0, 1) == ["chk_2_1_0"]
+    assert (found(provider, 1, 0), found(provider, 0, 1)) == ([], ["chk_2_1_0"])
 
 
 def test_what_does_not_fit_into_memory_is_found_all_the_same(folder: Path) -> None:

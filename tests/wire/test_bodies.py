@@ -18,9 +18,9 @@ def is_valid(model: type[BaseModel], body: Any) -> bool:
 
 
 def test_a_slug_is_judged_alike_in_paths_and_in_bodies() -> None:
-    slugs = dict.fromkeys(("a", "0", "a-b", "a--b", "x" * 63, "2026-handbook"), True)
-    slugs |= dict.fromkeys(("", "x" * 64, "-a", "a-", "-", "A", "a_b", "bkt_1", "a b", "a.b", "ü", "../a"), False)
-    slugs |= dict.fromkeys(("a\n", "\u0661"), False)
+    right = ("a", "0", "a-b", "a--b", "x" * 63, "2026-handbook")
+    wrong = ("", "x" * 64, "-a", "a-", "-", "A", "a_b", "bkt_1", "a b", "a.b", "ü", "../a", "a\n", "\u0661")
+    slugs = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
     assert {slug: re.fullmatch(SLUG_PATTERN, slug) is not None for slug in slugs} == slugs
     assert {slug: is_valid(BucketCreate, {"slug": slug}) for slug in slugs} == slugs
 
@@ -60,7 +60,6 @@ def test_a_search_needs_a_query_and_refuses_what_has_the_wrong_form() -> None:
     fields += [{"tags": "a,b"}, {"mode": "fuzzy"}, {"explain": "yes"}]
     fields += [{"max_num_results": each} for each in (0, "10", 1.5, True)]
     fields += [{"score_threshold": each} for each in (-0.1, 1.1, "0.5")]
-    assert [
-        body for body in ({}, *wrong, *({"query": "q", **each} for each in fields)) if is_valid(SearchRequest, body)
-    ] == []
+    wrong += [{}, *({"query": "q", **each} for each in fields)]
+    assert [body for body in wrong if is_valid(SearchRequest, body)] == []
     assert all(is_valid(SearchRequest, {"query": "q", "score_threshold": each}) for each in (0, 1, 0.5))
