@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.api.agents import FILTERS, OUT_OF_REACH, change, changed, faults, listed, made, make, show
@@ -90,8 +91,8 @@ def test_a_dry_run_judges_and_leaves_nothing(daemon: Daemon) -> None:
 
 def test_the_plan_bounds_named_agents(limited: LimitDaemon) -> None:
     daemon = limited(agents=2)
-    made(daemon, "a")
-    made(daemon, "b")
+    for agent_id in ("a", "b"):
+        made(daemon, agent_id)
     for dry_run in (False, True):
         details = details_of(make(daemon, "c", dry_run=dry_run), "agent_limit_reached")
         assert details == {"limit": 2, "used": 2, "resets_at": None}
@@ -137,10 +138,8 @@ def test_an_update_without_a_field_is_refused(shared: Daemon) -> None:
 
 #: Fields outside of the policy, and the paths that they are refused for.
 BAD: list[tuple[dict[str, Any], list[str]]] = [
-    ({"name": ""}, ["name"]),
-    ({"name": "  "}, ["name"]),
+    *(({"name": name}, ["name"]) for name in ("", "  ", "x" * 201)),
     ({"name": 7, "role": []}, ["name", "role"]),
-    ({"name": "x" * 201}, ["name"]),
     ({"name": "a\nb", "bound_surface": "x\x07"}, ["name", "bound_surface"]),
     ({"policy": "everything"}, ["policy"]),
     ({"buckets": ["inbox"], "bucket_ids": ["inbox"]}, ["buckets", "bucket_ids"]),
@@ -155,9 +154,7 @@ BAD_POLICIES: list[tuple[dict[str, Any], str]] = [
     ({"bucket_ids": ["inbox", "nowhere", "gone"]}, "bucket_ids.1 bucket_ids.2"),
     ({"source_ids": ["src_missing"]}, "source_ids.0"),
     ({"scope": "sources", "bucket_ids": ["inbox"]}, "bucket_ids source_ids"),
-    ({"top_k": 0}, "top_k"),
-    ({"top_k": 1.5}, "top_k"),
-    ({"top_k": 51}, "top_k"),
+    *(({"top_k": number}, "top_k") for number in (0, 1.5, 51)),
     ({"score_threshold": 1.01}, "score_threshold"),
     ({"filters": []}, "filters"),
     ({"filters": {"type": "like", "key": "a", "value": 1}}, "filters.type"),
@@ -170,11 +167,8 @@ BAD_POLICIES: list[tuple[dict[str, Any], str]] = [
 
 def test_a_profile_that_is_not_valid_names_every_fault(shared: Daemon) -> None:
     before = show(shared, "default")
-    policies = [
-        ({"policy": policy}, [f"policy.{path}" for path in paths.split()] or ["policy"])
-        for policy, paths in BAD_POLICIES
-    ]
-    for body, paths in (*BAD, *policies):
+    at = [(policy, [f"policy.{path}" for path in paths.split()] or ["policy"]) for policy, paths in BAD_POLICIES]
+    for body, paths in (*BAD, *(({"policy": policy}, paths) for policy, paths in at)):
         assert (faults(make(shared, "bad", **body)), faults(change(shared, "default", **body))) == (paths, paths), body
     assert without_id(show(shared, "default")) == without_id(before)
 
@@ -261,26 +255,25 @@ def halves(daemon: Daemon) -> Daemon:
     """Two buckets; agents of the first, of both, of a source in the second, and of the whole team."""
     first, second = daemon.make_bucket("first"), daemon.make_bucket("second")
     hidden, seen = daemon.add_source(bucket="second"), daemon.add_source(bucket="first")
-    policies: dict[str, dict[str, Any]] = {
-        "first": {"bucket_ids": [first]},
-        "both": {"bucket_ids": [first, second]},
-        "seen": {"source_ids": [seen]},
-        "hidden": {"source_ids": [hidden]},
-        "team": {"scope": "team"},
-    }
-    for agent_id, policy in policies.items():
-        made(daemon, agent_id, policy=policy)
+    for agent_id, bucket_ids in (("first", [first]), ("both", [first, second])):
+        made(daemon, agent_id, policy={"bucket_ids": bucket_ids})
+    for agent_id, source_id in (("seen", seen), ("hidden", hidden)):
+        made(daemon, agent_id, policy={"source_ids": [source_id]})
+    made(daemon, "team", policy={"scope": "team"})
     return daemon
+
+
+def widened(halves: Daemon, key: str, policy: dict[str, Any]) -> list[httpx.Response]:
+    """The answers where the key gives this policy to the agent of the first bucket, and to a new one."""
+    return [change(halves, "first", key=key, policy=policy), make(halves, "next", key=key, policy=policy)]
 
 
 def test_a_key_changes_and_deletes_only_agents_that_reach_no_further(halves: Daemon) -> None:
     key = halves.add_key(buckets=(halves.make_bucket("first"),))
     assert listed(halves, key=key) == ["both", "default", "first", "hidden", "seen", "team"]
-    for agent_id in ("both", "default", "hidden", "team"):
-        assert details_of(change(halves, agent_id, key=key, role="x"), "forbidden_project_key") == OUT_OF_REACH
-        if agent_id != "default":
-            refused = halves.ask("DELETE", f"/v1/agents/{agent_id}", key=key)
-            assert details_of(refused, "forbidden_project_key") == OUT_OF_REACH
+    refused = [change(halves, agent_id, key=key, role="x") for agent_id in ("both", "default", "hidden", "team")]
+    refused += [halves.ask("DELETE", f"/v1/agents/{agent_id}", key=key) for agent_id in ("both", "hidden", "team")]
+    assert [details_of(answer, "forbidden_project_key") for answer in refused] == [OUT_OF_REACH] * 7
     for agent_id in ("first", "seen"):
         assert changed(halves, agent_id, key=key, role="x")["role"] == "x"
         body_of(halves.ask("DELETE", f"/v1/agents/{agent_id}", key=key))
@@ -291,13 +284,13 @@ def test_no_key_widens_an_agent_beyond_its_own_reach(halves: Daemon) -> None:
     (hidden,) = halves.members("second", status="all")
     key = halves.add_key(buckets=(first,))
     for policy in ({"bucket_ids": ["*"]}, {"scope": "team"}):
-        for answer in (change(halves, "first", key=key, policy=policy), make(halves, "new", key=key, policy=policy)):
+        for answer in widened(halves, key, policy):
             assert details_of(answer, "forbidden_project_key") == OUT_OF_REACH
-    for policy, path in (({"bucket_ids": [second]}, "bucket_ids"), ({"source_ids": [hidden]}, "source_ids")):
-        for answer in (change(halves, "first", key=key, policy=policy), make(halves, "new", key=key, policy=policy)):
-            assert faults(answer) == [f"policy.{path}.0"]
+    for policy in ({"bucket_ids": [second]}, {"source_ids": [hidden]}):
+        for answer in widened(halves, key, policy):
+            assert faults(answer) == [f"policy.{next(iter(policy))}.0"]
     assert show(halves, "first")["policy"]["bucket_ids"] == [first]
-    assert made(halves, "new", key=key)["policy"]["bucket_ids"] == [first]
+    assert made(halves, "next", key=key)["policy"]["bucket_ids"] == [first]
 
 
 def test_a_key_sees_of_a_policy_what_it_reaches(halves: Daemon) -> None:
@@ -324,7 +317,7 @@ def test_a_key_for_some_models_widens_none_of_them(halves: Daemon) -> None:
     key = halves.add_key(models=("svc-agent:first", "svc-agent:seen", "svc-agent:next"))
     buckets: list[dict[str, Any]] = [{"bucket_ids": [second]}, {"bucket_ids": ["*"]}]
     for policy in (*buckets, {"scope": "team"}, {"source_ids": [hidden]}):
-        for answer in (change(halves, "first", key=key, policy=policy), make(halves, "next", key=key, policy=policy)):
+        for answer in widened(halves, key, policy):
             assert details_of(answer, "forbidden_project_key") == OUT_OF_REACH
     assert show(halves, "first")["policy"]["bucket_ids"] == [first]
     narrower = changed(halves, "first", key=key, policy={"filters": FILTERS}, role="x")

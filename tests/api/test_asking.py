@@ -5,18 +5,7 @@ from typing import Any
 
 from tests.api.agents import agent_of, changed_default, store_agent
 from tests.api.answers import details_of, refused_param
-from tests.api.asking import (
-    CHAT,
-    DOORS,
-    RESPONSES,
-    annotations_of,
-    ask,
-    events_of,
-    send,
-    stream,
-    text_of,
-    without_ids,
-)
+from tests.api.asking import CHAT, DOORS, RESPONSES, annotations_of, ask, events_of, send, stream, text_of, without_ids
 from tests.api.daemons import Daemon
 
 VACATION = "How many vacation days do full-time employees get?"

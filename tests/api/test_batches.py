@@ -2,24 +2,11 @@
 
 from typing import Any
 
+from tests.api import sessions
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
 from tests.api.fixtures import LimitDaemon
-from tests.api.sessions import (
-    ask_batch,
-    ask_finalize,
-    batch_body,
-    batch_status,
-    finalize,
-    finalize_batch,
-    open_batch,
-    outcomes,
-    path_of,
-    put,
-    put_part,
-    stored_bytes,
-    wait_swept,
-)
+from tests.api.sessions import ask_batch, batch_body, batch_status, finalize_batch, open_batch, outcomes, put
 
 A, B, C = ("a", b"The umber quay.\n"), ("b", b"The grey mole.\n"), ("c", b"The tall crane.\n")
 THREE = (A, B, C)
@@ -63,9 +50,9 @@ def test_a_batch_is_answered_as_the_specification_has_it(shared: Daemon) -> None
     batch = body_of(answer, 201)
     assert batch["batch_id"].startswith("bat_")
     assert (batch["status"], batch["upload_strategy"], batch["rejected"]) == ("open", "storage_resumable", [])
-    assert [item["client_file_id"] for item in batch["items"]] == ["a", "b", "c"]
+    items = [(item["client_file_id"], item["expires_at"]) for item in batch["items"]]
+    assert items == [(name, batch["expires_at"]) for name in "abc"]
     assert all(item["upload_url"].startswith("http://127.0.0.1/v1/storage/") for item in batch["items"])
-    assert {item["expires_at"] for item in batch["items"]} == {batch["expires_at"]}
     assert answer.headers["Cache-Control"] == "no-store"
 
 
@@ -75,7 +62,7 @@ def test_finalizing_accumulates_until_the_batch_is_ready(working: Daemon) -> Non
     assert (first["status"], outcomes(first)) == ("partial", dict.fromkeys("abc", "pending"))
     assert {item["reason"] for item in first["pending"]} == {"blob_not_uploaded"}
     send(working, batch, "b")
-    put_part(working, batch["by_id"]["c"], BYTES["c"], 0, 4)
+    sessions.put_part(working, batch["by_id"]["c"], BYTES["c"], 0, 4)
     second = finalize_batch(working, batch)
     assert (second["status"], outcomes(second)) == ("partial", {"a": "pending", "b": "finalized", "c": "pending"})
     (made,) = second["finalized"]
@@ -92,7 +79,7 @@ def test_finalizing_accumulates_until_the_batch_is_ready(working: Daemon) -> Non
     assert (state(status), status["counters"]) == (("completed", True, True), counters(active=3, total=3))
     last = finalize_batch(working, batch)["replayed"]
     assert {(item["status"], item["ready"]) for item in last} == {("active", True)}
-    assert {stored_bytes(working, source_id) for source_id in sources.values()} == set(dict(THREE).values())
+    assert {sessions.stored_bytes(working, source_id) for source_id in sources.values()} == set(dict(THREE).values())
     assert list(working.files.parts.iterdir()) == []
 
 
@@ -116,8 +103,8 @@ def test_items_come_with_the_status_when_asked_for(daemon: Daemon) -> None:
 def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
     webhook = {"webhook": {"url": "http://x.example"}}
     on_item, on_file = batch_body(THREE), batch_body(THREE)
-    on_item["manifest"]["items"][1] |= webhook
-    on_file["files"][1] |= webhook
+    for entry in (on_item["manifest"]["items"][1], on_file["files"][1]):
+        entry.update(webhook)
     cases: list[tuple[dict[str, Any], str]] = [
         (batch_body([]), "files"),
         (batch_body([(str(number), b"x") for number in range(101)]), "files"),
@@ -223,7 +210,7 @@ def test_a_replay_of_an_expired_batch_gives_it_a_new_life(daemon: Daemon) -> Non
 
 def test_an_expired_batch_ends(daemon: Daemon) -> None:
     batch = open_batch(daemon, THREE)
-    put_part(daemon, batch["by_id"]["a"], BYTES["a"], 0, 4)
+    sessions.put_part(daemon, batch["by_id"]["a"], BYTES["a"], 0, 4)
     daemon.advance(86_500)
     for _ in range(2):
         finalized, status = finalize_batch(daemon, batch), batch_status(daemon, batch, include_items="true")
@@ -231,13 +218,13 @@ def test_an_expired_batch_ends(daemon: Daemon) -> None:
         assert codes(finalized["failed"]) == codes(status["items"]) == dict.fromkeys("abc", "session_expired")
         assert (finalized["status"], state(status)) == ("expired", ("expired", True, False))
         assert status["counters"]["failed"] == 3
-        wait_swept(daemon, lambda: daemon.count("uploads WHERE status = 'expired'") == 3, "the sessions are swept")
+        sessions.wait_swept(daemon, lambda: daemon.count("uploads WHERE status = 'expired'") == 3, "they are swept")
 
 
 def test_what_is_missing_can_be_given_up(working: Daemon) -> None:
     batch = open_batch(working, THREE)
     send(working, batch, "a")
-    put_part(working, batch["by_id"]["b"], BYTES["b"], 0, 4)
+    sessions.put_part(working, batch["by_id"]["b"], BYTES["b"], 0, 4)
     finalized = finalize_batch(working, batch, mode="abandon_pending")
     assert outcomes(finalized) == {"a": "finalized", "b": "failed", "c": "failed"}
     assert codes(finalized["failed"]) == dict.fromkeys("bc", "session_canceled")
@@ -255,26 +242,26 @@ def test_what_is_missing_can_be_given_up(working: Daemon) -> None:
 def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon) -> None:
     batch, headers = open_batch(shared, THREE), {"Content-Type": "application/json"}
     for content, code in ((b"[]", "invalid_request"), (b'{"mode": "all"}', "invalid_request"), (b"{", "invalid_json")):
-        details_of(ask_finalize(shared, batch, content=content, headers=headers), code)
-    assert outcomes(body_of(ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
+        details_of(sessions.ask_finalize(shared, batch, content=content, headers=headers), code)
+    assert outcomes(body_of(sessions.ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
 
 
 def test_a_batch_is_reached_through_its_bucket_by_a_key_of_it(shared: Daemon) -> None:
     batch, other = open_batch(shared, THREE), shared.make_bucket("other")
     kept_out, path = shared.add_key(buckets=(other,)), f"/v1/knowledge/batches/{batch['batch_id']}"
-    details_of(ask_finalize(shared, batch, "other"), "batch_not_found")
-    details_of(ask_finalize(shared, batch, key=kept_out), "bucket_not_found")
+    details_of(sessions.ask_finalize(shared, batch, "other"), "batch_not_found")
+    details_of(sessions.ask_finalize(shared, batch, key=kept_out), "bucket_not_found")
     details_of(shared.ask("GET", path, key=kept_out), "batch_not_found")
     key = shared.add_key(buckets=(shared.make_bucket(),))
     shared.show(path, key=key)
-    body_of(ask_finalize(shared, open_batch(shared, THREE, key=key), key=key))
+    body_of(sessions.ask_finalize(shared, open_batch(shared, THREE, key=key), key=key))
 
 
 def test_a_batch_of_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
     batch = open_batch(daemon, THREE)
     send(daemon, batch, "a")
     daemon.patch("/v1/buckets/inbox", status="archived")
-    details_of(ask_finalize(daemon, batch), "bucket_not_found")
+    details_of(sessions.ask_finalize(daemon, batch), "bucket_not_found")
     daemon.patch("/v1/buckets/inbox", status="active")
     assert outcomes(finalize_batch(daemon, batch))["a"] == "finalized"
 
@@ -306,8 +293,7 @@ def test_a_file_ends_with_its_source_and_comes_back_with_it(working: Daemon) -> 
     expected = [("deleted", False), ("detached", False), ("active", True), ("failed", False)]
     assert [(item["status"], item["ready"]) for item in status["items"]] == expected
     assert status["items"][3]["error"]["code"] == "no_extractable_text"
-    finalized = outcomes(finalize_batch(working, batch))
-    assert (finalized["a"], finalized["c"]) == ("failed", "replayed")
+    assert outcomes(finalize_batch(working, batch)).items() >= {"a": "failed", "c": "replayed"}.items()
     working.make_bucket("second")
     working.post("/v1/buckets/second/sources", json={"source_id": made["b"]})
     working.wait_ready(made["b"])
@@ -320,7 +306,7 @@ def test_a_file_ends_with_its_source_and_comes_back_with_it(working: Daemon) -> 
 def test_a_file_can_be_finalized_or_canceled_by_itself(shared: Daemon) -> None:
     batch = open_batch(shared, THREE)
     send(shared, batch, "a", "b")
-    body_of(finalize(shared, batch["by_id"]["a"]), 201)
+    body_of(sessions.finalize(shared, batch["by_id"]["a"]), 201)
     shared.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['b']['session_id']}")
     assert outcomes(finalize_batch(shared, batch)) == {"a": "replayed", "b": "failed", "c": "pending"}
 
@@ -328,7 +314,7 @@ def test_a_file_can_be_finalized_or_canceled_by_itself(shared: Daemon) -> None:
 def test_a_hundred_files_at_once(working: Daemon) -> None:
     files = [(f"f{number}", b"Crane number %d stands on the quay.\n" % number) for number in range(100)]
     batch = open_batch(working, files)
-    puts = [working.asking("PUT", path_of(batch["by_id"][name]), key="", content=data) for name, data in files]
+    puts = [working.asking("PUT", sessions.path_of(batch["by_id"][name]), key="", content=data) for name, data in files]
     assert {answer.status_code for answer in working.ask_together(*puts)} == {200}
     ask = working.asking("POST", f"/v1/buckets/inbox/batches/{batch['batch_id']}/finalize")
     answers = working.ask_together(*[ask] * 4)
@@ -339,8 +325,8 @@ def test_a_hundred_files_at_once(working: Daemon) -> None:
     assert all(outcomes(body).keys() == dict(files).keys() for body in bodies)
     assert (working.count("sources"), len(list(working.files.blobs.iterdir()))) == (100, 100)
     working.wait(lambda: bool(batch_status(working, batch)["terminal"]), "the batch ends")
-    status = batch_status(working, batch)
-    assert (status["status"], status["counters"]["active"]) == ("completed", 100)
+    assert batch_status(working, batch)["counters"]["active"] == 100
+    assert state(batch_status(working, batch)) == ("completed", True, True)
 
 
 def test_a_batch_counts_once_and_its_bytes_together(limited: LimitDaemon) -> None:

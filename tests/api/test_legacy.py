@@ -1,39 +1,16 @@
 """The legacy doors: sources in several buckets, deprecation, keys and repeats; else the same as the other doors."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from svc_daemon.core.access import api_keys
-from tests.api.aliases import (
-    BATCH,
-    BUCKETS,
-    DOORS,
-    PAGE,
-    SESSION,
-    SUCCESSORS,
-    A,
-    B,
-    ask,
-    body_for,
-    create,
-    failed_buckets,
-    kept,
-    replayed,
-    successor_of,
-)
+from tests.api import aliases, sessions
+from tests.api.aliases import BATCH, DOORS, PAGE, SESSION, A, B, ask, body_for, create, replayed, successor_of
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.sessions import (
-    ask_batch,
-    ask_finalize,
-    batch_body,
-    batch_status,
-    outcomes,
-    put,
-    session_body,
-    session_path,
-)
+from tests.api.sessions import ask_finalize, batch_body, batch_status, outcomes, put, session_body, session_path
 from tests.api.sites import Site
 
 Json = dict[str, Any]
@@ -44,9 +21,12 @@ def make_colours(daemon: Daemon) -> list[str]:
     return [daemon.make_bucket(slug) for slug in COLOURS]
 
 
-def put_all(daemon: Daemon, batch: Json) -> None:
+def create_sent(daemon: Daemon, body: Json, repeat_key: str | None = None) -> Json:
+    """A batch of both files whose bytes have arrived."""
+    batch = create(daemon, BATCH, body, repeat_key)
     for item, (_, data) in zip(batch["items"], (A, B), strict=True):
         body_of(put(daemon, item, data))
+    return batch
 
 
 def open_uploaded(daemon: Daemon, **where: Any) -> Json:
@@ -70,14 +50,14 @@ def test_the_list_is_that_of_the_other_door(daemon: Daemon) -> None:
     daemon.make_bucket("old")
     body_of(daemon.ask("PATCH", "/v1/buckets/old", json={"status": "archived"}))
     for query, expected in (({}, ["inbox"]), ({"include_archived": "true"}, ["inbox", "old"])):
-        answer = daemon.ask("GET", BUCKETS, params=query)
+        answer = daemon.ask("GET", aliases.BUCKETS, params=query)
         listed = body_of(answer)
         assert set(listed) == {"team_id", "buckets", "request_id"}
         assert ([bucket["slug"] for bucket in listed["buckets"]], successor_of(answer)) == (expected, "/v1/buckets")
         other = daemon.ask("GET", "/v1/buckets", params=query)
         assert (other.json()["buckets"], "Deprecation" in other.headers) == (listed["buckets"], False)
     for name, value in (("include_archived", "x"), ("team_id", daemon.team_id)):
-        assert refused_field(daemon.ask("GET", BUCKETS, params={name: value})) == name
+        assert refused_field(daemon.ask("GET", aliases.BUCKETS, params={name: value})) == name
 
 
 # ---- deprecation
@@ -86,24 +66,30 @@ def test_the_list_is_that_of_the_other_door(daemon: Daemon) -> None:
 @pytest.mark.parametrize("door", DOORS)
 def test_every_answer_names_the_successor(daemon: Daemon, site: Site, door: str) -> None:
     body = body_for(door, site.url("/page"), bucket="inbox")
-    assert successor_of(ask(daemon, door, body)) == f"/v1/buckets/inbox/{SUCCESSORS[door]}"
+    assert successor_of(ask(daemon, door, body)) == f"/v1/buckets/inbox/{aliases.SUCCESSORS[door]}"
     refused = (
         ask(daemon, door, body_for(door)),
         ask(daemon, door, body, key=""),
         ask(daemon, door, body, ""),
         daemon.ask("POST", door, content=b"{"),
     )
-    assert [successor_of(answer) for answer in refused] == [f"/v1/buckets/%7Bbucket%7D/{SUCCESSORS[door]}"] * 4
+    assert [successor_of(answer) for answer in refused] == [f"/v1/buckets/%7Bbucket%7D/{aliases.SUCCESSORS[door]}"] * 4
 
 
 def test_what_reaches_no_alias_is_not_deprecated(daemon: Daemon) -> None:
-    for method, path in (("GET", SESSION), ("DELETE", BATCH), ("GET", PAGE), ("POST", BUCKETS), ("GET", "/v1/buckets")):
+    for method, path in (
+        ("GET", SESSION),
+        ("DELETE", BATCH),
+        ("GET", PAGE),
+        ("POST", aliases.BUCKETS),
+        ("GET", "/v1/buckets"),
+    ):
         assert "Deprecation" not in daemon.ask(method, path).headers, path
     details_of(daemon.ask("GET", SESSION), "source_not_found")
     assert details_of(daemon.ask("GET", PAGE), "method_not_allowed")["allowed_methods"] == ["POST"]
     paths = daemon.ask("GET", "/openapi.json").json()["paths"]
     marked = {path for path, methods in paths.items() for row in methods.values() if row.get("deprecated")}
-    assert marked == {BUCKETS, *DOORS}
+    assert marked == {aliases.BUCKETS, *DOORS}
 
 
 # ---- creates, to their end
@@ -140,10 +126,10 @@ def test_a_page_goes_into_several_buckets(working: Daemon, site: Site) -> None:
 
 def test_a_document_is_sent_to_a_bucket_that_exists(daemon: Daemon, site: Site) -> None:
     body = {"url": site.url("/file.pdf"), "bucket_slugs": ["new", "inbox"], "create_missing_buckets": True}
-    before = kept(daemon)
+    before = aliases.kept(daemon)
     details = details_of(ask(daemon, PAGE, body), "url_is_file")
     assert details["suggested_endpoint"] == "/v1/buckets/inbox/files/import"
-    assert kept(daemon) == before
+    assert aliases.kept(daemon) == before
     daemon.post(details["suggested_endpoint"], 201, json={"url": site.url("/file.pdf")})
     assert len(create(daemon, PAGE, body | {"force": True})["bucket_ids"]) == 2
     details_of(ask(daemon, PAGE, {"url": "ftp://a.example/", "bucket": "inbox"}), "url_fetch_blocked")
@@ -152,9 +138,8 @@ def test_a_document_is_sent_to_a_bucket_that_exists(daemon: Daemon, site: Site) 
 
 def test_a_batch_with_buckets_at_its_root_is_finalized_through_any_of_them(working: Daemon) -> None:
     ids = make_colours(working)
-    batch = create(working, BATCH, batch_body([A, B], bucket_slugs=["red", "blue"]))
+    batch = create_sent(working, batch_body([A, B], bucket_slugs=["red", "blue"]))
     assert [batch["bucket_ids"], *(item["bucket_ids"] for item in batch["items"])] == [ids, ids, ids]
-    put_all(working, batch)
     details_of(ask_finalize(working, batch), "batch_not_found")
     assert outcomes(body_of(ask_finalize(working, batch, "red"))) == dict.fromkeys("ab", "finalized")
     again = body_of(ask_finalize(working, batch, "blue"))
@@ -168,10 +153,9 @@ def test_a_batch_with_buckets_at_its_root_is_finalized_through_any_of_them(worki
 def test_items_of_a_batch_go_into_buckets_of_their_own(working: Daemon) -> None:
     red, blue = make_colours(working)
     body = batch_of({"bucket": "red"}, {"bucket_ids": [blue, red]})
-    batch = create(working, BATCH, body, "k")
+    batch = create_sent(working, body, "k")
     listed = [batch["bucket_ids"], *(item["bucket_ids"] for item in batch["items"])]
     assert listed == [[red, blue], [red], [blue, red]]
-    put_all(working, batch)
     finalized = body_of(ask_finalize(working, batch, "blue"))["finalized"]
     made = {item["client_file_id"]: item["knowledge_id"] for item in finalized}
     working.wait_ready(*made.values())
@@ -186,10 +170,10 @@ def test_an_item_may_repeat_the_root_and_not_contradict_it(daemon: Daemon) -> No
     body = batch_body([A, B], bucket="inbox")
     body["manifest"]["items"][1]["bucket_ids"] = [inbox]
     assert create(daemon, BATCH, body)["bucket_ids"] == [inbox]
-    before = kept(daemon)
+    before = aliases.kept(daemon)
     body["manifest"]["items"][1] |= {"bucket_ids": [], "bucket_slugs": ["inbox", "red"]}
     assert refused_field(ask(daemon, BATCH, body)) == "manifest.items.1"
-    assert kept(daemon) == before
+    assert aliases.kept(daemon) == before
 
 
 # ---- keys
@@ -199,13 +183,13 @@ def test_an_item_may_repeat_the_root_and_not_contradict_it(daemon: Daemon) -> No
 def test_a_key_that_is_kept_to_some_buckets_needs_each_of_them(daemon: Daemon, site: Site, door: str) -> None:
     inbox, red = daemon.make_bucket(), daemon.make_bucket("red")
     key = daemon.add_key(buckets=(inbox,))
-    before = kept(daemon)
+    before = aliases.kept(daemon)
     cases: list[tuple[Json, str]] = [({"bucket_ids": [inbox, red]}, red)]
     cases += [({"bucket": slug, "create_missing_buckets": True}, slug) for slug in ("red", "new")]
     for where, missing in cases:
-        failed = failed_buckets(ask(daemon, door, body_for(door, **where), key=key))
+        failed = aliases.failed_buckets(ask(daemon, door, body_for(door, **where), key=key))
         assert [each[1:] for each in failed] == [(missing, "not_found")]
-    assert kept(daemon) == before
+    assert aliases.kept(daemon) == before
     body_of(ask(daemon, door, body_for(door, site.url("/page"), bucket_ids=[inbox]), key=key), 201)
 
 
@@ -239,14 +223,12 @@ def test_a_key_sees_of_a_batch_what_goes_into_its_buckets(daemon: Daemon) -> Non
 def test_a_repeated_create_is_replayed_however_its_buckets_are_spelled(daemon: Daemon, site: Site, door: str) -> None:
     inbox, red = daemon.make_bucket(), daemon.make_bucket("red")
 
-    def body(**where: Any) -> Json:
-        return body_for(door, site.url("/page"), **where)
-
+    body = partial(body_for, door, site.url("/page"))
     first = create(daemon, door, body(bucket_slugs=["inbox", "red"]), "k")
-    before = kept(daemon)
+    before = aliases.kept(daemon)
     for where in ({"bucket_ids": [red, inbox]}, {"bucket_slugs": ["red", "inbox", "red"]}):
         assert replayed(daemon, door, body(**where), "k")["bucket_ids"] == first["bucket_ids"]
-    assert kept(daemon) == before
+    assert aliases.kept(daemon) == before
     other = ask(daemon, door, body(bucket="red"), "k")
     if door == PAGE:
         assert body_of(other)["id"] == first["id"]
@@ -257,7 +239,7 @@ def test_a_repeated_create_is_replayed_however_its_buckets_are_spelled(daemon: D
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_key_belongs_to_the_door_at_which_it_was_used(daemon: Daemon, site: Site, door: str) -> None:
-    legacy, other = body_for(door, site.url("/page"), bucket="inbox"), f"/v1/buckets/inbox/{SUCCESSORS[door]}"
+    legacy, other = body_for(door, site.url("/page"), bucket="inbox"), f"/v1/buckets/inbox/{aliases.SUCCESSORS[door]}"
     create(daemon, door, legacy, "k1")
     details_of(ask(daemon, other, body_for(door, site.url("/page")), "k1"), "idempotency_key_conflict")
     create(daemon, other, body_for(door, site.url("/index.php")), "k2")
@@ -268,7 +250,9 @@ def test_the_manifests_own_key_repeats_a_batch(daemon: Daemon) -> None:
     body = batch_body([A, B], bucket="inbox", batch_idempotency_key="lot-7")
     batch_id = create(daemon, BATCH, body)["batch_id"]
     assert replayed(daemon, BATCH, body)["batch_id"] == batch_id
-    details_of(ask_batch(daemon, batch_body([A, B], batch_idempotency_key="lot-7")), "idempotency_key_conflict")
+    details_of(
+        sessions.ask_batch(daemon, batch_body([A, B], batch_idempotency_key="lot-7")), "idempotency_key_conflict"
+    )
 
 
 # ---- what the other doors refuse, these refuse
@@ -288,12 +272,11 @@ def test_replacing_takes_a_member_of_one_of_the_buckets(working: Daemon) -> None
 def test_an_archived_bucket_fails_a_finalize_and_a_deleted_one_is_left_out(working: Daemon) -> None:
     inbox, _ = working.make_bucket(), working.make_bucket("red")
     failing, session = (open_uploaded(working, bucket_slugs=["red", "inbox"]) for _ in range(2))
-    body_of(working.ask("PATCH", "/v1/buckets/red", json={"status": "archived"}))
+    working.patch("/v1/buckets/red", status="archived")
     for bucket in ("red", "inbox"):
         details_of(working.ask("POST", f"{session_path(failing, bucket)}/finalize"), "bucket_not_found")
     assert working.count("sources") == 0
-    deletion = body_of(working.ask("DELETE", "/v1/buckets/red", params={"force": "true"}))["deletion"]
-    path = f"/v1/knowledge/tasks/{deletion['task_id']}"
+    path = f"/v1/knowledge/tasks/{working.delete('/v1/buckets/red', force='true')['deletion']['task_id']}"
     working.wait(lambda: working.show(path)["status"] == "succeeded", "the bucket is gone")
     source = working.post(f"{session_path(session)}/finalize", 201)
     assert source["bucket_ids"] == [inbox]

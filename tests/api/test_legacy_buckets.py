@@ -6,22 +6,8 @@ import pytest
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.settings import Limits
-from tests.api.aliases import (
-    BATCH,
-    DOORS,
-    PAGE,
-    SESSION,
-    A,
-    B,
-    ask,
-    body_for,
-    create,
-    failed_buckets,
-    kept,
-    replayed,
-    slugs,
-    successor_of,
-)
+from tests.api import aliases
+from tests.api.aliases import BATCH, DOORS, PAGE, SESSION, A, B, ask, body_for, create, kept, replayed, slugs
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
@@ -91,7 +77,7 @@ def test_every_bucket_that_cannot_be_assigned_is_named(daemon: Daemon, door: str
         expected = [(f"{root}{path}", name, reason) for path, name, reason in listed if reason]
         for creates in may_create:
             body = body_for(door, **named, create_missing_buckets=creates)
-            assert failed_buckets(ask(daemon, door, body, "k")) == expected
+            assert aliases.failed_buckets(ask(daemon, door, body, "k")) == expected
             assert kept(daemon) == before
 
 
@@ -99,7 +85,7 @@ def test_the_bad_buckets_of_all_items_are_named_at_once(shared: Daemon) -> None:
     body = batch_body([A, B])
     body["manifest"]["items"][0]["bucket_slugs"] = ["inbox", "imbox"]
     body["manifest"]["items"][1]["bucket"] = "bkt_x"
-    paths = [path for path, _, _ in failed_buckets(ask(shared, BATCH, body))]
+    paths = [path for path, _, _ in aliases.failed_buckets(ask(shared, BATCH, body))]
     assert paths == ["manifest.items.0.bucket_slugs.1", "manifest.items.1.bucket"]
 
 
@@ -190,7 +176,7 @@ def test_a_dry_run_shows_what_would_be_made_and_leaves_nothing(daemon: Daemon, s
         judged = body_of(answer)
         assert (judged["dry_run"], judged["valid"]) == (True, True)
         assert judged["would_create"].items() >= {"bucket_ids": [inbox], "missing_buckets": ["new"]}.items()
-        assert successor_of(answer).startswith("/v1/buckets/inbox/")
+        assert aliases.successor_of(answer).startswith("/v1/buckets/inbox/")
         assert (kept(daemon), site.server.requests) == (before, [])
     bad = body_for(door, bucket="imbox") | {"dry_run": True}
-    assert failed_buckets(ask(daemon, door, bad))[0][1:] == ("imbox", "not_found")
+    assert aliases.failed_buckets(ask(daemon, door, bad))[0][1:] == ("imbox", "not_found")
