@@ -20,10 +20,7 @@ from tests.api.servers import connected, serving
 def test_the_map_at_the_top_of_the_application_is_true() -> None:
     rows = re.findall(r"^    ((?:[A-Z]+ )+) +(/\S+(?:, /\S+)*) +(\w+)$", app.__doc__ or "", re.MULTILINE)
     shown = {
-        (method, path, module)
-        for names, paths, module in rows
-        for method in names.split()
-        for path in paths.split(", ")
+        (each, path, module) for names, paths, module in rows for each in names.split() for path in paths.split(", ")
     }
     assert shown == {(row.method, row.path, row.handler.__module__.rpartition(".")[2]) for row in ENDPOINTS}
 

@@ -224,9 +224,7 @@ def test_a_good_pace_and_the_handlers_own_time_cost_no_body_its_answer(hurried: 
     with client_of(hurried) as client:
         assert client.post("/count", content=in_steps(16_000, 1600, 0.08)).json() == {"size": 16_000}
         assert client.post("/think", content=b"x" * 300_000).json() == {"size": 300_000}
-    with connected(hurried) as connection:
-        connection.sendall(head("/wait", 1) + b"x")
-        assert read_answer(connection).document == {"waited": True}
+    assert ask(hurried, head("/wait", 1) + b"x").document == {"waited": True}
 
 
 def test_a_body_that_nobody_reads_ends_with_its_connection(hurried: int) -> None:

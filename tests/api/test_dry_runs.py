@@ -132,11 +132,8 @@ def test_a_bucket_of_rejected_files_alone_would_not_be_made(shared: Daemon) -> N
 def test_a_dry_run_asked_for_inside_of_a_batch_is_refused(shared: Daemon) -> None:
     body = batch_body([("a", NOTES)])
     before = shared.count("batches")
-    for path, part in (
-        ("manifest", body["manifest"]),
-        ("manifest.items.0", body["manifest"]["items"][0]),
-        ("files.0", body["files"][0]),
-    ):
+    manifest, item, file = body["manifest"], body["manifest"]["items"][0], body["files"][0]
+    for path, part in (("manifest", manifest), ("manifest.items.0", item), ("files.0", file)):
         part["dry_run"] = True
         assert refused_field(ask_batch(shared, body)) == f"{path}.dry_run"
         del part["dry_run"]

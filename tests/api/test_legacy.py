@@ -67,23 +67,14 @@ def test_the_list_is_that_of_the_other_door(daemon: Daemon) -> None:
 def test_every_answer_names_the_successor(daemon: Daemon, site: Site, door: str) -> None:
     body = body_for(door, site.url("/page"), bucket="inbox")
     assert successor_of(ask(daemon, door, body)) == f"/v1/buckets/inbox/{aliases.SUCCESSORS[door]}"
-    refused = (
-        ask(daemon, door, body_for(door)),
-        ask(daemon, door, body, key=""),
-        ask(daemon, door, body, ""),
-        daemon.ask("POST", door, content=b"{"),
-    )
+    refused = [ask(daemon, door, body_for(door)), ask(daemon, door, body, key=""), ask(daemon, door, body, "")]
+    refused.append(daemon.ask("POST", door, content=b"{"))
     assert [successor_of(answer) for answer in refused] == [f"/v1/buckets/%7Bbucket%7D/{aliases.SUCCESSORS[door]}"] * 4
 
 
 def test_what_reaches_no_alias_is_not_deprecated(daemon: Daemon) -> None:
-    for method, path in (
-        ("GET", SESSION),
-        ("DELETE", BATCH),
-        ("GET", PAGE),
-        ("POST", aliases.BUCKETS),
-        ("GET", "/v1/buckets"),
-    ):
+    others = (("GET", SESSION), ("DELETE", BATCH), ("GET", PAGE), ("POST", aliases.BUCKETS), ("GET", "/v1/buckets"))
+    for method, path in others:
         assert "Deprecation" not in daemon.ask(method, path).headers, path
     details_of(daemon.ask("GET", SESSION), "source_not_found")
     assert details_of(daemon.ask("GET", PAGE), "method_not_allowed")["allowed_methods"] == ["POST"]
@@ -250,9 +241,8 @@ def test_the_manifests_own_key_repeats_a_batch(daemon: Daemon) -> None:
     body = batch_body([A, B], bucket="inbox", batch_idempotency_key="lot-7")
     batch_id = create(daemon, BATCH, body)["batch_id"]
     assert replayed(daemon, BATCH, body)["batch_id"] == batch_id
-    details_of(
-        sessions.ask_batch(daemon, batch_body([A, B], batch_idempotency_key="lot-7")), "idempotency_key_conflict"
-    )
+    other = sessions.ask_batch(daemon, batch_body([A, B], batch_idempotency_key="lot-7"))
+    details_of(other, "idempotency_key_conflict")
 
 
 # ---- what the other doors refuse, these refuse

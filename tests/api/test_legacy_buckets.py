@@ -32,12 +32,8 @@ def test_a_create_without_a_destination_is_refused(shared: Daemon) -> None:
 
 
 def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
-    wrong: list[dict[str, Any]] = [
-        {"bucket_ids": "inbox"},
-        {"bucket_slugs": [7]},
-        {"bucket": ["inbox"]},
-        {"bucket": "x" * 256},
-    ]
+    wrong: list[tuple[str, Any]]
+    wrong = [("bucket_ids", "inbox"), ("bucket_slugs", [7]), ("bucket", ["inbox"]), ("bucket", "x" * 256)]
     inbox = shared.make_bucket()
     for door in DOORS:
         root = "manifest." if door == BATCH else ""
@@ -46,9 +42,9 @@ def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
         for way in ({"bucket": ""}, {"bucket": "inbox"}):
             answer = ask(shared, door, body_for(door, bucket_ids=[inbox], bucket_slugs=["inbox"], **way))
             assert refused_field(answer) == f"{root}bucket_slugs"
-        for where in wrong:
-            field = refused_field(ask(shared, door, body_for(door, **where)))
-            assert field.startswith(f"{root}{next(iter(where))}"), where
+        for way, value in wrong:
+            field = refused_field(ask(shared, door, body_for(door, **{way: value})))
+            assert field.startswith(f"{root}{way}"), value
         assert refused_field(ask(shared, door, body_for(door, bucket="inbox", create_missing_buckets="yes")))
         assert refused_field(ask(shared, door, body_for(door, bucket="inbox") | {"team_id": "x"})) == "team_id"
 
@@ -57,9 +53,9 @@ def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
 def test_every_bucket_that_cannot_be_assigned_is_named(daemon: Daemon, door: str) -> None:
     inbox, old = daemon.make_bucket(), daemon.make_bucket("old")
     theirs = daemon.make_bucket("theirs", key=daemon.add_team())
-    body_of(daemon.ask("PATCH", "/v1/buckets/old", json={"status": "archived"}))
+    daemon.patch("/v1/buckets/old", status="archived")
     daemon.make_bucket("going")
-    body_of(daemon.ask("DELETE", "/v1/buckets/going", params={"force": "true"}))
+    daemon.delete("/v1/buckets/going", force="true")
     root, before = "manifest." if door == BATCH else "", kept(daemon)
     by_id = ((inbox, None), ("inbox", "not_found"), ("bkt_x", "not_found"), (theirs, "not_found"), (old, "archived"))
     by_slug = ((inbox, "invalid_slug"), ("old", "archived"), ("going", "deleting"), ("In Box", "invalid_slug"))
@@ -154,10 +150,8 @@ def test_making_buckets_takes_the_capability(daemon: Daemon) -> None:
     creator, reader = daemon.add_key(api_keys.FILE_CREATE), daemon.add_key(api_keys.READ)
     before = kept(daemon)
     for door in DOORS:
-        for where, key, needed in (
-            (MAKING, creator, api_keys.BUCKET_CREATE),
-            ({"bucket": "inbox"}, reader, api_keys.FILE_CREATE),
-        ):
+        made, given = (MAKING, creator, api_keys.BUCKET_CREATE), ({"bucket": "inbox"}, reader, api_keys.FILE_CREATE)
+        for where, key, needed in (made, given):
             details = details_of(ask(daemon, door, body_for(door, **where), key=key), "forbidden_project_key")
             assert details["required_capability"] == needed, door
         details_of(ask(daemon, door, body_for(door, bucket="inbox"), key=""), "invalid_project_key")

@@ -52,9 +52,7 @@ def test_no_search_of_a_bucket_finds_it_and_one_outside_of_buckets_does(working:
 
 def test_a_field_without_words_is_refused_by_name(shared: Daemon) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"question": " \n"}, "question"),
-        ({"question": "x" * 1025}, "question"),
-        ({"question": 7}, "question"),
+        *(({"question": question}, "question") for question in (" \n", "x" * 1025, 7)),
         ({"answer": " ?!"}, "answer"),
         ({"alternate_questions": ["one", ""]}, "alternate_questions.1"),
         ({"webhook": {"url": "http://a.example"}}, "webhook"),
