@@ -42,9 +42,9 @@ def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
         for way in ({"bucket": ""}, {"bucket": "inbox"}):
             answer = ask(shared, door, body_for(door, bucket_ids=[inbox], bucket_slugs=["inbox"], **way))
             assert refused_field(answer) == f"{root}bucket_slugs"
-        for way, value in wrong:
-            field = refused_field(ask(shared, door, body_for(door, **{way: value})))
-            assert field.startswith(f"{root}{way}"), value
+        for name, value in wrong:
+            field = refused_field(ask(shared, door, body_for(door, **{name: value})))
+            assert field.startswith(f"{root}{name}"), value
         assert refused_field(ask(shared, door, body_for(door, bucket="inbox", create_missing_buckets="yes")))
         assert refused_field(ask(shared, door, body_for(door, bucket="inbox") | {"team_id": "x"})) == "team_id"
 
