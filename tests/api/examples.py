@@ -13,9 +13,10 @@ Example = Callable[[Stage], Call]
 Route = tuple[str, str]
 
 B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/keys"
-A = "/v1/agents/{agent_id}"
+A, BATCH, TASK = "/v1/agents/{agent_id}", "/v1/knowledge/batches/{batch_id}", "/v1/knowledge/tasks/{task_id}"
 #: The header of a part of an upload.
 FIRST_NINE = {"Content_Range": f"bytes 0-8/{len(NOTES)}"}
+FILES = [("a", NOTES)]
 U, STORAGE = B + "/uploads/{session_id}", "/v1/storage/{session_id}/{token}"
 
 #: By route. The first one of each is what a test of its refusals starts from; it can be sent with a key.
@@ -63,12 +64,8 @@ creating("POST", B + "/files", lambda stage, call: call.at(bucket=stage.bucket()
 creating("POST", B + "/files/import", lambda stage, call: call.at(bucket=stage.bucket()).sending(url=stage.file_url()))
 creating("POST", B + "/pages", lambda stage, call: call.at(bucket=stage.bucket()).sending(url=stage.page_url()))
 creating("POST", B + "/qa", lambda stage, call: call.at(bucket=stage.bucket()).sending(question="Why?", answer="So."))
-creating(
-    "POST",
-    B + "/uploads",
-    lambda stage, call: call.at(bucket=stage.bucket()).sending(filename="a.md", size_bytes=len(NOTES)),
-)
-creating("POST", B + "/batches", lambda stage, call: call.at(bucket=stage.bucket()).but(json=stage.batch_body()))
+creating("POST", B + "/uploads", lambda stage, call: call.at(bucket=stage.bucket()).but(json=session_body()))
+creating("POST", B + "/batches", lambda stage, call: call.at(bucket=stage.bucket()).but(json=batch_body(FILES)))
 
 example("GET", U, lambda stage, call: call.at(**stage.session()[0]))
 example("DELETE", U, lambda stage, call: call.at(**stage.session()[0]))
@@ -80,14 +77,12 @@ example("PUT", STORAGE, lambda stage, call: call.at(**stage.session()[0]).but(co
 example("OPTIONS", STORAGE, lambda stage, call: call.at(**stage.session()[0]))
 example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()))
 example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()).sending(dry_run=True))
-example("GET", "/v1/knowledge/batches/{batch_id}", lambda stage, call: call.at(**stage.batch()))
-example(
-    "GET", "/v1/knowledge/batches/{batch_id}", lambda stage, call: call.at(**stage.batch()).asking(include_items="true")
-)
+example("GET", BATCH, lambda stage, call: call.at(**stage.batch()))
+example("GET", BATCH, lambda stage, call: call.at(**stage.batch()).asking(include_items="true"))
 
 
 creating("POST", aliases.SESSION, lambda stage, call: call.but(json=session_body(bucket=stage.bucket())))
-creating("POST", aliases.BATCH, lambda stage, call: call.but(json=batch_body([("a", NOTES)], bucket=stage.bucket())))
+creating("POST", aliases.BATCH, lambda stage, call: call.but(json=batch_body(FILES, bucket=stage.bucket())))
 creating("POST", aliases.PAGE, lambda stage, call: call.sending(url=stage.page_url(), bucket=stage.bucket()))
 
 creating("POST", K, lambda stage, call: call.sending(name=stage.name("key"), preset="read"))
@@ -130,11 +125,7 @@ example("POST", S + "/refresh", _changed)
 example("GET", S + "/content", _member)
 example("GET", S + "/text", _member)
 example("GET", S + "/text", lambda stage, call: _member(stage, call).asking(verify="content"))
-example(
-    "GET",
-    "/v1/knowledge/tasks/{task_id}",
-    lambda stage, call: call.at(task_id=stage.daemon.source(stage.ready()[1])["task"]["id"]),
-)
+example("GET", TASK, lambda stage, call: call.at(task_id=stage.daemon.task(stage.ready()[1])["id"]))
 example("GET", W + "/deliveries", lambda stage, call: call.asking(source_id="x", limit="1"))
 example("POST", W + "/deliveries/{delivery_id}/resend", lambda stage, call: call.at(delivery_id=stage.delivery()))
 example("POST", W + "/secret/rotate")
@@ -146,9 +137,7 @@ example("DELETE", A, lambda stage, call: call.at(agent_id=stage.agent()))
 for path in ("/v1/models", "/v1/rag-agent/models"):
     example("GET", path)
 example("GET", "/v1/models/{model}", lambda stage, call: call.at(model=f"svc-agent:{stage.agent()}"))
-example(
-    "POST", "/v1/search", lambda stage, call: call.sending(query="umber quay", buckets=[stage.ready()[0]], explain=True)
-)
+example("POST", "/v1/search", lambda stage, call: call.sending(query="quay", buckets=[stage.ready()[0]], explain=True))
 example("GET", "/v1/search", lambda stage, call: call.asking(q="umber quay", buckets=stage.ready()[0]))
 
 

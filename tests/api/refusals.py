@@ -26,7 +26,6 @@ Spoiler = Callable[[Stage, Call], httpx.Response]
 
 BLOCKED = "http://10.0.0.1/a.md"
 UNRESOLVED = "http://nowhere.invalid/hook"
-TOO_LARGE = b"x" * (26_214_400 + 1)
 #: How the paths end of both doors for sessions, and for pages.
 SESSIONS, PAGES = ("/uploads", "/upload-session"), ("/pages", "/websites")
 SPOILERS: dict[E, Spoiler] = {}
@@ -180,23 +179,21 @@ def _other_hash(stage: Stage, call: Call) -> httpx.Response:
     return stage.send(call.at(**places))
 
 
-@spoils(E.EMPTY_FILE)
-def _empty(stage: Stage, call: Call) -> httpx.Response:
-    if call.is_to("/files"):
-        return stage.send(call.but(files={"file": ("a.md", b"")}))
-    if call.is_to(*SESSIONS):
-        return stage.send(call.sending(size_bytes=0))
-    return _fetching(stage, call, b"", "text/plain")
+def filling(code: E, content: bytes) -> None:
+    """Note a spoiler whose file has these bytes, wherever they come from."""
+
+    def spoil(stage: Stage, call: Call) -> httpx.Response:
+        if call.is_to("/files"):
+            return stage.send(call.but(files={"file": ("a.md", content)}))
+        if call.is_to(*SESSIONS):
+            return stage.send(call.sending(size_bytes=len(content)))
+        return _fetching(stage, call, content, "text/plain")
+
+    SPOILERS[code] = spoil
 
 
-@spoils(E.FILE_TOO_LARGE)
-def _large(stage: Stage, call: Call) -> httpx.Response:
-    if call.is_to("/files"):
-        with stage.limited(file_bytes=8):
-            return stage.send(call)
-    if call.is_to(*SESSIONS):
-        return stage.send(call.sending(size_bytes=len(TOO_LARGE)))
-    return _fetching(stage, call, TOO_LARGE, "text/plain")
+filling(E.EMPTY_FILE, b"")
+filling(E.FILE_TOO_LARGE, b"x" * (26_214_400 + 1))
 
 
 def _fetching(

@@ -19,7 +19,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.process.rate_limits import RateLimits
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon, Loop
-from tests.api.sessions import batch_body, open_batch, open_session, path_of, put
+from tests.api.sessions import open_batch, open_session, path_of, put
 from tests.api.sites import PAGE, Receiver, Site, hosting, receiving
 
 FINALIZE = "/v1/buckets/{bucket}/uploads/{session_id}/finalize"
@@ -169,9 +169,6 @@ class Stage:
         if arrived:
             body_of(put(self.daemon, batch["by_id"]["a"], NOTES))
         return {"bucket": bucket, "batch_id": batch["batch_id"], "session_id": batch["items"][0]["session_id"]}
-
-    def batch_body(self) -> dict[str, Any]:
-        return batch_body([("a", NOTES)])
 
     def agent(self, **fields: Any) -> str:
         """The id of a new agent."""

@@ -1,5 +1,6 @@
 """Answers at both doors: words of the sources with their places, or that nothing was found."""
 
+import re
 from itertools import product
 from typing import Any
 
@@ -265,16 +266,10 @@ ON_THEM = {
     "How many people can join the pottery class?": "nine",
     "Who wrote the manual of the kiln?": "Tomas Berg",
 }
-NOT_ON_THEM = """Who won the football match last night?
-What is the capital of Mongolia?
-How do I change a tyre in the rain?
-How long do I bake bread in the oven?
-How many bees are there?
-How old is the roof?
-Which insurance covers broken windows?
-Where can I park my car near the museum?
-What does the teacher of the yoga lessons earn?
-Does the printer need a new cartridge?"""
+NOT_ON_THEM = """Who won the football match last night? What is the capital of Mongolia? How old is the roof?
+How do I change a tyre in the rain? How long do I bake bread in the oven? How many bees are there?
+Which insurance covers broken windows? Where can I park my car near the museum?
+What does the teacher of the yoga lessons earn? Does the printer need a new cartridge?"""
 
 
 def test_the_first_questions_on_a_few_documents_are_answered_and_others_not(working: Daemon) -> None:
@@ -283,6 +278,6 @@ def test_the_first_questions_on_a_few_documents_are_answered_and_others_not(work
         answer = ask(working, question)
         assert answer["grounded"] is True, question
         assert any(word in source["quote"] for source in answer["sources"]), question
-    for question in NOT_ON_THEM.splitlines():
+    for question in re.findall(r"\w[^?]+\?", NOT_ON_THEM):
         answer = ask(working, question)
         assert (answer["grounded"], answer["sources"]) == (False, []), question

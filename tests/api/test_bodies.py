@@ -191,9 +191,7 @@ def in_steps(size_bytes: int, step_bytes: int, pause_s: float) -> Iterator[bytes
 
 
 def test_a_body_that_stops_is_timed_out(hurried: int) -> None:
-    with connected(hurried) as client:
-        client.sendall(head("/keep", 100) + b"kept")
-        answer = read_answer(client)
+    answer = ask(hurried, head("/keep", 100) + b"kept")
     assert ((answer.status, answer.code), answer.headers["connection"]) == (LATE, "close")
     assert answer.document["error"]["retryable"] is True
     # What came in time is the handler's to keep.
@@ -201,11 +199,7 @@ def test_a_body_that_stops_is_timed_out(hurried: int) -> None:
 
 
 def test_a_body_below_its_pace_is_timed_out(hurried: int) -> None:
-    with connected(hurried) as client:
-        client.sendall(head("/count", 10_000))
-        for step in in_steps(1000, 10, 0.01):
-            client.sendall(step)
-        answer = read_answer(client)
+    answer = ask(hurried, head("/count", 10_000), *in_steps(1000, 10, 0.01))
     assert (answer.status, answer.code) == LATE
 
 

@@ -98,8 +98,7 @@ PROVOKED: dict[ErrorCode, Callable[[MakeDaemon, MakeInstallation], httpx.Respons
 def test_a_code_is_provoked_over_http(
     make_daemon: MakeDaemon, make_installation: MakeInstallation, code: ErrorCode
 ) -> None:
-    answer = PROVOKED[code](make_daemon, make_installation)
-    details_of(answer, code)
+    details_of(PROVOKED[code](make_daemon, make_installation), code)
 
 
 def test_every_code_is_provoked_or_listed_as_not_raised_yet() -> None:

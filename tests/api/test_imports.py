@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import LimitDaemon, MakeDaemon
@@ -122,7 +121,7 @@ def test_a_retry_that_comes_too_early_is_refused(daemon: Daemon) -> None:
     with serving(slow) as server:
         url = server.url("/notes.md")
         first = daemon.loop.begin(daemon.asking("POST", PATH, repeat_key="k1", json={"url": url})())
-        wait_until(inside.is_set, "the fetch has begun", PATIENCE_S)
+        daemon.wait(inside.is_set, "the fetch has begun")
         details_of(take(daemon, url, "k1"), "request_in_progress")
         goes_on.set()
         source = body_of(first.result(PATIENCE_S), 201)

@@ -1,11 +1,10 @@
 """What the API answers while a team's search index is rebuilt."""
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
 
 import pytest
 
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.holds import PATIENCE_S
@@ -101,11 +100,8 @@ def test_a_batch_keeps_its_status_and_withholds_its_readiness(working: Daemon) -
     batch = open_batch(working, [("a", NOTES)])
     body_of(put(working, batch["by_id"]["a"], NOTES))
     finalize_batch(working, batch)
-
-    def show() -> dict[str, Any]:
-        return batch_status(working, batch, bucket="inbox", include_items="true")
-
-    wait_until(lambda: show()["ready"], "the batch is ready", PATIENCE_S)
+    show = partial(batch_status, working, batch, bucket="inbox", include_items="true")
+    working.wait(lambda: show()["ready"], "the batch is ready")
     with working.provider.held("put_document") as hold:
         begin(working)
         hold.wait_entered()
@@ -114,5 +110,5 @@ def test_a_batch_keeps_its_status_and_withholds_its_readiness(working: Daemon) -
         assert [item["ready"] for item in show()["items"]] == [False]
         again = finalize_batch(working, batch)["replayed"]
         assert [(item["ready"], item["ready_withheld_by"]) for item in again] == [(False, CODE)]
-    wait_until(lambda: show()["ready"], "the batch is ready again", PATIENCE_S)
+    working.wait(lambda: show()["ready"], "the batch is ready again")
     assert show()["ready_withheld_by"] is None

@@ -9,11 +9,9 @@ from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import clean_tombstones
 from svc_daemon.settings import Limits
 from svc_daemon.store.sources import find_source
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sites import PAGE, PDF, Site
 
 NEWER = b"# Notes\n\nThe cobalt quay was built of white stone.\n"
@@ -134,15 +132,11 @@ def test_refreshed_bytes_survive_a_start_and_go_with_their_source(make_daemon: M
     (daemon.files.blobs / f"{source_id}_{'0' * 26}").write_bytes(b"left by a kill between the blob and the commit")
     daemon.close()
     again = make_daemon()
-
-    async def repair() -> None:
-        await sort_leftovers(again.context)
-
-    again.loop.run(repair())
+    again.loop.run(sort_leftovers(again.context))
     assert blobs(again) == [NEWER]
     again.start()
     body_of(again.ask("DELETE", f"/v1/sources/{source_id}"))
-    wait_until(lambda: not any(again.files.blobs.iterdir()), "the bytes are gone", PATIENCE_S)
+    again.wait(lambda: not any(again.files.blobs.iterdir()), "the bytes are gone")
 
 
 def test_what_cannot_take_its_place_leaves_the_old_content(working: Daemon, site: Site) -> None:
