@@ -2,17 +2,17 @@
 
 from math import ceil
 
-#: The first pause, in seconds; each further one is four times as long.
+#: The first pause, in seconds; each further pause is four times as long, up to `LONGEST_PAUSE_S`.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 #: A longer pause can only result from a wall clock that was set back.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
-#: From this attempt on the pause does not grow: a sync is retried without end, and the power would overflow.
+#: From this attempt on, the pause no longer grows: a sync is retried indefinitely, and the power would overflow.
 _LONGEST_FROM = 4
 
 
 def pause_s(attempt: int, jitter: float) -> float:
-    """Seconds to wait after `attempt` (from 1) failed; `jitter` in [0, 1) spreads it over half to one and a half."""
+    """Compute the seconds to wait after failed `attempt` (from 1); `jitter` in [0, 1) scales them by 0.5 to 1.5."""
     return min(FIRST_PAUSE_S * 4.0 ** min(attempt - 1, _LONGEST_FROM - 1), LONGEST_PAUSE_S) * (0.5 + jitter)
 
 
@@ -20,12 +20,13 @@ def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:
     return not retryable or attempt >= max_attempts
 
 
-#: Bounds of the estimate, in seconds: with few documents it is unreliable, and clients should not wait much too long.
+#: Bounds of the `Retry-After` estimate, in seconds: with few documents it is unreliable, and clients should not wait
+#: far too long.
 SHORTEST_S, LONGEST_S = 1, 30
 
 
 def retry_after_s(elapsed_s: float, done: int, total: int | None) -> int:
-    """Whole seconds until the rest is probably indexed, at the speed so far."""
+    """Estimate the whole seconds until the remaining documents are indexed, from the speed so far."""
     if not done or total is None:
         return SHORTEST_S
     left_s = ceil(max(elapsed_s, 0.0) / done * (total - done))

@@ -1,4 +1,4 @@
-"""Moments as the contract writes them, a plan's months, and the clock that everything takes as an argument."""
+"""The text format of times, calendar months, and the clock that all time-dependent code takes as an argument."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Two times: the wall's, for what is stored and shown, and a steady one, for leases, time-outs and rates."""
+    """Wall clock time, which is stored and shown, and monotonic time, for leases, timeouts and rates."""
 
-    #: Aware UTC datetime of now.
+    #: Returns the current time as an aware UTC datetime.
     now: Callable[[], datetime]
-    #: Seconds that never go back, from an arbitrary start.
+    #: Returns monotonic seconds, from an arbitrary start.
     monotonic: Callable[[], float]
 
     def timestamp(self, after_s: float = 0) -> str:
-        """Now, or `after_s` seconds from now, as it is stored."""
+        """Return the current time plus `after_s` seconds, in the stored format."""
         return to_text(self.now() + timedelta(seconds=after_s))
 
 
 def to_text(moment: datetime) -> str:
-    """ISO 8601 UTC with milliseconds and `Z`; such texts sort as the moments do."""
+    """Format as ISO 8601 UTC with milliseconds and `Z`; the texts sort chronologically."""
     if moment.tzinfo is None:
         raise ValueError("a moment needs a time zone")
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
@@ -31,7 +31,7 @@ def from_text(text: str) -> datetime:
 
 
 def parse_span_s(text: str) -> float | None:
-    """Seconds of `90s`, `5m`, `12h` or `30d`; None for anything else."""
+    """Convert `90s`, `5m`, `12h` or `30d` to seconds; None if the text is invalid."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = text[:-1], text[-1:]
     is_span = unit in units and number.isascii() and number.isdigit() and len(number) <= 9
@@ -39,11 +39,11 @@ def parse_span_s(text: str) -> float | None:
 
 
 def month_of(moment: datetime) -> str:
-    """Such as `2026-01`, of a moment in UTC."""
+    """Format the month of a UTC datetime, such as `2026-01`."""
     return moment.strftime("%Y-%m")
 
 
 def end_of_month(moment: datetime) -> str:
-    """The first moment of the month after, as text."""
+    """Return the start of the next month, as text."""
     first = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return to_text(first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1))

@@ -1,11 +1,11 @@
-"""Webhooks: what a call contains, when it is retried, and how it is signed (Standard Webhooks, v1: HMAC-SHA256).
+"""Webhooks: their payload, when a call is retried, and how it is signed (Standard Webhooks, v1: HMAC-SHA256).
 
-    pending    a call is due: the first, the one retry after a pause, or one that was asked for again
+    pending    a call is due: the first, the retry after a pause, or one that was requested again
     delivered  the receiver answered 2xx
-    failed     it did not, and no try is left
+    failed     the receiver did not, and no attempt is left
 
-Secrets are derived from the installation's own, so that nothing usable is stored: the team's generation counts up at
-each rotation, and for a time the generation before signs too.
+A team's secret is derived from the installation's secret and the team's generation number, so no webhook secret is
+stored. Each rotation increments the generation; for a time, the secret of the previous generation signs as well.
 """
 
 import base64
@@ -18,7 +18,7 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
-#: Random bytes in a secret: the standard takes 24 to 64.
+#: Random bytes in a secret; the standard allows 24 to 64.
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105  (the prefix, not a secret)
 
@@ -28,23 +28,23 @@ SIGNATURE = "webhook-signature"
 
 
 def secret_text(random: bytes) -> str:
-    """The secret made from these random bytes, as receivers get it."""
+    """Encode a secret as `whsec_…`, the form that receivers use."""
     if len(random) != SECRET_BYTES:
         raise ValueError(f"a webhook secret has {SECRET_BYTES} bytes, not {len(random)}")
     return SECRET_PREFIX + base64.b64encode(random).decode("ascii")
 
 
 def signed_headers(secrets: Sequence[str], event_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """The headers that vouch for `body`, which is UTF-8, sent at this aware moment.
+    """Build the signature headers for a UTF-8 `body` that is sent at `at`, an aware datetime.
 
-    One signature for each secret, newest first: during a rotation a receiver may still hold the older one. Every
-    attempt at one event has the same id and a time of its own.
+    There is one signature per secret, newest first: during a rotation, a receiver may still have the older secret. All
+    attempts for an event have the same id, but their own timestamp.
     """
     if not secrets:
         raise ValueError("a webhook is signed with one secret at least")
     if at.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    # The library takes the wall clock's figures for UTC, whatever zone they come with.
+    # The library ignores the time zone and treats the time as UTC.
     moment, text = at.astimezone(UTC), body.decode("utf-8")
     signatures = [Webhook(secret).sign(event_id, moment, text) for secret in secrets]
     return {ID: event_id, TIMESTAMP: str(int(moment.timestamp())), SIGNATURE: " ".join(signatures)}
@@ -65,10 +65,10 @@ class Standing:
 
 
 def judge_call(http_status: int | None, tries_left: int) -> Standing:
-    """What follows from the answer to a call, which was one of the tries left; None means no answer."""
+    """Compute the delivery's status after a call; an `http_status` of None means that there was no response."""
     if http_status is not None and 200 <= http_status <= 299:
         return Standing(DELIVERED, 0)
-    # A call that was requested by hand does not use up an attempt.
+    # If a call was requested by hand, no attempts may be left to subtract from.
     left = max(tries_left - 1, 0)
     return Standing(PENDING if left else GIVEN_UP, left)
 
@@ -76,7 +76,7 @@ def judge_call(http_status: int | None, tries_left: int) -> Standing:
 def event_body(
     event: str, event_id: str, timestamp: str, metadata: dict[str, Any], data: dict[str, Any]
 ) -> dict[str, Any]:
-    """The call's JSON: Standard Webhooks' `type`, `timestamp` and `data`, and the specification's own names beside."""
+    """Build the payload: Standard Webhooks' `type`, `timestamp` and `data`, and the specification's own fields."""
     error = data.get("error")
     return {
         "id": event_id,
@@ -91,6 +91,6 @@ def event_body(
 
 
 def team_secret(installation_secret: bytes, team_id: str, generation: int) -> str:
-    """The secret `whsec_…` of one generation, as the team's receivers get it."""
+    """Derive the secret `whsec_…` of one generation, in the form that the team's receivers use."""
     message = f"webhook:{team_id}:{generation}".encode()
     return secret_text(hmac.new(installation_secret, message, hashlib.sha256).digest())

@@ -1,15 +1,16 @@
 """Agents, and the sources that their policies allow them to retrieve.
 
-    scope       retrieves what is indexed and
-    buckets     an active member of one of `bucket_ids`; `*` means every active bucket. Never a Q and A
-    sources     one of `source_ids`, a Q and A too, whatever active bucket it is in, or in none
-    team        in any active bucket or in none, a Q and A too
+    scope       retrieves indexed sources that are
+    buckets     active members of one of `bucket_ids`; `*` means every active bucket. Never Q and A sources
+    sources     listed in `source_ids`, including Q and A, in any active bucket or in none
+    team        in any active bucket or in none, including Q and A
 
-A policy narrows what the caller may see, and never widens it. It fails closed: text that is not a whole policy, with
-every field that `policy_text` writes and no other, retrieves nothing.
+A policy narrows what the caller may see, and never widens it. It fails closed: a stored policy that does not have
+exactly the fields that `policy_text` writes retrieves nothing.
 
-Fields of a policy that are not sent stay, so that a change of one field widens nothing by leaving out the others. If
-buckets or sources are sent without a scope, they choose it; fields that the scope doesn't use are dropped.
+An update keeps the policy fields that are not sent, so that changing one field can't widen the policy by omitting the
+others. If buckets or sources are sent without a scope, they determine it; fields that the scope doesn't use are
+cleared.
 """
 
 import json
@@ -30,7 +31,7 @@ DEFAULT_NAME = "Default agent"
 
 
 class PolicyFault(ValueError):
-    """What is wrong with the text of a policy, as the end of a sentence about it."""
+    """A stored policy is invalid. The message is a predicate, such as "is missing"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +40,25 @@ class RetrievalPolicy:
 
     #: `buckets`, `sources` or `team`.
     scope: str = BUCKETS
-    #: Counts with the scope `buckets`.
+    #: Used with the scope `buckets` only.
     bucket_ids: tuple[str, ...] = ()
-    #: Counts with the scope `sources`.
+    #: Used with the scope `sources` only.
     source_ids: tuple[str, ...] = ()
-    #: In the grammar of `filters`; None keeps everything.
+    #: In the grammar of `filters`; None filters nothing out.
     filters: dict[str, Any] | None = None
-    #: How many passages, unless the caller sets it.
+    #: Default number of passages, if the caller doesn't set it.
     top_k: int | None = None
-    #: 0 to 1; passages below it are not retrieved.
+    #: Minimum score of retrieved passages, 0 to 1.
     score_threshold: float | None = None
 
     @property
     def goes_by_bucket(self) -> bool:
-        """Whether sources are found through their buckets only: no Q and A, and nothing that is in no bucket."""
+        """Whether sources are found through their buckets only, which excludes Q and A and sources in no bucket."""
         return self.scope == BUCKETS
 
     @property
     def is_empty(self) -> bool:
-        """Whether its scope is an empty list."""
+        """Whether the list that its scope uses is empty."""
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
@@ -80,7 +81,7 @@ class RetrievalPolicy:
         return (self.score_threshold or 0) >= (other.score_threshold or 0)
 
 
-#: Every active bucket: what no agent at all retrieves, and a new team's default one.
+#: Every active bucket: the policy of a new team's default agent, and of requests without an agent.
 EVERYTHING = RetrievalPolicy(bucket_ids=(EVERY_BUCKET,))
 NOTHING = RetrievalPolicy()
 
@@ -93,33 +94,33 @@ class TeamAgent:
     id: str
     team_id: str
     name: str
-    #: Who it is, in a few words.
+    #: A short description of who the agent is.
     role: str = ""
-    #: How it answers.
+    #: How it should answer.
     instructions: str = ""
     policy: RetrievalPolicy = NOTHING
-    #: Why the stored policy is invalid and retrieves nothing; None for a valid one.
+    #: Why the stored policy is invalid and retrieves nothing; None if it is valid.
     policy_fault: str | None = None
-    #: Where it is in use, such as `widget`, which protects it from deletion.
+    #: Where the agent is in use, such as `widget`; an agent in use can't be deleted.
     bound_surface: str | None = None
     created_at: str
     updated_at: str
 
 
 def lost_default(team_id: str) -> TeamAgent:
-    """The default agent of a team whose own is missing: it retrieves nothing."""
+    """Build a substitute for a team's missing default agent, which retrieves nothing."""
     return TeamAgent(
         id=DEFAULT_AGENT, team_id=team_id, name=DEFAULT_NAME, policy_fault="is missing", created_at="", updated_at=""
     )
 
 
 def policy_text(policy: RetrievalPolicy) -> str:
-    """The policy as it is stored."""
+    """Serialize the policy for storage."""
     return json.dumps(asdict(policy))
 
 
 def read_policy(text: str) -> RetrievalPolicy:
-    """The stored policy; raises PolicyFault for text that is not a whole one."""
+    """Parse a stored policy; raises PolicyFault if it is incomplete or invalid."""
     try:
         stored = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -158,7 +159,7 @@ Fault = tuple[str, str]
 
 
 def invalid_profile(faults: list[Fault]) -> ServiceError:
-    """A 400 `invalid_agent_profile` about several fields; at least one."""
+    """Build a 400 `invalid_agent_profile` for one or more fields."""
     path, message = faults[0]
     summary = f"{path}: {message}" if len(faults) == 1 else f"{len(faults)} fields of the agent are not valid."
     listed = [{"path": path, "message": message} for path, message in faults]
@@ -166,7 +167,7 @@ def invalid_profile(faults: list[Fault]) -> ServiceError:
 
 
 def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
-    """Faults of fields whose types are valid; a search returns at most `most_results`."""
+    """Yield invalid values of fields whose types have been checked; `most_results` is the limit of a search."""
     for field in ("name", "bound_surface"):
         if not sent.get(field, "").isprintable():
             yield field, "has no control characters."
@@ -183,7 +184,7 @@ def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
 
 
 def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> RetrievalPolicy:
-    """The policy with the fields that were sent; raises `invalid_agent_profile` if they contradict each other."""
+    """Return the policy with the sent fields changed; raises `invalid_agent_profile` if these contradict each other."""
     chosen = [scope for scope, field in _LISTS.items() if sent.get(field)]
     chosen += [scope for scope, field in _LISTS.items() if field in sent]
     scope = str(sent["scope"]) if "scope" in sent else next(iter(chosen), policy.scope)

@@ -1,10 +1,10 @@
-"""Filters over a source's attributes, in OpenAI's grammar: comparisons, joined by `and` and `or`.
+"""Filters on a source's attributes, in OpenAI's grammar: comparisons, combined with `and` and `or`.
 
     {"type": "eq", "key": "year", "value": 2024}
     {"type": "and", "filters": [ … ]}
 
 An attribute is a key of the source's metadata, or one of `type`, `filename`, `title`, `content_type`, `source_url`. A
-comparison with an attribute that is missing, or of another type, is false (`ne` and `nin`: true).
+comparison with an attribute that is missing or has another type is false (true for `ne` and `nin`).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _LISTS = {"in", "nin"}
 
 
 def _is_same(have: Any, want: Any) -> bool:
-    """Equal and of one type; to Python alone, True is 1."""
+    """Whether the values are equal, and both or neither are booleans; in Python, True == 1."""
     return isinstance(have, bool) == isinstance(want, bool) and bool(have == want)
 
 
@@ -35,7 +35,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
-    """Raises `invalid_request` naming the part that is not of the grammar."""
+    """Raises `invalid_request`, naming the invalid part, if the filter does not conform to the grammar."""
     if not isinstance(node, dict):
         raise refusal(path, "must be an object.")
     if depth > MAX_DEPTH:
@@ -54,13 +54,13 @@ def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
 
 
 def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
-    """Whether attributes satisfy a filter that `check_filter` let through."""
+    """Whether the attributes satisfy a filter that `check_filter` accepted."""
     if node["type"] == "and":
         return all(passes(part, attributes) for part in node["filters"])
     if node["type"] == "or":
         return any(passes(part, attributes) for part in node["filters"])
     have, want = attributes.get(node["key"]), node["value"]
-    # Texts order with texts, numbers with numbers; a boolean orders with nothing.
+    # Strings are ordered among strings and numbers among numbers; booleans have no order.
     has_boolean = isinstance(have, bool) or isinstance(want, bool)
     is_alike = any(isinstance(have, kind) and isinstance(want, kind) for kind in (str, int | float))
     if node["type"] in _ORDERED and (has_boolean or not is_alike):

@@ -1,1 +1,1 @@
-"""Text: what kind bytes are, and how text is cut into chunks, sentences and words."""
+"""Text: media type detection, and splitting text into chunks, sentences and words."""

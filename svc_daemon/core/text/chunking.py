@@ -1,9 +1,9 @@
-"""Documents as extraction makes them, and the chunks that they are cut into, each with its place in the original.
+"""Extracted documents, and the chunks that they are split into, each with its location in the original.
 
-A section is a run of blocks on one page under one heading path; a chunk never leaves its section. Inside a section
-the text is one span, and each cut is the best place in a window behind the minimum size: the end of a block, else of
-a line (code, rows) or a sentence (prose), else a space. Each window is looked at once, so the time is linear, also
-for one endless line.
+A section is a run of consecutive blocks on one page under one heading path; a chunk never crosses its section's
+boundary. Within a section, each cut is the best position between the minimum and the maximum size: the end of a block,
+otherwise of a line (code, rows) or a sentence (prose), otherwise a space. Each window is searched once, so the time is
+linear, even for one endless line.
 """
 
 import re
@@ -25,11 +25,11 @@ class Block:
     #: Offsets in the extracted text, in characters; the end is exclusive.
     char_start: int
     char_end: int
-    #: The path of headings above, outermost first; a heading's own block carries its path with itself last.
+    #: The path of headings above, outermost first; a heading's own block includes itself, last.
     headings: tuple[str, ...] = ()
-    #: Page (or slide, or sheet) from 1; None where the format has none.
+    #: Page (or slide, or sheet) from 1; None if the format has none.
     page: int | None = None
-    #: Lines of the original from 1, both inclusive; None where the format has no lines.
+    #: Lines of the original from 1, both inclusive; None if the format has no lines.
     line_start: int | None = None
     line_end: int | None = None
 
@@ -40,21 +40,21 @@ class Document:
 
     text: str
     blocks: tuple[Block, ...]
-    #: The document's own title, where it has one.
+    #: The document's own title, if it has one.
     title: str | None = None
-    #: Pages in all; None where the format has none.
+    #: Total number of pages; None if the format has none.
     pages: int | None = None
     #: Pages, from 1, on which no text was found.
     pages_without_text: tuple[int, ...] = ()
-    #: BCP 47 code, where the document declares one.
+    #: BCP 47 code, if the document declares one.
     language: str | None = None
-    #: Sentences for the user about what could not be read.
+    #: Warnings for the user, in full sentences, about parts that could not be read.
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A piece of one page under one heading path, with its place in the original, which searches find.
+    """The unit of search: a piece of one page under one heading path, with its location in the original.
 
     `text` is exactly `document.text[char_start:char_end]`.
     """
@@ -74,7 +74,7 @@ class Chunk:
 class Extraction:
     """The result of extracting one stored file."""
 
-    #: The media type that the bytes turned out to have.
+    #: The media type that was detected.
     content_type: str
     text: str
     chunks: tuple[Chunk, ...]
@@ -91,17 +91,17 @@ class ChunkingOptions:
 
     #: The preferred size of a chunk.
     target: int = 1000
-    #: No chunk is cut shorter; only a section's last one may be.
+    #: Minimum size; only the last chunk of a section may be shorter.
     min: int = 800
-    #: No chunk is longer.
+    #: Maximum size.
     max: int = 1100
-    #: How much of a chunk's end the next one in the same section repeats.
+    #: How much of the end of a chunk is repeated in the next chunk of the section.
     overlap: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.min <= self.target <= self.max:
             raise ValueError("Chunk sizes must be 1 <= min <= target <= max.")
-        # An overlap of half a chunk or more would multiply the chunks.
+        # A larger overlap would multiply the number of chunks.
         if not 0 <= self.overlap <= self.min // 2:
             raise ValueError("The overlap of chunks must be 0 to half of the smallest chunk.")
 
@@ -113,9 +113,9 @@ _LINE_KINDS = frozenset({"code", "row"})
 
 
 def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk, ...]:
-    """Chunks of a document in reading order.
+    """Split a document into chunks, in reading order.
 
-    Every character that is not white space is in a chunk; a heading is at least in the heading path of one.
+    Every character other than white space is in a chunk, except that a heading may only be in a chunk's heading path.
     """
     pieces = (
         piece for section in _sections(document.blocks) for piece in _Cutter(document.text, section, options).cut()
@@ -136,7 +136,7 @@ def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk,
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Runs of blocks that may share a chunk; a heading comes alone, and only where no later section carries it."""
+    """Yield runs of blocks that may share a chunk; a heading is its own run, omitted if the next run is under it."""
     numbered = groupby(
         enumerate(blocks), key=lambda pair: pair[:1] if pair[1].kind == "heading" else (pair[1].headings, pair[1].page)
     )
@@ -144,7 +144,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for section, following in zip_longest(runs, runs[1:]):
         heading = section[0]
         if heading.kind == "heading" and following:
-            # What follows is under the heading, or nothing is.
+            # If the next run is not under the heading, no run is.
             below = following[0].headings
             depth = len(heading.headings)
             if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):
@@ -162,7 +162,7 @@ class _Piece:
 
 
 class _Cutter:
-    """Cuts one section, moving forward through its blocks and lines."""
+    """Splits one section into chunks, in a single pass through its blocks and lines."""
 
     def __init__(self, text: str, section: Sequence[Block], options: ChunkingOptions) -> None:
         self._text = text
@@ -188,7 +188,7 @@ class _Cutter:
         rest = self._end - start
         if rest <= self._options.max:
             return self._end
-        # Near the end, cut earlier so that the last chunk does not become too small.
+        # Near the end of the section, cut earlier so that the last chunk is not too small.
         aim = start + (self._options.target if rest >= self._options.max + self._options.min else self._options.min)
         low, high = start + self._options.min, start + self._options.max
         while self._section[self._ahead].char_end < low:
@@ -213,7 +213,7 @@ class _Cutter:
 
 
 class _LineCursor:
-    """Line of an offset, for offsets that mostly grow: it counts line ends only from the last offset."""
+    """Finds the line of an offset; counts line ends only from the last offset, so nearby offsets are cheap."""
 
     def __init__(self, text: str, section: Sequence[Block]) -> None:
         self._text = text

@@ -1,7 +1,7 @@
-"""Media types: the readable formats, and their detection from content, name and declared type.
+"""Media types: the supported formats, and how they are detected from content, file name and declared type.
 
-A signature in the bytes decides; otherwise a specific declared type, then the name, then the look of a text. Types that
-the bytes contradict are ignored: a text is no PDF, and binary bytes are no CSV.
+A signature in the bytes decides; otherwise a specific declared type, then the file name, then heuristics on the text.
+Types that the bytes contradict are ignored: text is not a PDF, and binary data is not CSV.
 """
 
 import codecs
@@ -23,7 +23,7 @@ _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _DOCX = f"{_OPEN_XML}.wordprocessingml.document"
 _PPTX = f"{_OPEN_XML}.presentationml.presentation"
 _XLSX = f"{_OPEN_XML}.spreadsheetml.sheet"
-#: Texts that are read from a gzip file, too.
+#: Extensions of text formats that can also be read from a gzip file.
 _COMPRESSED = (
     *("txt.gz", "text.gz", "log.gz", "rst.gz", "adoc.gz", "org.gz", "tex.gz", "md.gz", "markdown.gz", "mdx.gz"),
     *("csv.gz", "tsv.gz", "json.gz", "ndjson.gz", "jsonl.gz", "html.gz", "htm.gz"),
@@ -32,15 +32,15 @@ _COMPRESSED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFormat:
-    """One kind of document that can be read."""
+    """A document format that can be read."""
 
-    #: Short name; the extractor's too.
+    #: Short name, shared with its extractor.
     key: str
-    #: Name for people.
+    #: Display name.
     name: str
     #: File name extension, without its first dot, to media type.
     types: Mapping[str, str]
-    #: Name of the optional extra that has to be installed for it.
+    #: The optional extra that it needs; None if it needs no extra.
     extra: str | None = None
 
 
@@ -154,9 +154,9 @@ FORMATS = (
 
 _TYPES = {extension: media_type for format_ in FORMATS for extension, media_type in format_.types.items()}
 _FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_.types.values()}
-#: Files whose whole name is known.
+#: Media types of files that are recognized by their whole name.
 _NAMES = {"dockerfile": "text/x-dockerfile", "makefile": "text/x-makefile", "cmakelists.txt": "text/x-cmake"}
-#: Other spellings that clients declare.
+#: Alternative media types that clients declare.
 _SPELLINGS = {
     "text/x-markdown": "text/markdown",
     "application/x-yaml": "text/x-yaml",
@@ -167,12 +167,12 @@ _SPELLINGS = {
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
 }
-#: Formats whose content is text, so that only the name or the declared type shows which.
+#: Formats whose content is text, so that only the file name or the declared type distinguishes them.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
 #: Formats that may begin with an HTML tag without being HTML.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
 
-#: What a binary file starts with: offset, bytes, media type.
+#: Signatures of binary files: offset, bytes, media type.
 _MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -202,7 +202,8 @@ _MAGIC = (
     (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: Streams (UTF-16 in the directory) that distinguish old office files; encryption first, it wraps the others.
+#: Stream names (UTF-16 in the directory) that distinguish old Office files; encryption first, since it wraps the
+#: others.
 _OLE_STREAMS = (
     ("EncryptedPackage", ENCRYPTED_OFFICE),
     ("WordDocument", "application/msword"),
@@ -211,15 +212,15 @@ _OLE_STREAMS = (
     ("Workbook", "application/vnd.ms-excel"),
     ("Book", "application/vnd.ms-excel"),
 )
-#: Members that only one kind of archive has.
+#: Members (or their prefix) that identify a kind of zip archive.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
-#: Types of bytes that have a signature, or that may be any: no text is one of these, nor of the kinds below.
+#: Binary types, which text never has; neither does it have a type that begins with one of `_MEDIA`.
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
 
-#: Byte order marks and their codecs; UTF-32 first, whose mark begins like that of UTF-16.
+#: Byte order marks and their codecs; UTF-32 before UTF-16, whose mark is a prefix of UTF-32's.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -246,7 +247,7 @@ _MAIL = re.compile(
 
 
 def from_filename(filename: str) -> str | None:
-    """Media type that a file's name promises; None where the name shows none."""
+    """Guess the media type from a file's name; None if the extension is unknown."""
     name = PurePosixPath(filename).name.lower()
     stem, _, extension = name.rpartition(".")
     if extension == "gz":
@@ -255,18 +256,18 @@ def from_filename(filename: str) -> str | None:
 
 
 def find_format(content_type: str) -> DocumentFormat | None:
-    """The format with this media type; None where it can't be read."""
+    """Find the format with this media type; None if it is not supported."""
     return _FORMATS.get(content_type)
 
 
 def is_text_type(content_type: str) -> bool:
-    """Whether files of this media type hold text."""
+    """Whether files of this media type contain text."""
     format_ = find_format(content_type)
     return content_type.startswith("text/") or (format_ is not None and format_.key in _TEXT_FORMATS)
 
 
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
-    """Media type of a file from its bytes (all, or the first 8 KB and more), name and declared type."""
+    """Detect a file's media type from its bytes (all, or at least the first 8 KB), name and declared type."""
     named, bare = from_filename(filename), declared.partition(";")[0].strip().lower()
     announced = _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
     is_text = text_encoding(data) is not None
@@ -287,20 +288,20 @@ def detect(data: bytes, filename: str = "", declared: str = "") -> str:
 
 
 def _signed_type(data: bytes, *, is_text: bool) -> str | None:
-    """The type that a signature in the bytes shows."""
+    """Detect the media type from a signature in the bytes; None if there is none."""
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_type(data)
     if data.startswith(_OLE_MAGIC):
         streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
         return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
-    # These two may be made of ASCII alone.
+    # Files of these two types may consist of ASCII only.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
         if start.startswith(magic):
             return media_type
     if is_text:
         return None
-    # Some writers put a header of their own before the PDF.
+    # Some programs write a header of their own before the PDF.
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
     return next((media_type for offset, magic, media_type in _MAGIC if data.startswith(magic, offset)), None)
@@ -315,8 +316,8 @@ def _zip_type(data: bytes) -> str:
         with ZipFile(BytesIO(data)) as archive:
             names = archive.namelist()
     except (BadZipFile, NotImplementedError, UnicodeDecodeError):
-        # Only the beginning is here, or the archive is broken (a name marked as UTF-8 may not be): its local headers
-        # still show what it was.
+        # The data is truncated, or the archive is broken (for example, a name marked as UTF-8 that is not): use the
+        # member names in its local headers.
         head = data[:_HEAD_BYTES]
         found = ((header.end(), int.from_bytes(header[1], "little")) for header in _LOCAL_NAME.finditer(head))
         names = [head[start : start + size].decode("utf-8", "replace") for start, size in found]
@@ -330,13 +331,13 @@ def _may_hold_html(media_type: str | None) -> bool:
 
 
 def text_encoding(data: bytes) -> str | None:
-    """Codec in which `data` is text: by its mark, else UTF-8, else Windows-1252; None where it is binary."""
+    """Detect the codec of text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252; None if it is binary."""
     for mark, codec in _MARKS:
         if data.startswith(mark):
             return codec
     head = data[:_HEAD_BYTES]
     if b"\x00" in head:
-        # Latin text in UTF-16 has a NUL in nearly every second byte and in none of the others.
+        # In UTF-16, nearly every second byte of Latin text is NUL, and none of the others.
         even, odd, half = head[0::2].count(0), head[1::2].count(0), len(head) / 2
         if not half.is_integer() or (even and odd) or max(even, odd) <= half * 0.7:
             return None
@@ -344,10 +345,11 @@ def text_encoding(data: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
-        # One bad byte in otherwise real UTF-8 is a flaw of the file, not another encoding.
+        # An invalid byte in text that has other multi-byte UTF-8 is an error in the file, not another encoding.
         beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
         if beyond_ascii < 4:
-            # Compressed or encrypted bytes have a control in ten; text in an old encoding has none.
+            # In compressed or encrypted data, about one byte in ten is a control character; in text in a legacy
+            # encoding, none is.
             controls = len(head) - len(head.translate(None, _CONTROLS))
             return None if controls * 100 > len(head) else "cp1252"
     return "utf-8"

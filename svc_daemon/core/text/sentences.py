@@ -1,8 +1,8 @@
-"""Splits a text into sentences, as spans of it, which answers quote.
+"""Splits text into sentences, as spans that answers can quote.
 
-A text that was extracted has hard line ends, list marks and table rows in it. A line end separates two sentences only
-where it looks like the end of something: before a list mark or a row, behind a short line such as a heading, and at an
-empty line. `cost_of` rates how far a sentence is from prose: a row of a table, code, a heading or page furniture.
+Extracted text contains hard line breaks, list markers and table rows. A line break separates two sentences only before
+a list marker or a row, after a row or a short line such as a heading, and at an empty line. `cost_of` is the penalty
+for sentences that are not prose: table rows, code, headings and boilerplate.
 """
 
 import re
@@ -10,18 +10,19 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-#: Longer ones, such as text without a full stop, are cut at a space.
+#: Maximum characters of a sentence; longer ones, such as text without a full stop, are cut at a space.
 LONGEST = 400
 
 _LINE_END = re.compile(r"\n")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
-#: A list mark, a number, a quotation's or heading's mark, or a table's border at the start of a line.
+#: The marker of a list item, quotation, heading or table row at the start of a line.
 _MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t])")
-#: What precedes a sentence and is no word of it.
+#: Markers and white space before a sentence.
 _LEADING = re.compile(r"(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*+")
-#: The end of a sentence, with closing quotes and the marks of citations behind it.
+#: The end of a sentence, with the closing quotes and citation marks after it.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
-#: Words whose full stop ends no sentence, always or before a number; single letters are another case of that.
+#: Abbreviations whose full stop does not end a sentence: always, or only before a number. Single letters are handled
+#: separately.
 _SHORTENED = (
     "al approx bzw ca co corp dept dr e.g ed est etc ext hrs i.e inc incl jan feb mar apr jun jul aug sep sept oct nov "
     "dec ltd mr mrs ms prof ref resp sr st tel u.s u.k viz vs z.b"
@@ -34,16 +35,16 @@ _LAST_WORD = re.compile(r"[\w.]+$")
 
 
 class Span(NamedTuple):
-    """Part of a text; the end is exclusive."""
+    """A part of a text, as character offsets; the end is exclusive."""
 
     start: int
     end: int
 
 
 def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
-    """The sentences in order, without list marks and white space around them; each has a letter or a digit.
+    """Find the sentences, in order, without list markers and white space; each has a letter or a digit.
 
-    One of more than `longest` characters comes in pieces.
+    A sentence of more than `longest` characters is returned in pieces.
     """
     breaks = list(_PARAGRAPH.finditer(text))
     ends = [*(each.start() for each in breaks), len(text)]
@@ -61,11 +62,11 @@ def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
 
 
 def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
-    """Runs of lines that flow into each other; no sentence goes beyond one."""
+    """Yield runs of lines within which sentences continue across line breaks; no sentence crosses their boundaries."""
     breaks = [at.start() for at in _LINE_END.finditer(text, paragraph.start, paragraph.end)]
     lines = list(map(Span, [paragraph.start, *(at + 1 for at in breaks)], [*breaks, paragraph.end]))
     longest = max(line.end - line.start for line in lines)
-    # Rows of a table as extraction writes them.
+    # Extraction separates the cells of a table row by " | ".
     rows = [text.find(" | ", line.start, line.end) >= 0 for line in lines]
     start = paragraph.start
     for place, (line, following) in enumerate(pairwise(lines)):
@@ -78,12 +79,12 @@ def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, stop: int) -> bool:
-    """Whether the mark at `stop` is a gap in a quotation, or belongs to the word or item's number before it."""
+    """Whether the mark at `stop` is an ellipsis in a quotation, or part of an abbreviation or item number."""
     if text.startswith(("…", "..."), stop) and text[start:stop].endswith(" "):
         return True
     if text[stop] != ".":
         return False
-    # No abbreviation is longer than this, and a text may be one endless word.
+    # No abbreviation is longer than 12 characters, and a text may be one endless word.
     word = _LAST_WORD.search(text, max(start, stop - 12), stop)
     if word is None:
         return False
@@ -95,9 +96,9 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 
 
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
-    """The sentence without marks and spaces around it, in pieces if it is too long."""
+    """Yield the sentence without surrounding markers and spaces, in pieces if it is too long."""
     start = _skip(text, sentence, _LEADING)
-    # The border of a table's last cell goes with the white space.
+    # The border after the last cell of a table row is removed together with the white space.
     end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))
     while end - start > longest:
         space = max(text.rfind(" ", start, start + longest), text.rfind("\n", start, start + longest))
@@ -109,38 +110,39 @@ def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
 
 
 def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
-    """Where the span begins after what `leading` matches."""
+    """Return the span's start after the text that `leading` matches."""
     match = leading.match(text, span.start, span.end)
     return match.end() if match else span.start
 
 
-#: Deductions from the score of a sentence; the whole question is worth 1. A row may well be the answer.
+#: Deductions from the score of a sentence; covering the whole question scores 1. A row may well be the answer, so it
+#: costs least.
 ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
-#: An end of a sentence, with what may close behind it.
+#: The end of a sentence, with closing quotes, brackets, markup and citation marks.
 _ENDED = re.compile(r"[.!?…。！？][\"'»”’)\]*_`]*(?:\s*\[\d+\])*$")  # noqa: RUF001
-#: Dots that lead to a page's number, a notice, a page's own number.
+#: Boilerplate: dot leaders of a table of contents, copyright and cookie notices, page numbers.
 _FURNITURE = re.compile(
     r"(?:\.[ \t]?){4,}|^(?:copyright|©|\(c\))|all rights reserved|^page \d+(?: of \d+)?\b|\bcookies?\b.*\baccept\b",
     re.IGNORECASE,
 )
-#: More of these than one in so many characters that are no spaces is no language.
+#: Characters typical of code; text with more than one in `_SYMBOLS_EVERY` characters counts as code.
 _SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
 _SYMBOLS_EVERY = 12
-#: Text in backquotes is a name in the sentence, whatever it looks like.
+#: Text in backquotes counts as a name, even if it looks like code.
 _NAMED = re.compile(r"`[^`\n]*`")
-#: With fewer words and without an end it is a heading or an item of a list.
+#: Text with fewer words and without end punctuation is a heading or a list item.
 _FEWEST_WORDS = 6
 
 
 def fences_of(text: str) -> list[Span]:
-    """The spans of code that is marked as such."""
+    """Find the spans of fenced code blocks."""
     return [Span(*match.span()) for match in _FENCE.finditer(text)]
 
 
 def cost_of(text: str, span: Span, fences: Sequence[Span]) -> float:
-    """The deduction from the sentence's score; 0 for prose."""
+    """Compute the deduction from the sentence's score; 0 for prose."""
     sentence = text[span.start : span.end]
     if any(fence.start < span.end and span.start < fence.end for fence in fences) or _FURNITURE.search(sentence):
         return CODE

@@ -1,13 +1,13 @@
-"""Words: the words of a query, stems that make forms of a word comparable, and scripts without spaces.
+"""Words: query parsing, stemming, and scripts that are written without spaces.
 
-Chinese, Japanese and Korean are written without spaces, or with endings that stick to the word. Cut at spaces, a
-whole clause of these scripts is one word, which nobody searches for. So a run of them is cut into every pair of
-neighbours, in what is indexed and in what is asked: a word of two characters is a pair, and a longer one is all of its
-pairs. Letters and digits in such a run are words of their own.
+Chinese, Japanese and Korean are written without spaces between words, or with suffixes attached to the word. Split at
+spaces, a whole clause would be one word, which nobody searches for. So runs of these scripts are split into overlapping
+bigrams, in the index and in queries: a word of two characters is one bigram, and a longer word is found by all of its
+bigrams. Letters and digits within such a run are separate words.
 
-Stems are coarser than the index's own, and only for English: they choose among sentences that a search has found
-already, and must take all forms of a word as one, whether they differ by an ending, by a vowel or by British and
-American spelling.
+Stems are coarser than the index's own, and for English only: they choose among sentences that a search has already
+found, and must treat all forms of a word as equal, whether they differ in ending, in vowel or in British and American
+spelling.
 """
 
 import re
@@ -15,27 +15,27 @@ import unicodedata
 from dataclasses import dataclass
 
 _SCRIPTS = (
-    "\u3005-\u3007"  # marks that stand for a Han character
+    "\u3005-\u3007"  # marks used like Han characters
     "\u3041-\u3096\u309d-\u309f"  # Hiragana
-    "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Katakana, small and of half width
+    "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Katakana, including small and half-width
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
     "\uac00-\ud7a3"  # Hangul
 )
 _CHARACTER = re.compile(rf"[{_SCRIPTS}]")
-# Every word, and then a look into it: one expression for words with such a character would try each place of a long
-# word without one against all that follows.
+# Words are found first and then searched for these characters: a single expression would take quadratic time on a long
+# word without any of them.
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
 
 def cut_unspaced(text: str) -> list[str]:
-    """The pairs and the other pieces of all words of `text` with one of these scripts, in order.
+    """Split the words of `text` that contain one of these scripts into bigrams and other pieces, in order.
 
-    Nothing for a text without them. A single character by itself is a word.
+    Empty for a text without these scripts. A single character by itself is a word.
     """
     if text.isascii():
         return []
-    # A kana and its mark may be two characters or one, and a syllable of Hangul up to three.
+    # Unless normalized, a kana with its voicing mark may be one character or two, and a Hangul syllable up to three.
     folded = unicodedata.normalize("NFC", text)
     if not _CHARACTER.search(folded):
         return []
@@ -49,12 +49,12 @@ def cut_unspaced(text: str) -> list[str]:
     return pieces
 
 
-#: Each word costs a walk through the chunks that have it; past this many a query is a text, and its first words
-#: show what it is about.
+#: Maximum words of a query. Each word costs a scan of its posting list; a longer query is a whole text, whose first
+#: words show its subject.
 MAX_WORDS = 64
 
-#: English words that are in almost every chunk and distinguish none from another. The pieces that an apostrophe leaves
-#: (`don't`, `it's`, `we'll`) are among them, since the index cuts there too.
+#: English words that are in almost every chunk and so don't distinguish chunks. They include the parts of words with an
+#: apostrophe (`don't`, `it's`, `we'll`), since the index splits these too.
 _STOP_WORDS = (
     "a about above after again against all also am an and any are aren as at be because been "
     "before being below between both but by can cannot could couldn d did didn do does doesn "
@@ -73,22 +73,22 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """The words to look for, each once, in the order typed."""
+    """The distinct words of a query, in the order typed."""
 
     words: tuple[str, ...]
-    #: How many words past `MAX_WORDS` were left out.
+    #: How many words beyond `MAX_WORDS` were left out.
     words_left_out: int = 0
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Cut `text` into words of letters, marks and digits; every other character only separates them.
+    """Split a query into words of letters, combining marks and digits; all other characters are separators.
 
-    Scripts that are written without spaces are cut by `cut_unspaced`. Stop words are left out, unless the query has
-    nothing else: who looks for "to be or not to be" means it.
+    Scripts that are written without spaces are split by `cut_unspaced`. Stop words are left out, unless the query has
+    nothing else, such as "to be or not to be".
     """
-    # NFC first, so that a letter typed as letter and accent is one character.
+    # Normalize to NFC first, so that a letter with a combining accent becomes one character.
     folded = unicodedata.normalize("NFC", text).lower()
-    # Marks stay: many scripts write vowels with them, and a word cut there would be a row of single letters.
+    # Keep combining marks: many scripts write vowels with them, and splitting at them would leave single letters.
     spaced = "".join(character if unicodedata.category(character)[0] in "LMN" else " " for character in folded)
     spelled = (word for word in spaced.split() if any(map(str.isalnum, word)))
     words = list(dict.fromkeys(piece for word in spelled for piece in cut_unspaced(word) or [word]))
@@ -97,9 +97,9 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 _ENDING = re.compile(r"(?:ations?|ings?|edly|ied|ies|ed|es|ly|s)$")
-#: A shorter rest would be the same for words that have nothing in common.
+#: Minimum length of a stem; shorter ones would be shared by unrelated words.
 _SHORTEST = 3
-#: Forms of a word that share no stem, and a few words that mean the same; all count as the first of their group.
+#: Irregular forms, and a few synonyms; all words of a group are replaced by its first.
 _FORMS = (
     "become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught, "
     "child children kid kids, choose chose chosen choice choices, come came, do did done, draw drew drawn, drive "
@@ -116,7 +116,7 @@ FORMS = {form: forms.split()[0] for forms in _FORMS.split(",") for form in forms
 
 
 def stem_of(word: str) -> str:
-    """The word in small letters, or the first of its forms, less a plural's, participle's or adverb's ending."""
+    """Return the word in lower case, without plural, participle or adverb endings; replaces irregular forms."""
     word = word.lower()
     word = FORMS.get(word, word)
     match = _ENDING.search(word)
@@ -129,10 +129,10 @@ def stem_of(word: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Every word and number in small letters, in order."""
+    """Split a text into words and numbers, in lower case."""
     return _WORD.findall(unicodedata.normalize("NFC", text).lower())
 
 
 def stems_of(text: str) -> frozenset[str]:
-    """The stems of the words but stop words; numbers among them."""
+    """Return the stems of all words and numbers except stop words."""
     return frozenset(stem_of(word) for word in words_of(text) if word not in STOP_WORDS)

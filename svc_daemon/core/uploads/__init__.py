@@ -1,1 +1,1 @@
-"""Uploads: sessions, batches and idempotency, and the fields of what is uploaded."""
+"""Uploads: sessions, batches, destination buckets, web pages, and the fields of sources."""

@@ -1,26 +1,25 @@
-"""The batch: its status, rolled up from its items at each read and never stored.
+"""The status of a batch: computed from its items at each read, never stored.
 
-    open                     nothing was finalized yet
-    partial                  some items are finalized, others still lack their bytes
-    processing               every item is finalized or given up; some are on their way to ready
+    open                     nothing has been finalized yet
+    partial                  some items are finalized, others are still waiting for their bytes
+    processing               every item is finalized or given up; some are not ready yet
     completed                all ready
-    completed_with_failures  all ended, some ready, some not
-    failed                   all ended, none ready
-    expired                  the time to upload ran out before anything was finalized
+    completed_with_failures  all have ended, some are ready
+    failed                   all have ended, none are ready
+    expired                  the upload deadline passed before anything was finalized
 
-Terminal means: every item is ready, failed, given up, deleted or in no bucket any more. While one is outstanding, no
-status is terminal.
+A batch is terminal if every item is ready, failed, given up, deleted or no longer in any bucket.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: States of one item: its session's until it is finalized, then its source's.
+#: States of an item: those of its upload session until it is finalized, then those of its source.
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
-#: Ended without a source: abandoned, canceled or expired, or its source was deleted since.
+#: States of an item without a source: abandoned, canceled or expired; or its source has been deleted.
 GIVEN_UP, DELETED = "given_up", "deleted"
-#: Its source was detached from its last bucket: indexed, but not ready unless it is attached to another.
+#: The source was detached from its last bucket: it is indexed, but not ready until it is attached to another.
 DETACHED = "detached"
 
 COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
@@ -28,17 +27,17 @@ COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
 
 @dataclass(frozen=True, slots=True)
 class RollUp:
-    """A batch's status."""
+    """A batch's status and counters."""
 
     status: str
     terminal: bool
     ready: bool
-    #: queued, indexing, active, failed, pending, total.
+    #: By name: queued, indexing, active, failed, pending, total.
     counters: dict[str, int]
 
 
 def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
-    """From each item's state and readiness; `is_expired` is whether the time to upload is over."""
+    """Compute the status from each item's state and readiness; `is_expired`: the upload deadline has passed."""
     listed = list(items)
     states = Counter(state for state, _ in listed)
     ready = sum(is_ready for _, is_ready in listed)

@@ -1,8 +1,8 @@
 """The buckets that a request names for a new source: one in the path, or several in the body of a legacy route.
 
-A body names its buckets in one of three ways. In a batch they are at the manifest's root or on every item. Where both
-name some, the item's are its own, and the lookup refuses an item whose buckets differ from the root's:
-taking either would put a file where half of the request did not want it.
+A body names its buckets in one of three fields. In a batch they are at the manifest's root or on every item. If both
+name some, the lookup refuses an item whose buckets differ from the root's: choosing either would put a file into
+buckets that the other part of the request did not name.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
 
-#: Whether a name is an id or a slug; some fields accept both.
+#: Whether a bucket is named by its id or its slug; some fields accept either.
 ID, SLUG, EITHER = "id", "slug", "either"
 
 _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
@@ -20,32 +20,32 @@ _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
 
 @dataclass(frozen=True, slots=True)
 class BucketName:
-    """A bucket as one place of a request names it."""
+    """A bucket as named in a request."""
 
     text: str
-    #: Its place in the request, dotted.
+    #: The dotted path of the field in the request.
     path: str
     kind: str = EITHER
 
     def means(self, bucket_id: str, slug: str) -> bool:
-        """Whether this names the bucket."""
+        """Whether this is the name of the bucket with this id and slug."""
         return (self.kind != SLUG and self.text == bucket_id) or (self.kind != ID and self.text == slug)
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """All buckets for one new source: at least one."""
+    """The buckets for a new source: at least one."""
 
     names: tuple[BucketName, ...]
-    #: Whether buckets are to be made for slugs that nobody has.
+    #: Whether to create buckets for slugs that don't exist.
     creates_missing: bool = False
-    #: Whether the names are from a body, where a missing bucket gets another error than in the path.
+    #: Whether the names are from a body; the error for a missing bucket differs from that for a path.
     in_body: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestNaming:
-    """The buckets of a batch: at least one of the two is where an item goes."""
+    """The buckets of a batch: every item has buckets of its own, or the root has some."""
 
     root: Naming | None
     #: Each item's own, in their order.
@@ -53,12 +53,12 @@ class ManifestNaming:
 
 
 def in_path(bucket: str) -> Naming:
-    """The one bucket that a route's path names."""
+    """Return the bucket named in a route's path."""
     return Naming((BucketName(bucket, "bucket"),))
 
 
 def in_body(fields: DestinationFields) -> Naming:
-    """The buckets that a body names; raises `bucket_required`, and `invalid_request` where it names them twice."""
+    """Find the buckets in a body; raises `bucket_required` if it has none, `invalid_request` if two fields are set."""
     found = _find(fields, "", creates_missing=fields.create_missing_buckets)
     if found is None:
         raise ServiceError(ErrorCode.BUCKET_REQUIRED, f"The request names no bucket. {_WAYS}")
@@ -66,7 +66,7 @@ def in_body(fields: DestinationFields) -> Naming:
 
 
 def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
-    """The buckets that a manifest names, at its root, on every item, or both; raises as `in_body`."""
+    """Find the buckets in a manifest: at its root, on every item, or both; raises the same errors as `in_body`."""
     for_all = manifest.create_missing_buckets
     root = _find(manifest, "manifest.", creates_missing=for_all)
     items = tuple(
@@ -84,7 +84,7 @@ def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
 
 
 def _find(fields: DestinationFields, path: str, *, creates_missing: bool) -> Naming | None:
-    """An empty list or text names nothing."""
+    """Find the buckets in the fields; None if there are none. An empty list or string names no bucket."""
     ways = {
         "bucket_ids": [BucketName(text, f"{path}bucket_ids.{n}", ID) for n, text in enumerate(fields.bucket_ids)],
         "bucket_slugs": [BucketName(t, f"{path}bucket_slugs.{n}", SLUG) for n, t in enumerate(fields.bucket_slugs)],

@@ -1,4 +1,4 @@
-"""Whether a fetched URL is a web page or a file, the error for the other door, and what a page is called."""
+"""Whether a fetched URL is a web page or a file, the errors that suggest the other endpoint, and titles of pages."""
 
 import html
 import re
@@ -9,22 +9,22 @@ from svc_daemon.wire.codes import ErrorCode
 
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _PAGE_NAMES = (".html", ".htm", ".xhtml")
-#: The element's start is found and its text ends at the next tag: its content is text alone.
+#: A `title` element contains only text, so it ends at the next tag.
 _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 
 
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
-    """Whether bytes (all, or the first 8 KB and more) served with this `Content-Type` are HTML.
+    """Whether bytes (all, or at least the first 8 KB) served with this `Content-Type` are HTML.
 
-    Content decides over the declared type. The name counts only where the server does not speak of HTML: `index.php`
-    is source code as a text, and a page as what it made.
+    The content takes precedence over the declared type. The file name is used only if the server does not declare HTML:
+    `index.php` may be source code, or the page that it generated.
     """
     declared = declared.partition(";")[0].strip().lower()
     return detect(head, "" if declared in _PAGE_TYPES else filename, declared) in _PAGE_TYPES
 
 
 def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raises 422 `url_is_web_page`, naming the bucket's door for pages, where a file import got one."""
+    """Raises 422 `url_is_web_page`, which suggests the bucket's `pages` endpoint, if a file import fetched a page."""
     if head and is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_WEB_PAGE,
@@ -34,7 +34,7 @@ def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> N
 
 
 def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raises 422 `url_is_file`, naming the bucket's door for imports, where a page ingestion got a document."""
+    """Raises 422 `url_is_file`, which suggests the bucket's import endpoint, if a page ingestion fetched a file."""
     if head and not is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_FILE,
@@ -44,7 +44,7 @@ def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
 
 
 def page_title(head: bytes, max_characters: int) -> str | None:
-    """The title in the page's first bytes, in one line; None without one."""
+    """Find the title in the page's first bytes, as one line; None if there is none."""
     match = _TITLE.search(head.decode(text_encoding(head) or "utf-8", "replace"))
     words = html.unescape(match[1]).split() if match else []
     title = "".join(character for character in " ".join(words) if character.isprintable())
@@ -52,5 +52,5 @@ def page_title(head: bytes, max_characters: int) -> str | None:
 
 
 def page_file_name(name: str) -> str:
-    """The name under which a page is kept: `index.php` is source code as a file, and a page as what it made."""
+    """Return the file name of a stored page: appends `.html`, since a name like `index.php` would mean source code."""
     return name if name.lower().endswith(_PAGE_NAMES) else f"{name[:240]}.html"

@@ -1,21 +1,21 @@
-"""The upload session: its state, and the decision about a PUT.
+"""The upload session: its state, and what to do with a PUT.
 
-Rules of this file. It decides from plain values and changes nothing; the caller stores what was decided. The protocol
-is that of Google's resumable uploads: `Content-Range` is where a chunk goes, 308 with `Range` is what is stored.
+This module only computes decisions from plain values; the caller stores the result. The protocol is that of Google's
+resumable uploads: `Content-Range` is the position of a chunk, and a 308 response with `Range` reports what is stored.
 
-Theory of operation. Only three things about a session are stored: how it ended (finalized, canceled), when it expires,
-and its bytes, whose number on the disk is the offset. The state is computed from these:
+Only three things about a session are stored: how it ended (finalized, canceled), when it expires, and its bytes, whose
+number on disk is the offset. The state is computed from these:
 
-    state       what is so                              a PUT              finalize
+    state       meaning                                 a PUT              finalize
     pending     no byte is stored                       stores             blob_not_uploaded
     uploading   some bytes are stored                   stores             blob_not_uploaded
-    uploaded    all bytes are stored                    confirms it        makes the source
-    finalized   the source was made                     confirms it        returns the same source
-    canceled    the client gave up                      session_canceled   session_canceled
-    expired     its idle time or its life is over       session_expired    session_expired
+    uploaded    all bytes are stored                    confirms it        creates the source
+    finalized   the source was created                  confirms it        returns the same source
+    canceled    the client canceled it                  session_canceled   session_canceled
+    expired     its idle time or lifetime is over       session_expired    session_expired
 
-What was acknowledged is on the disk and survives a kill. A chunk that begins before the stored end is taken from there
-on; one that begins behind it is a gap, and nothing of it is kept.
+Acknowledged bytes are on disk and survive a crash of the process. If a chunk begins before the stored end, its bytes up
+to that end are skipped; if it begins after the stored end, it would leave a gap and is refused.
 """
 
 import hashlib
@@ -36,22 +36,22 @@ _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class ContentRange:
-    """A parsed `Content-Range`: a span with both ends inclusive, or a question (`first` is None)."""
+    """A parsed `Content-Range`: a range with both ends inclusive, or a status query (`first` is None)."""
 
     first: int | None
     last: int | None
-    #: None where the client doesn't know it, or doesn't send it.
+    #: None if the client doesn't know or doesn't send it.
     total: int | None
 
 
 class Step(Enum):
     """What to do with a PUT."""
 
-    #: Answer with the stored range: 308.
+    #: Respond with 308 and the stored range.
     REPORT = "report"
-    #: All bytes are there: answer 200 and take nothing.
+    #: All bytes are stored: respond with 200 and ignore the body.
     DONE = "done"
-    #: Take the body.
+    #: Store the body.
     TAKE = "take"
 
 
@@ -60,14 +60,14 @@ class PutDecision:
     """The decision about one PUT."""
 
     step: Step
-    #: Bytes at the beginning of the body that are stored already.
+    #: Bytes at the beginning of the body that are already stored.
     skip_bytes: int = 0
-    #: Bytes to take behind these, at most.
+    #: Maximum bytes to store after these.
     take_bytes: int = 0
 
 
 def parse_range(text: str | None) -> ContentRange | None:
-    """The header's meaning, None without a header; raises `invalid_request` for anything else than RFC 9110 has."""
+    """Parse the header; None if there is none. Raises `invalid_request` if it does not conform to RFC 9110."""
     if text is None:
         return None
     match = _RANGE.fullmatch(text.strip())
@@ -80,7 +80,7 @@ def parse_range(text: str | None) -> ContentRange | None:
 
 
 def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_expired: bool) -> str:
-    """The state of a session whose stored status is `open`, `finalized`, `canceled` or `expired`."""
+    """Compute a session's state; the stored status is `open`, `finalized`, `canceled` or `expired`."""
     if stored_status in (FINALIZED, CANCELED, EXPIRED):
         return stored_status
     if is_expired:
@@ -91,7 +91,7 @@ def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_exp
 
 
 def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRange | None) -> PutDecision:
-    """What a PUT with this range does to a session in this state.
+    """Decide what to do with a PUT with this range, for a session in this state.
 
     Raises `session_canceled`, `session_expired`, `size_mismatch` and, with the stored range, `offset_mismatch`.
     """
@@ -122,9 +122,9 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
 
 
 def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -> None:
-    """Raises `size_mismatch` for a body that is longer than its range, or one without a range that isn't the file.
+    """Raises `size_mismatch` if a body is longer than its range, or has no range and a size other than the file.
 
-    `body_bytes` is its length as declared or counted. A body shorter than its range is fine: its prefix is kept.
+    `body_bytes` is its declared or counted length. A body may be shorter than its range: the bytes received are kept.
     """
     first, end = _span(asked, size_bytes)
     if body_bytes > end - first or (asked is None and body_bytes < size_bytes):
@@ -137,12 +137,12 @@ def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -
 
 
 def stored_range(received_bytes: int) -> str | None:
-    """The `Range` header for the stored bytes; no header while nothing is stored."""
+    """Format the `Range` header for the stored bytes; None (no header) if nothing is stored."""
     return f"bytes=0-{received_bytes - 1}" if received_bytes else None
 
 
 def token(secret: bytes, session_id: str, generation: int) -> str:
-    """The secret token in an upload URL, 256 bits in hex; derived, so that it is not stored."""
+    """Derive the secret token of an upload URL, 256 bits in hex; since it is derived, it need not be stored."""
     return hmac.new(secret, f"upload:{session_id}:{generation}".encode(), hashlib.sha256).hexdigest()
 
 
@@ -151,7 +151,7 @@ def is_token(text: str, secret: bytes, session_id: str, generation: int) -> bool
 
 
 def _span(asked: ContentRange | None, size_bytes: int) -> tuple[int, int]:
-    """First byte and exclusive end; without a range the body is the whole file."""
+    """Return the first byte and the exclusive end; without a range, the body is the whole file."""
     if asked is None or asked.first is None or asked.last is None:
         return 0, size_bytes
     if asked.last >= size_bytes:

@@ -1,6 +1,6 @@
 """The fields of a source as clients send them: file name, tags, metadata, title, checksum, question and answer.
 
-Which file names are refused is decided in `wire.file_names`, which the command line shares.
+`wire.file_names` decides which file names are refused; the command line uses it too.
 """
 
 import json
@@ -18,12 +18,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def split_tags(text: str) -> list[str]:
-    """The form's comma-separated list; blank parts are nothing."""
+    """Split a form's comma-separated list of tags; blank entries are ignored."""
     return [tag.strip() for tag in text.split(",") if tag.strip()]
 
 
 def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
-    """Each once, in the order given; raises `too_many_tags` or `invalid_request`."""
+    """Return the distinct tags in the order given; raises `too_many_tags` or `invalid_request`."""
     unique = tuple(dict.fromkeys(tags))
     if len(unique) > limits.tags:
         raise ServiceError(
@@ -41,7 +41,7 @@ def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
 
 
 def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
-    """A JSON object within its size; raises `invalid_request` or `metadata_too_large`."""
+    """Check that metadata is a JSON object within its size limit; raises `invalid_request` or `metadata_too_large`."""
     if not isinstance(metadata, dict):
         raise refusal("metadata", "must be a JSON object.")
     size_bytes = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
@@ -56,7 +56,7 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
 
 
 def check_title(title: str, limits: Limits, path: str = "title") -> str:
-    """Not blank, not longer than the limit, no control characters; raises `invalid_request` naming `path`."""
+    """Raises `invalid_request`, naming `path`, if the title is blank, too long or has control characters."""
     if not title.strip():
         raise refusal(path, "must not be blank.")
     if len(title) > limits.title_characters:
@@ -67,18 +67,18 @@ def check_title(title: str, limits: Limits, path: str = "title") -> str:
 
 
 def check_mapping(mapping: str | None, limits: Limits) -> str | None:
-    """The name of a sync mapping, None for an empty one; raises `invalid_request` for what is no title either."""
+    """Check the name of a sync mapping like a title, and raise the same errors; an empty name becomes None."""
     return check_title(mapping, limits, "mapping") if mapping else None
 
 
 def refuse_webhook(webhook: Any) -> None:
-    """Only imports and pages are called back; raises `invalid_request` rather than letting somebody wait for a call."""
+    """Raises `invalid_request` if a webhook is given for a source that would never trigger one."""
     if webhook is not None:
         raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
 
 
 def check_sha256(text: str) -> str:
-    """64 hex digits in lower case; raises `invalid_request`."""
+    """Return the digest in lower case; raises `invalid_request` unless it has 64 hex digits."""
     digest = text.strip().lower()
     if not _SHA256.fullmatch(digest):
         raise refusal("sha256", "must be 64 hex digits.")
@@ -94,9 +94,9 @@ _SENTENCES = {
 
 
 def clean_file_name(text: str, path: str = "filename") -> str:
-    """The last path component of `text` in NFC, at most 255 bytes of UTF-8.
+    """Return the last path component of `text` in NFC, at most 255 bytes of UTF-8.
 
-    Raises ServiceError `invalid_request`, naming `path` as the field, for a name that is empty, holds a `..` component
+    Raises ServiceError `invalid_request`, naming `path` as the field, if the name is empty, contains a `..` component
     or invisible characters, or is too long.
     """
     if (flaw := find_flaw(text)) is not None:
@@ -104,12 +104,12 @@ def clean_file_name(text: str, path: str = "filename") -> str:
     return clean_name(text)
 
 
-#: How the text is kept: the question is the heading under which each piece of the answer is found.
+#: A Q and A source is stored as Markdown: the question is the heading above each chunk of the answer.
 FILE_NAME, CONTENT_TYPE = "question.md", "text/markdown"
 
 
 def check_question(text: str, limits: Limits, path: str = "question") -> str:
-    """The question in one line; raises `invalid_request` for one that is blank or too long."""
+    """Return the question as one line; raises `invalid_request` if it is blank or too long."""
     words = "".join(character if character.isprintable() else " " for character in text).split()
     question = " ".join(words)
     if not question:
@@ -120,13 +120,13 @@ def check_question(text: str, limits: Limits, path: str = "question") -> str:
 
 
 def check_answer(text: str) -> str:
-    """Raises `invalid_request` for an answer without a letter or digit, which could never be found."""
+    """Raises `invalid_request` if the answer has no letter or digit, since no search could find it."""
     if not any(map(str.isalnum, text)):
         raise refusal("answer", "must not be blank.")
     return text
 
 
 def question_text(question: str, answer: str, alternates: Sequence[str]) -> str:
-    """Markdown with the question as its heading, then the other ways to ask it, then the answer."""
+    """Build the Markdown: the question as its heading, then the alternate questions, then the answer."""
     asked = "".join(f"- {alternate}\n" for alternate in alternates)
     return f"# {question}\n\n{asked}\n{answer}\n"
