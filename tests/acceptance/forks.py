@@ -123,8 +123,7 @@ def _serve(control: socket.socket) -> dict[str, Any]:
             if descriptor != control.fileno():
                 events.unregister(descriptor)
                 pid, report = forks.pop(descriptor)
-                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                os.write(report, str(code).encode())
+                os.write(report, str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
                 os.close(report)
                 os.close(descriptor)
                 continue

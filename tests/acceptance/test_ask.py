@@ -53,9 +53,7 @@ def test_where_nothing_is_found_it_says_so_and_strict_fails(shared_installation:
     assert "warning: the answer rests on no source." in finished.stderr
 
 
-def test_a_stream_of_json_ends_with_the_whole_answer_or_with_the_error(
-    shared_installation: Installation, pdf: str
-) -> None:
+def test_a_stream_of_json_ends_with_the_whole_answer_or_the_error(shared_installation: Installation, pdf: str) -> None:
     finished = shared_installation.svc("ask", QUESTION, "--ndjson", "--agent", "default")
     *events, whole = [json.loads(line) for line in finished.stdout.splitlines()]
     assert (events[0]["type"], events[-1]["response"]) == ("response.created", whole)
@@ -74,7 +72,7 @@ def test_warnings_of_the_search_go_to_stderr(shared_installation: Installation, 
         assert finished.stderr == "warning: The agent does not search the bucket 'other'; it was left out.\n"
 
 
-def test_quotes_of_answers_and_results_are_proven_on_the_stored_bytes(
+def test_quotes_are_proven_on_the_stored_bytes(
     shared_installation: Installation, answer: dict[str, Any], pdf: str
 ) -> None:
     shown = shared_installation.svc("cite", "verify", "-", stdin=json.dumps(answer))
@@ -87,7 +85,7 @@ def test_quotes_of_answers_and_results_are_proven_on_the_stored_bytes(
     assert shared_installation.svc("cite", "verify", "-", "--json", stdin="{}").failure == (2, "svc_usage")
 
 
-def test_one_changed_byte_of_a_quote_or_of_the_stored_file_is_found(
+def test_one_changed_byte_of_quote_or_file_is_found(
     shared_installation: Installation, answer: dict[str, Any], pdf: str
 ) -> None:
     forged = json.loads(json.dumps(answer).replace("get 30 days", "get 31 days"))

@@ -9,13 +9,12 @@ MEMBERS, SHARED = 120, 12
 LARGE_MEMBERS, LARGE_SHARED = 1000, 100
 
 
-def test_a_full_bucket_is_out_of_reach_at_once_and_gone_whatever_is_killed(
+def test_a_full_bucket_is_unreachable_at_once_and_gone_whatever_is_killed(
     installation: Installation, large: bool
 ) -> None:
     members, shared = (LARGE_MEMBERS, LARGE_SHARED) if large else (MEMBERS, SHARED)
     with installation.client() as client:
-        ids = fill(client, members, shared)
-        kept = set(ids[:shared])
+        kept = set(fill(client, members, shared)[:shared])
         assert found(client) - kept
         deletion = delete(client)
         # From the first answer on, while the cascade goes on.

@@ -110,9 +110,7 @@ LEFT_OUT = {
 }
 
 
-def test_upload_and_sync_give_one_verdict_on_each_and_are_silent_about_none(
-    installation: Installation, tree: Path
-) -> None:
+def test_upload_and_sync_give_one_verdict_on_each_and_omit_none(installation: Installation, tree: Path) -> None:
     uploaded = _svc(installation, "upload", "tree", "-b", "uploaded", "--json")
     synced = _svc(installation, "sync", "tree", "-b", "synced", "--json")
     assert (uploaded.exit, synced.exit) == (3, 3), uploaded.stderr + synced.stderr
@@ -126,13 +124,10 @@ def test_upload_and_sync_give_one_verdict_on_each_and_are_silent_about_none(
         assert set(error) == {"code", "message", "retryable", "details", "hint", "request_id"}
 
 
-def test_what_cannot_be_read_or_is_given_twice_is_named_and_ends_nothing(
-    installation: Installation, tree: Path
-) -> None:
+def test_what_is_unreadable_or_given_twice_is_named_and_ends_nothing(installation: Installation, tree: Path) -> None:
     # A link is followed as far as a closed door.
     followed = _verdicts(_svc(installation, "sync", "tree", "-b", "followed", "--follow-links", "--json"))
-    assert followed["behind a door.md"] == ("failed", None, DENIED)
-    assert followed["plain.md"][0] == "created"
+    assert (followed["behind a door.md"], followed["plain.md"][0]) == (("failed", None, DENIED), "created")
 
     for verb in ("upload", "sync"):
         finished = _svc(installation, verb, "tree/closed", "-b", "closed", "--json")
@@ -153,8 +148,7 @@ def test_an_archived_bucket_is_named_although_nothing_has_changed(shared_install
     svc = shared_installation.svc
     write(shared_installation.root / "docs", "a.md", "Words.")
     for verb in ("upload", "sync"):
-        assert svc(verb, "docs", "-b", verb).exit == 0
-        assert svc("bucket", "archive", verb).exit == 0
+        assert (svc(verb, "docs", "-b", verb).exit, svc("bucket", "archive", verb).exit) == (0, 0)
         finished = svc(verb, "docs", "-b", verb, "--json")
         assert finished.failure == (5, "bucket_not_found")
         assert "archived" in finished.json["error"]["message"]

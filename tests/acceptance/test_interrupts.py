@@ -54,7 +54,7 @@ def _expect_complete(installation: Installation, bucket: str, *words: str) -> No
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_ctrl_c_at_any_step_ends_in_time_and_doubles_nothing(
+def test_ctrl_c_at_any_step_ends_it_and_doubles_nothing(
     filled: Installation, large: bool, words: tuple[str, ...]
 ) -> None:
     whole = _interrupted_at(filled, 0, *words, "-b", "whole", "--json")

@@ -90,8 +90,7 @@ def _wait_settled(client: httpx.Client, clients: Sequence[Client]) -> None:
         wait_ended(client, made.id, SETTLE_TIMEOUT_S)
 
     def is_quiet() -> bool:
-        pending = client.get("/v1/webhooks/deliveries", params={"status": "pending"})
-        return not pending.json()["deliveries"]
+        return not client.get("/v1/webhooks/deliveries", params={"status": "pending"}).json()["deliveries"]
 
     wait_until(is_quiet, "the last call", SETTLE_TIMEOUT_S)
 

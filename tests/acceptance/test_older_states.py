@@ -36,8 +36,7 @@ def hold_to_have(installation: Installation, count: int) -> None:
     """Each of so many notes is one ready source of the bucket under its title, with its bytes, and is found."""
     with installation.client() as client:
         sources = {source["title"]: source["id"] for source in list_sources(client, BUCKET)}
-        assert sources.keys() == {f"{n}.md" for n in range(count)}
-        assert len(list_sources(client, BUCKET)) == count
+        assert (sources.keys(), len(list_sources(client, BUCKET))) == ({f"{n}.md" for n in range(count)}, count)
         for number in range(count):
             source_id = sources[f"{number}.md"]
             assert wait_ended(client, source_id)["ready"], source_id
@@ -71,8 +70,7 @@ def test_an_older_state_that_is_put_back_loses_no_bytes_and_a_repair_takes_all_i
     restored.stop()
     found = restored.verify("--json")
     assert (found.exit, [problem["mend"] for problem in found.json["problems"]]) == (1, ["take_in"] * 10)
-    assert stored(restored) == before
-    assert restored.verify("--repair").exit == 0
+    assert (stored(restored), restored.verify("--repair").exit) == (before, 0)
     restored.start()
     assert (restored.health() or {})["set_aside"]["files"] == 0
     hold_to_have(restored, 15)

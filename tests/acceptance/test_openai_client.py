@@ -46,8 +46,7 @@ def teach(installation: Installation) -> None:
     with installation.client() as http:
         make_bucket(http, "handbook")
         make_bucket(http, "empty")
-        source = upload(http, "handbook", "handbook.pdf", make_pdf(PAGES)).json()
-        assert wait_ended(http, source["id"])["ready"]
+        assert wait_ended(http, upload(http, "handbook", "handbook.pdf", make_pdf(PAGES)).json()["id"])["ready"]
 
 
 @contextmanager

@@ -86,8 +86,7 @@ def test_a_rebuild_that_is_asked_for_while_nothing_runs_is_done_by_the_next_star
     assert (task["type"], task["status"], again["id"]) == ("store_rebuild", "queued", task["id"])
     installation.start()
     with installation.client() as client:
-        assert wait_task(client, task["id"])["status"] == "succeeded"
-        assert found(client, 0) == set(ids)
+        assert (wait_task(client, task["id"])["status"], found(client, 0)) == ("succeeded", set(ids))
 
 
 def overwrite(index: Path) -> None:
@@ -102,9 +101,7 @@ def downgrade(index: Path) -> None:
         connection.execute("PRAGMA user_version = 1")
 
 
-def test_an_index_that_is_unusable_at_start_is_made_again_and_nothing_is_ready_before(
-    installation: Installation,
-) -> None:
+def test_an_index_unusable_at_start_is_made_again_and_nothing_is_ready_before(installation: Installation) -> None:
     with installation.client() as client:
         ids = fill(client, 5)
     for spoil in (overwrite, downgrade, Path.unlink):

@@ -69,8 +69,7 @@ def test_what_waits_for_room_goes_on_after_restarts(make_installation: MakeInsta
         installation.start()
         with installation.client() as client:
             wait_until(lambda: client.get("/healthz").json()["shortage"], "it waits for room")
-        status = installation.svc("daemon", "status", "--json").json
-        assert status["shortage"]["lack"] == "disk_reserve"
+        assert installation.svc("daemon", "status", "--json").json["shortage"]["lack"] == "disk_reserve"
         for words in (("status", source_id), ("daemon", "status"), ("doctor",)):
             assert "nearly full" in installation.svc(*words).stdout
         installation.stop()

@@ -70,8 +70,7 @@ def test_a_run_that_is_killed_twice_goes_on_with_the_byte_where_it_was(installat
     docs = installation.root / "docs"
     fill(docs, 120, SIZE)
     # Larger than what goes up in a batch, and quick to read.
-    large = write(docs, "large.docx", make_docx({"Large": "Large words."}))
-    with zipfile.ZipFile(large, "a") as archive:
+    with zipfile.ZipFile(write(docs, "large.docx", make_docx({"Large": "Large words."})), "a") as archive:
         archive.writestr("word/media/image1.png", random.Random(1).randbytes(9 * MB))
     for share in (0.2, 0.5):
         before = _acknowledged(installation) if share > 0.2 else 0
@@ -89,9 +88,7 @@ def test_a_run_that_is_killed_twice_goes_on_with_the_byte_where_it_was(installat
     installation.hold_to_every_promise()
 
 
-def test_after_a_kill_a_folder_that_is_away_costs_nothing_and_a_changed_one_is_brought(
-    installation: Installation,
-) -> None:
+def test_after_a_kill_an_absent_folder_costs_nothing_and_a_changed_one_is_brought(installation: Installation) -> None:
     docs = installation.root / "docs"
     fill(docs, 100, SIZE)
     _kill_at(installation, 150_000)

@@ -85,7 +85,7 @@ def _moments(count: int) -> Iterator[tuple[str, str, str]]:
         yield call, draw.choice(FAULTS), f"{draw.randint(1, CALLS[call])}{draw.choice(['', '+'])}"
 
 
-def test_what_was_acknowledged_survives_a_fault_at_any_system_call(
+def test_what_was_acknowledged_survives_any_failed_system_call(
     make_installation: MakeInstallation, large: bool
 ) -> None:
     for number, moment in enumerate(_moments(200 if large else 3)):

@@ -120,8 +120,7 @@ def test_what_moves_is_renamed_and_not_sent(place: Place) -> None:
         (place.path / "sub").rename(place.path / "other")
         watch.wait_for_item("moved", "other/a.md")
         watch.wait_for_item("moved", "other/b.md")
-        assert place.titles() == ["other/a.md", "other/b.md"]
-        assert {source["id"] for source in place.sources()} == before
+        assert (place.titles(), {source["id"] for source in place.sources()}) == (["other/a.md", "other/b.md"], before)
 
 
 def test_what_is_deleted_leaves_only_on_request(place: Place) -> None:
@@ -140,8 +139,7 @@ def test_what_is_deleted_leaves_only_on_request(place: Place) -> None:
         (place.path / "c.md").unlink()
         place.fill(c="the cat came back")
         watch.wait_for_item("detached", "b.md")
-        assert watch.items()[2:] == [("updated", "c.md"), ("detached", "b.md")]
-        assert place.titles() == ["c.md", "d.md"]
+        assert (watch.items()[2:], place.titles()) == ([("updated", "c.md"), ("detached", "b.md")], ["c.md", "d.md"])
 
 
 def test_a_root_that_was_replaced_is_watched_again(own_place: Place) -> None:
@@ -250,8 +248,7 @@ def test_one_watcher_is_enough_and_one_value_ends_it(place: Place) -> None:
     place.fill(a="the ant")
     with place.watch() as watch:
         second = svc("watch", "run", *words, "--json")
-        assert (second.exit, second.json["error"]["code"]) == (14, "svc_sync_running")
-        assert svc("sync", *words).exit == 0
+        assert (second.exit, second.json["error"]["code"], svc("sync", *words).exit) == (14, "svc_sync_running", 0)
         assert watch.end(signal.SIGINT) == 130
         assert (watch.lines[-1]["type"], watch.lines[-1]["exit_code"]) == ("watch.summary", 130)
 
@@ -290,8 +287,7 @@ def test_an_idle_watcher_syncs_nothing(place: Place) -> None:
         (place.path / ".hidden.md").write_text("hidden")
         (place.path / "a.md").touch()
         flushed = place.installation.svc("watch", "flush", place.path.name, "--json").json["mappings"][0]
-        assert flushed["syncs"] == {"start": 1, "flush": 1}
-        assert watch.items() == [("created", "a.md")]
+        assert (flushed["syncs"], watch.items()) == ({"start": 1, "flush": 1}, [("created", "a.md")])
 
 
 def test_mappings_are_added_listed_and_removed_while_a_watcher_runs(installation: Installation) -> None:
@@ -311,14 +307,12 @@ def test_mappings_are_added_listed_and_removed_while_a_watcher_runs(installation
         assert mappings == [("one", "first", str(one)), ("zwei", "second", str(two))]
         wait_until(lambda: run_state(installation, "zwei")["running"], "the second is watched")
         lines = installation.svc("watch", "log", "zwei", "--json").json["lines"]
-        assert [line["path"] for line in lines if line["type"] == "watch.item"] == ["b.md"]
-        assert run("rm", "zwei") == 0
+        assert ([line["path"] for line in lines if line["type"] == "watch.item"], run("rm", "zwei")) == (["b.md"], 0)
         watch.wait_for_state("watching", times=2)
     assert [each["mapping"] for each in installation.svc("watch", "ls", "--json").json["mappings"]] == ["one"]
     assert run("rm", "zwei") == 5
     # Of two folders one inside the other, one bucket takes only one.
-    inner = fill(two / "deep", a="the ant")
-    assert run("add", str(inner), "-b", "both") == 0
+    assert run("add", str(fill(two / "deep", a="the ant")), "-b", "both") == 0
     overlap = installation.svc("watch", "add", str(two), "-b", "both", "--name", "other", "--json")
     assert (overlap.exit, "overlap" in overlap.json["error"]["message"]) == (2, True)
     assert run("add", str(two), "-b", "third") == 0

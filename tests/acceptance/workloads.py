@@ -134,8 +134,7 @@ class Client(threading.Thread):
     def batch(self) -> None:
         words, bucket = [self._new_word() for _ in range(3)], self._bucket()
         files = [{"client_file_id": w, "filename": f"{w}.md", "size_bytes": len(document(w))} for w in words]
-        items = [{"client_file_id": word} for word in words]
-        body = {"manifest": {"version": 1, "items": items}, "files": files}
+        body = {"manifest": {"version": 1, "items": [{"client_file_id": word} for word in words]}, "files": files}
         path = f"/v1/buckets/{bucket}/batches"
         opened = self.call("POST", path, (200, 201), json=body, headers={"Idempotency-Key": words[0]})
         for item in opened["items"]:
