@@ -1,5 +1,7 @@
 """The few API calls that most acceptance tests make."""
 
+import json
+import socket
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,15 +15,12 @@ READY_TIMEOUT_S = 60.0
 
 def make_bucket(client: httpx.Client, slug: str) -> str:
     """Create or find a bucket; its id."""
-    answer = client.put(f"/v1/buckets/{slug}")
-    answer.raise_for_status()
-    return str(answer.json()["id"])
+    return str(client.put(f"/v1/buckets/{slug}").raise_for_status().json()["id"])
 
 
 def upload(
     client: httpx.Client, bucket: str, filename: str, data: bytes, key: str | None = None, **fields: str
 ) -> httpx.Response:
-    """One-call upload."""
     headers = {} if key is None else {"Idempotency-Key": key}
     return client.post(f"/v1/buckets/{bucket}/files", files={"file": (filename, data)}, data=fields, headers=headers)
 
@@ -31,9 +30,7 @@ def port_of(installation: Installation) -> int:
 
 
 def get_source(client: httpx.Client, source_id: str) -> dict[str, Any]:
-    answer = client.get(f"/v1/sources/{source_id}")
-    answer.raise_for_status()
-    return dict(answer.json())
+    return dict(client.get(f"/v1/sources/{source_id}").raise_for_status().json())
 
 
 def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = READY_TIMEOUT_S) -> dict[str, Any]:
@@ -46,17 +43,33 @@ def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = READY_TI
     return wait_until(ended, f"the end of indexing of {source_id}", timeout_s)
 
 
+def take_in(client: httpx.Client, bucket: str, filename: str, data: bytes, **fields: str) -> str:
+    """Upload into the bucket, made if need be, and wait until it is ready; the id."""
+    make_bucket(client, bucket)
+    source_id = str(upload(client, bucket, filename, data, **fields).raise_for_status().json()["id"])
+    assert wait_ended(client, source_id)["ready"], filename
+    return source_id
+
+
+def asked_raw(installation: Installation, path: str, body: dict[str, Any]) -> socket.socket:
+    """The connection on which this was posted as JSON, and nothing was read yet."""
+    data = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    connection = socket.create_connection(("127.0.0.1", port_of(installation)), timeout=30)
+    connection.sendall(head.encode() + data)
+    return connection
+
+
 def list_sources(client: httpx.Client, bucket: str) -> list[dict[str, Any]]:
     """Every source of a bucket, whatever its state."""
-    answer = client.get(f"/v1/buckets/{bucket}/sources", params={"status": "all"})
-    answer.raise_for_status()
-    return list(answer.json()["sources"])
+    listed = client.get(f"/v1/buckets/{bucket}/sources", params={"status": "all"}).raise_for_status()
+    return list(listed.json()["sources"])
 
 
 def search(client: httpx.Client, query: str, bucket: str) -> list[dict[str, Any]]:
     """Results of a search in one bucket, best first."""
-    answer = client.post("/v1/search", json={"query": query, "buckets": [bucket]})
-    answer.raise_for_status()
+    answer = client.post("/v1/search", json={"query": query, "buckets": [bucket]}).raise_for_status()
     return list(answer.json()["data"])
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 import psutil
@@ -68,7 +68,7 @@ class Installation:
         self.environ = environment(root, variables)
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, launcher: Sequence[str] = ()) -> None:
+    def start(self, launcher: Sequence[str] = ()) -> Self:
         """Start the daemon and wait until it answers; raises TooLate with what it printed.
 
         `launcher` is the command that starts it, less the command that it starts, and must become the daemon's process.
@@ -79,6 +79,7 @@ class Installation:
         except TooLate as late:
             self.kill()
             raise TooLate(f"{late}; it printed: {self.printed()}") from None
+        return self
 
     def spawn_daemon(self, launcher: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start one more daemon process on the same folders, without waiting for anything."""
@@ -166,6 +167,14 @@ class Installation:
                 process.kill()
                 raise TooLate(f"svc {' '.join(arguments)}: not within {timeout_s:g} s") from None
         return Finished(process.returncode, out, err)
+
+    def run(self, *command: str, without: Sequence[str] = (), **options: Any) -> Finished:
+        """Run any program to its end, in this environment `without` some variables."""
+        environ = {name: value for name, value in self.environ.items() if name not in without}
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        options = {"cwd": self.root, "timeout": COMMAND_TIMEOUT_S, **pipes, **options}
+        ended = subprocess.run(command, env=environ, check=False, **options)
+        return Finished(ended.returncode, ended.stdout, ended.stderr)
 
     def verify(self, *options: str) -> Finished:
         """`svc-daemon verify` on the data directory."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.calls import list_sources, make_bucket, upload
+from tests.acceptance.calls import list_sources, search, take_in
 from tests.acceptance.installations import Finished, Installation
 
 BUCKET = "handbook"
@@ -42,13 +42,13 @@ def unreadable(path: Path) -> Iterator[None]:
         signal.signal(signal.SIGIO, before)
 
 
-def fill(folder: Path, count: int, size_bytes: int = 60) -> None:
+def fill(folder: Path, count: int, size_bytes: int = 60) -> Path:
     """Markdown files in subfolders of 100, each another."""
     for number in range(count):
         head = f"# Note {number}\n\nThe word of this note is wren{number}.\n"
-        write(
-            folder, f"{number // 100:03}/{number % 100:02}.md", head + "moss " * (max(0, size_bytes - len(head)) // 5)
-        )
+        text = head + "moss " * (max(0, size_bytes - len(head)) // 5)
+        write(folder, f"{number // 100:03}/{number % 100:02}.md", text)
+    return folder
 
 
 def sync(installation: Installation, *words: str, folder: str = "docs", verb: str = "sync") -> Finished:
@@ -84,13 +84,16 @@ def titles(installation: Installation, bucket: str = BUCKET) -> list[str]:
     return sorted(source["title"] for source in list_held(installation, bucket))
 
 
+def found(installation: Installation, query: str) -> list[str]:
+    """Titles that a search of the bucket finds."""
+    with installation.client() as client:
+        return [hit["title"] for hit in search(client, query, BUCKET)]
+
+
 def put_stranger(installation: Installation, name: str = "stranger.md") -> str:
     """A document that sync did not create; its id."""
     with installation.client() as client:
-        make_bucket(client, BUCKET)
-        answer = upload(client, BUCKET, name, b"# Stranger\n\nNobody of the folder.", title=name)
-        answer.raise_for_status()
-        return str(answer.json()["id"])
+        return take_in(client, BUCKET, name, b"# Stranger\n\nNobody of the folder.", title=name)
 
 
 def forget(installation: Installation) -> None:

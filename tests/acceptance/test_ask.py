@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.calls import make_bucket, upload, wait_ended
+from tests.acceptance.calls import make_bucket, take_in
 from tests.acceptance.installations import Installation
 from tests.acceptance.test_openai_client import ANSWER, PAGES, QUESTION, QUOTE
 from tests.samples import make_pdf
@@ -17,12 +17,9 @@ NOTES = b"# Harbour\n\nThe boats leave at ten.\nThe tide is high at noon.\n"
 def pdf(shared_installation: Installation) -> str:
     """The id of a PDF whose third page has the answer."""
     with shared_installation.client() as http:
-        make_bucket(http, "handbook")
         make_bucket(http, "other")
-        source_id = str(upload(http, "handbook", "handbook.pdf", make_pdf(PAGES)).json()["id"])
-        notes = str(upload(http, "handbook", "notes.md", NOTES).json()["id"])
-        assert all(wait_ended(http, each)["ready"] for each in (source_id, notes))
-    return source_id
+        take_in(http, "handbook", "notes.md", NOTES)
+        return take_in(http, "handbook", "handbook.pdf", make_pdf(PAGES))
 
 
 @pytest.fixture(scope="module")

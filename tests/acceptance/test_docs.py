@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.acceptance.forks import ROOT
-from tests.acceptance.installations import Installation, environment
+from tests.acceptance.installations import Finished, Installation, environment
 from tests.acceptance.sync_folders import forget, titles, write
 from tests.rules.transcripts import fences, shown_commands
 
@@ -25,18 +24,9 @@ def read_page(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-def run(installation: Installation, commands: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+def run(installation: Installation, commands: str, cwd: Path | None = None) -> Finished:
     """Run them in a shell, without a keyboard."""
-    return subprocess.run(
-        ["sh", "-euc", commands],
-        env=installation.environ,
-        cwd=cwd or installation.root,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_TIMEOUT_S,
-        check=False,
-    )
+    return installation.run("sh", "-euc", commands, cwd=cwd or installation.root, timeout=COMMAND_TIMEOUT_S)
 
 
 @pytest.fixture
@@ -68,7 +58,7 @@ def test_the_commands_of_the_readme_do_what_it_says(reader: Installation) -> Non
     for command in shown:
         ended = run(reader, command.line, copy)
         printed = ended.stdout + ended.stderr
-        assert ended.returncode == 0, f"{command.line}\n{printed}"
+        assert ended.exit == 0, f"{command.line}\n{printed}"
         assert command.promises(ended.stdout), f"{command.line}\npromises {command.output}, printed\n{printed}"
 
 
@@ -76,7 +66,7 @@ def test_the_commands_of_the_tutorial_do_what_it_says(builder: Installation) -> 
     for fence in re.finditer(r"^```(sh|console)\n(.*?)^```$", read_page("tutorial.md"), re.DOTALL | re.MULTILINE):
         if fence[1] == "sh":  # as a whole, since it has documents in it
             ended = run(builder, fence[2])
-            assert ended.returncode == 0, ended.stderr
+            assert ended.exit == 0, ended.stderr
             continue
         for shown in (command for block in fences(fence[0]) for command in block.commands):
             program, *words = shlex.split(shown.line)
@@ -86,7 +76,7 @@ def test_the_commands_of_the_tutorial_do_what_it_says(builder: Installation) -> 
             assert shown.promises(printed), f"{shown.line}\npromises {shown.output}, printed\n{printed}"
 
 
-def build(builder: Installation, number: int) -> "subprocess.CompletedProcess[str]":
+def build(builder: Installation, number: int) -> Finished:
     """Run a block of docs/how-to/ci.md on a machine that has never synced before."""
     if (builder.root / "state").exists():
         forget(builder)
@@ -98,15 +88,15 @@ def test_a_build_shows_what_a_sync_would_do_and_fails_with_each_unready_document
     docs = builder.root / "docs"
     write(docs, "a.md", "Words.")
     write(docs, "b.md", "More words.")
-    assert build(builder, 0).returncode == 0
+    assert build(builder, 0).exit == 0
     write(docs, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
     shown = build(builder, 2)
-    assert (shown.returncode, "broken.pdf" in shown.stdout, titles(builder)) == (0, True, ["a.md", "b.md"])
-    assert build(builder, 0).returncode == 3
+    assert (shown.exit, "broken.pdf" in shown.stdout, titles(builder)) == (0, True, ["a.md", "b.md"])
+    assert build(builder, 0).exit == 3
     assert build(builder, 1).stdout.startswith("broken.pdf document_unreadable ")
     (docs / "broken.pdf").unlink()
     (docs / "b.md").unlink()
-    assert (build(builder, 0).returncode, titles(builder)) == (0, ["a.md"])
+    assert (build(builder, 0).exit, titles(builder)) == (0, ["a.md"])
     for folder, wait, reported in (
         ("docs", "accepted", "new.md not_ready"),
         ("none", "ready", "there is no such folder."),
@@ -137,12 +127,12 @@ def test_a_build_fails_when_an_expectation_is_broken(builder: Installation) -> N
     write(builder.root / "docs", "pricing.md", PRICING)
     golden = write(builder.root, "golden.yaml", expectations)
     passed = run(builder, recipe)
-    assert passed.returncode == 0, passed.stderr
+    assert passed.exit == 0, passed.stderr
     shown = next(command for command in shown_commands(page) if command.output)
     assert shown.promises(builder.svc(*shown.line.split()[1:]).stdout)
     golden.write_text(expectations.replace("30 days", "31 days"))
     broken = run(builder, recipe)
-    assert broken.returncode == 3
+    assert broken.exit == 3
     assert 'handbook.md > Vacation: "31 days": the text is in none of its passages' in broken.stdout
     (report,) = ElementTree.parse(builder.root / "eval.xml").getroot()
     assert (report.get("tests"), report.get("failures")) == ("2", "1")

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.acceptance.calls import make_bucket, upload, wait_ended
+from tests.acceptance.calls import take_in, upload
 from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -15,6 +16,8 @@ NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
 READ_ONLY = "mount --bind {0} {0} && mount -o remount,bind,ro {0}"
 FULL = "mount -t tmpfs -o size=2m none {0} && ! head -c 3m /dev/zero > {0}/filler"
 NOTE = b"The umber quay.\n"
+#: Python keeps what it could not print, and fails again at its end.
+BUFFERED: dict[str, Any] = {"without": ["PYTHONUNBUFFERED"]}
 
 
 @pytest.fixture
@@ -35,8 +38,7 @@ def after(mount: str, folder: Path) -> list[str]:
 def test_a_disk_that_became_read_only_is_a_503_that_may_be_repeated(mounting: Installation) -> None:
     mounting.start(NAMESPACE)
     with mounting.client() as client:
-        make_bucket(client, "inbox")
-        wait_ended(client, upload(client, "inbox", "a.md", NOTE).json()["id"])
+        take_in(client, "inbox", "a.md", NOTE)
         session = {"filename": "a.md", "content_type": "text/markdown", "size_bytes": 3}
         opened = client.post("/v1/buckets/inbox/uploads", json=session).raise_for_status().json()
         enter = ["nsenter", "--target", str(mounting.pid), "--user", "--preserve-credentials", "--mount"]
@@ -63,35 +65,22 @@ def test_a_start_on_a_read_only_disk_is_refused_with_a_sentence(mounting: Instal
 
 
 def test_svc_repeats_why_the_daemon_does_not_start_on_a_full_disk(mounting: Installation) -> None:
-    command = [*after(FULL, mounting.files.root), sys.executable, "-m", "svc_cli", "bucket", "ls"]
-    ended = subprocess.run(
-        command, env=_buffered(mounting), cwd=mounting.root, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == 12, ended.stderr
-    assert "ended with exit code 1." in ended.stderr
-    assert "state.db can't be opened" in ended.stderr
+    ended = mounting.run(*after(FULL, mounting.files.root), sys.executable, "-m", "svc_cli", "bucket", "ls", **BUFFERED)
+    assert ended.exit == 12, ended.stderr
+    for part in ("ended with exit code 1.", "state.db can't be opened"):
+        assert part in ended.stderr
 
 
 def test_what_cannot_be_written_anywhere_fails_nothing_else(make_installation: MakeInstallation) -> None:
     """Neither the exit code of a wrong setting, nor anything of a daemon whose log is on a full disk."""
     wrong = make_installation("wrong", SVC_LOG_LEVEL="shouting")
     wrong.root.mkdir()
-    command = [sys.executable, "-m", "svc_daemon", "serve"]
     with Path("/dev/full").open("wb") as full:
-        ended = subprocess.run(
-            command, env=_buffered(wrong), cwd=wrong.root, stdout=full, stderr=full, timeout=60, check=False
-        )
-    assert ended.returncode == 2
+        assert wrong.run(sys.executable, "-m", "svc_daemon", "serve", stdout=full, stderr=full, **BUFFERED).exit == 2
     silent = make_installation("silent", **UNLIMITED)
     silent.files.log.parent.mkdir(parents=True)
     silent.files.log.symlink_to("/dev/full")
     silent.start()
     with silent.client() as client:
-        make_bucket(client, "inbox")
-        assert wait_ended(client, upload(client, "inbox", "a.md", NOTE).json()["id"])["ready"]
+        take_in(client, "inbox", "a.md", NOTE)
     assert (silent.stop(), silent.printed()) == (0, "")
-
-
-def _buffered(installation: Installation) -> dict[str, str]:
-    """The environment in which Python keeps what it could not print, and fails again at its end."""
-    return {name: value for name, value in installation.environ.items() if name != "PYTHONUNBUFFERED"}

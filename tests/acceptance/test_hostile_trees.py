@@ -1,7 +1,6 @@
 """A folder of hostile names and of things that can't be read: `upload` and `sync` agree on each, and all is listed."""
 
 import os
-import subprocess
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -62,16 +61,7 @@ def tree(installation: Installation) -> Iterator[Path]:
 
 def _svc(installation: Installation, *words: str) -> Finished:
     """Run `svc` without root's right to read everything."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_ROOTS_RIGHTS, *words],
-        env=installation.environ,
-        cwd=installation.root,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    return Finished(ended.returncode, ended.stdout, ended.stderr)
+    return installation.run(sys.executable, "-c", _WITHOUT_ROOTS_RIGHTS, *words)
 
 
 def _verdicts(finished: Finished) -> dict[str, tuple[str, str | None, str | None]]:

@@ -6,7 +6,7 @@ import socket
 import psutil
 
 from svc_daemon.exits import EXIT_LOCKED
-from tests.acceptance.calls import make_bucket, port_of, upload, wait_ended
+from tests.acceptance.calls import port_of, take_in
 from tests.acceptance.installations import Installation, process_tree
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -63,8 +63,7 @@ def test_twenty_commands_at_once_start_one_daemon(make_installation: MakeInstall
 
 def test_children_end_with_a_killed_daemon(installation: Installation) -> None:
     with installation.client() as client:
-        make_bucket(client, "notes")
-        wait_ended(client, upload(client, "notes", "notes.md", b"# Notes\n\nSome text.").json()["id"])
+        take_in(client, "notes", "notes.md", b"# Notes\n\nSome text.")
     children = process_tree(installation.pid or 0)[1:]
     installation.kill()
     assert children

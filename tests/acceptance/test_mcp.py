@@ -18,7 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.acceptance.calls import list_sources, make_bucket, port_of, upload
+from tests.acceptance.calls import asked_raw, list_sources, make_bucket, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -145,11 +145,7 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
 
 def waiting_for(installation: Installation, call: dict[str, Any]) -> socket.socket:
     """A connection on which an agent waits for the answer to a call that is being served."""
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
-    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"
-    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    connection = socket.create_connection(("127.0.0.1", port_of(installation)), timeout=30)
-    connection.sendall(head.encode() + body)
+    connection = asked_raw(installation, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     # Served in the order in which they come, so the call before is under way when this one is answered.
     with installation.client() as client:
         assert client.get("/v1/version").is_success

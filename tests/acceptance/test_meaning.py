@@ -8,7 +8,7 @@ import psutil
 
 from svc_daemon.embed import installing
 from svc_daemon.embed.models import ModelFolder
-from tests.acceptance.calls import make_bucket, search, upload, wait_ended
+from tests.acceptance.calls import make_bucket, search, take_in, upload, wait_ended
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.vectors import counts, wait_embedded
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -50,12 +50,9 @@ def same_as(name: str, number: int) -> str:
 
 
 def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: MakeInstallation, tmp_path: Path) -> None:
-    installation = make_installation(**UNLIMITED)
-    installation.start()
+    installation = make_installation(**UNLIMITED).start()
     with installation.client() as client:
-        make_bucket(client, BUCKET)
-        notes = upload(client, BUCKET, "notes.md", MANY.encode()).json()["id"]
-        assert wait_ended(client, notes)["ready"]
+        notes = take_in(client, BUCKET, "notes.md", MANY.encode())
         assert embedding(installation)["state"] == "off"
         assert "no embedding model" in meant(client, "quay")["warnings"][0]
 
@@ -63,14 +60,12 @@ def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: Ma
         assert (installed.exit, installed.json["installed"]) == (0, True)
         assert "the running service uses it" in installed.stderr
         assert wait_ready(installation)["model"] == installed.json["model"]
-        other = upload(client, BUCKET, "other.md", NOTES.format(number=1).encode()).json()["id"]
-        assert wait_ended(client, other)["ready"]
+        other = take_in(client, BUCKET, "other.md", NOTES.format(number=1).encode())
         assert wait_embedded(installation) > PARTS
         page = meant(client, same_as("other.md", 1))
         assert (page["data"][0]["source_id"], page["warnings"]) == (other, [])
-        status, doctor = installation.svc("daemon", "status"), installation.svc("doctor")
-        assert f"ready, {installed.json['model']}" in status.stdout
-        assert f"ready, {installed.json['model']}" in doctor.stdout
+        for words in (("daemon", "status"), ("doctor",)):
+            assert f"ready, {installed.json['model']}" in installation.svc(*words).stdout
 
         client.delete(f"/v1/sources/{notes}").raise_for_status()
         wait_until(lambda: counts(installation) == (1, 1), "nothing of the deleted source is left")
@@ -85,8 +80,7 @@ def test_a_kill_midway_costs_a_batch_and_a_stop_no_time(make_installation: MakeI
     installation = make_installation(**UNLIMITED)
     tiny = str(write_model(tmp_path / "tiny"))
     installing.install(ModelFolder(installation.files.models), tiny, lambda: "2026-01-01T00:00:00.000Z", print)
-    installation.start()
-    with installation.client() as client:
+    with installation.start().client() as client:
         make_bucket(client, BUCKET)
         ids = [upload(client, BUCKET, f"{n}.md", MANY.encode()).json()["id"] for n in range(4)]
         child = wait_until(lambda: model_process(installation), "the model's process", 60)
@@ -101,8 +95,7 @@ def test_a_kill_midway_costs_a_batch_and_a_stop_no_time(make_installation: MakeI
     child = wait_until(lambda: model_process(installation), "the model's process")
     child.kill()
     with installation.client() as client:
-        late = upload(client, BUCKET, "late.md", NOTES.format(number=7).encode()).json()["id"]
-        assert wait_ended(client, late)["ready"]
+        late = take_in(client, BUCKET, "late.md", NOTES.format(number=7).encode())
         assert wait_embedded(installation) == 4 * PARTS + 1
         assert meant(client, same_as("late.md", 7))["data"][0]["source_id"] == late
         for number in range(4):
@@ -121,12 +114,9 @@ def test_a_server_makes_the_vectors_and_its_key_is_kept(make_installation: MakeI
     (tmp_path / "key").write_text(f"{key}\n")
     with vector_server() as server:
         variables = {"SVC_EMBED_BASE_URL": server.base_url, "SVC_EMBED_MODEL": "any", "SVC_LOG_LEVEL": "debug"}
-        installation = make_installation(**UNLIMITED, **variables, SVC_EMBED_API_KEY_FILE=str(tmp_path / "key"))
-        installation.start()
+        installation = make_installation(**UNLIMITED, **variables, SVC_EMBED_API_KEY_FILE=str(tmp_path / "key")).start()
         with installation.client() as client:
-            make_bucket(client, BUCKET)
-            source_id = upload(client, BUCKET, "notes.md", NOTES.format(number=3).encode()).json()["id"]
-            assert wait_ended(client, source_id)["ready"]
+            source_id = take_in(client, BUCKET, "notes.md", NOTES.format(number=3).encode())
             wait_ready(installation)
             assert (wait_embedded(installation), meant(client, "anything")["data"][0]["source_id"]) == (1, source_id)
         assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {key}"}
@@ -153,10 +143,8 @@ MEANT = {
 def test_the_real_model_finds_by_meaning(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED)
     assert install(installation, REAL_MODEL).exit == 0
-    installation.start()
-    with installation.client() as client:
-        make_bucket(client, BUCKET)
-        ids = [upload(client, BUCKET, name, text.encode()).json()["id"] for name, text in SHELF.items()]
-        assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
+    with installation.start().client() as client:
+        for name, text in SHELF.items():
+            take_in(client, BUCKET, name, text.encode())
         wait_embedded(installation)
         assert {query: meant(client, query)["data"][0]["filename"] for query in MEANT} == MEANT

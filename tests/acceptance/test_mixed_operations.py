@@ -26,12 +26,11 @@ SETTLE_TIMEOUT_S = 90.0
 def test_every_answer_holds_whatever_is_killed(make_installation: MakeInstallation, large: bool) -> None:
     # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
     limits = {"SVC_LIMIT_WEBHOOK_RETRY_SECONDS": "1", "SVC_LIMIT_TASK_ATTEMPTS": "100"}
-    installation = make_installation(**UNLIMITED, **limits, SVC_FETCH_ALLOW="127.0.0.0/8")
-    installation.start()
+    installation = make_installation(**UNLIMITED, **limits, SVC_FETCH_ALLOW="127.0.0.0/8").start()
     operations = LARGE_OPERATIONS if large else OPERATIONS
     with hosting() as site:
         clients = _work_under_ends(installation, site, operations)
-        done = sum((Counter(client.done) for client in clients), Counter())
+        done = sum((client.done for client in clients), Counter())
         assert (done.total(), len(done)) == (operations, 14), done
         with installation.client() as client:
             _wait_settled(client, clients)
@@ -39,7 +38,10 @@ def test_every_answer_holds_whatever_is_killed(make_installation: MakeInstallati
             _hold_sources(client, made)
             _hold_searches(client, made)
             _hold_webhooks(site, made)
-        _hold_keys(clients)
+        for each in clients:
+            # Each key is still answered with the source that it made.
+            assert [key for key, (send, source_id) in each.answered.items() if send(key)["id"] != source_id] == []
+            each.close()
     installation.hold_to_every_promise()
 
 
@@ -128,11 +130,3 @@ def _hold_webhooks(site: Site, made: Sequence[Made]) -> None:
         events.setdefault(call["source_id"], set()).add(call["id"])
     assert {source_id for source_id, ids in events.items() if len(ids) > 1} == set()
     assert {each.id for each in made if each.path and not each.is_deleted} <= events.keys()
-
-
-def _hold_keys(clients: Sequence[Client]) -> None:
-    """Each key is still answered with the source that it made."""
-    for client in clients:
-        for key, (send, source_id) in client.answered.items():
-            assert send(key)["id"] == source_id
-        client.close()

@@ -36,7 +36,7 @@ def hold_to_have(installation: Installation, count: int) -> None:
     """Each of so many notes is one ready source of the bucket under its title, with its bytes, and is found."""
     with installation.client() as client:
         sources = {source["title"]: source["id"] for source in list_sources(client, BUCKET)}
-        assert (sources.keys(), len(list_sources(client, BUCKET))) == ({f"{n}.md" for n in range(count)}, count)
+        assert (set(sources), len(list_sources(client, BUCKET))) == ({f"{n}.md" for n in range(count)}, count)
         for number in range(count):
             source_id = sources[f"{number}.md"]
             assert wait_ended(client, source_id)["ready"], source_id
@@ -84,8 +84,7 @@ def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(installation: Install
     with log.open("r+b") as file:
         file.seek(log.stat().st_size // 2)
         file.write(b"\xff" * 4096)
-    installation.start()
-    with installation.client() as client:
+    with installation.start().client() as client:
         assert len(list_sources(client, BUCKET)) < 30
     assert stored(installation) == before
     installation.stop()

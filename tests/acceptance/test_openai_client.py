@@ -1,18 +1,16 @@
 """OpenAI's own Python client drives a real daemon: models, answers plain and streamed, errors as its exceptions."""
 
-import json
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
-from tests.acceptance.calls import make_bucket, port_of, upload, wait_ended
+from tests.acceptance.calls import asked_raw, make_bucket, take_in
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED
 from tests.fetch.servers import Exchange, Script
@@ -44,9 +42,8 @@ def knowing(shared_installation: Installation) -> Installation:
 
 def teach(installation: Installation) -> None:
     with installation.client() as http:
-        make_bucket(http, "handbook")
         make_bucket(http, "empty")
-        assert wait_ended(http, upload(http, "handbook", "handbook.pdf", make_pdf(PAGES)).json()["id"])["ready"]
+        take_in(http, "handbook", "handbook.pdf", make_pdf(PAGES))
 
 
 @contextmanager
@@ -55,10 +52,8 @@ def client_of(installation: Installation, key: str = "", retries: int = 0) -> It
     sent: list[str] = []
     hooks = {"request": [lambda request: sent.append(request.url.path)]}
     http = openai.DefaultHttpxClient(trust_env=False, event_hooks=hooks)
-    base_url = f"{installation.base_url}/v1"
-    with openai.OpenAI(
-        base_url=base_url, api_key=key or installation.key, max_retries=retries, http_client=http
-    ) as client:
+    options: dict[str, Any] = {"base_url": f"{installation.base_url}/v1", "api_key": key or installation.key}
+    with openai.OpenAI(**options, max_retries=retries, http_client=http) as client:
         yield client, sent
 
 
@@ -146,18 +141,17 @@ def test_errors_are_its_exceptions(knowing: Installation) -> None:
                 assert str(error.request_id).startswith("req_")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Writing:
     """A daemon whose answers a model writes, and what its server does next."""
 
     installation: Installation
-    scripts: list[Script] = field(default_factory=list)
+    scripts: list[Script]
 
 
 @contextmanager
 def taught(folder: Any, **variables: str) -> Iterator[Installation]:
-    installation = Installation(folder, **variables, **UNLIMITED)
-    installation.start()
+    installation = Installation(folder, **variables, **UNLIMITED).start()
     try:
         teach(installation)
         yield installation
@@ -180,10 +174,8 @@ def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writing]:
 
 
 def test_a_quota_that_is_used_up_is_not_tried_again(tmp_path: Any) -> None:
-    with (
-        taught(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1") as installation,
-        client_of(installation, retries=5) as (client, sent),
-    ):
+    small = taught(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1")
+    with small as installation, client_of(installation, retries=5) as (client, sent):
         client.responses.create(**ASKED)
         with pytest.raises(openai.RateLimitError) as refused:
             client.responses.create(**ASKED)
@@ -195,15 +187,13 @@ def test_a_quota_that_is_used_up_is_not_tried_again(tmp_path: Any) -> None:
 
 def test_a_model_that_fails_is_tried_again_before_its_first_word_and_reported_after_it(writing: Writing) -> None:
     failing, halfway = streaming(b"", status=500), streaming(chunk("Full-time employees get"))
-    writing.scripts += [failing, halfway, halfway]
+    writing.scripts.extend([failing, halfway, halfway])
     with client_of(writing.installation, retries=1) as (client, sent):
         with client.responses.create(**ASKED, stream=True) as stream:
             kinds = [event.type for event in stream]
         assert (kinds[-2:], len(sent)) == (["error", "response.failed"], 2)
-        with (
-            client.chat.completions.create(**CHAT, stream=True) as chat,
-            pytest.raises(openai.APIError, match="in the middle") as broken,
-        ):
+        chat = client.chat.completions.create(**CHAT, stream=True)
+        with chat, pytest.raises(openai.APIError, match="in the middle") as broken:
             list(chat)
     assert broken.value.code == "answer_failed"
 
@@ -225,11 +215,9 @@ def test_a_stop_ends_a_stream_with_an_error_that_names_it(writing: Writing) -> N
 
 
 def test_doctor_shows_whether_the_writing_model_is_there(writing: Writing) -> None:
-    writing.scripts += [streaming(b"{}", content_type="application/json"), streaming(b"{}", status=401)]
-    for expected in (
-        (0, "ok", "small writes them, and its server answers"),
-        (3, "failed", "small can't write them. The model's server answered 401."),
-    ):
+    writing.scripts.extend([streaming(b"{}", content_type="application/json"), streaming(b"{}", status=401)])
+    refused = (3, "failed", "small can't write them. The model's server answered 401.")
+    for expected in ((0, "ok", "small writes them, and its server answers"), refused):
         doctor = writing.installation.svc("doctor", "--json")
         (check,) = [check for check in doctor.json["checks"] if check["check"] == "answers"]
         assert (doctor.exit, check["state"], check["text"]) == expected
@@ -247,23 +235,10 @@ def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:
     for streams in (True, False):
         heard.clear()
         writing.scripts.append(wait)
-        with _asking(writing.installation, stream=streams) as line:
+        with asked_raw(writing.installation, "/v1/responses", ASKED | {"stream": streams}) as line:
             wait_until(lambda: heard == [b"asked"], "the model is asked")
             if streams:
                 assert line.recv(12) == b"HTTP/1.1 200"
         wait_until(lambda: heard == [b"asked", b""], "the model's server is left", 5)
     logged = writing.installation.files.log.read_text()
-    assert LLM_KEY not in logged
-    assert "Traceback" not in logged
-
-
-def _asking(installation: Installation, *, stream: bool) -> socket.socket:
-    """The connection on which the question has been asked."""
-    body = json.dumps(ASKED | {"stream": stream}).encode()
-    head = (
-        f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    line = socket.create_connection(("127.0.0.1", port_of(installation)), timeout=10)
-    line.sendall(head.encode() + body)
-    return line
+    assert (LLM_KEY in logged, "Traceback" in logged) == (False, False)

@@ -44,8 +44,7 @@ def counted(client: httpx.Client, task_id: str, least: int) -> int | None:
 
 def test_a_rebuild_survives_kills_while_files_come_and_go(make_installation: MakeInstallation) -> None:
     # One at a time, so that a kill hits a rebuild of so many in its middle.
-    installation = make_installation(**UNLIMITED, SVC_LIMIT_EXTRACT_CHILDREN="1")
-    installation.start()
+    installation = make_installation(**UNLIMITED, SVC_LIMIT_EXTRACT_CHILDREN="1").start()
     with installation.client() as client:
         ids = fill(client, FILES)
     before = installation.operate("team", "ls", "--json").json["teams"][0]
@@ -84,8 +83,7 @@ def test_a_rebuild_that_is_asked_for_while_nothing_runs_is_done_by_the_next_star
     task = installation.operate("team", "rebuild", team, "--json").json
     again = installation.operate("team", "rebuild", team, "--json").json
     assert (task["type"], task["status"], again["id"]) == ("store_rebuild", "queued", task["id"])
-    installation.start()
-    with installation.client() as client:
+    with installation.start().client() as client:
         assert (wait_task(client, task["id"])["status"], found(client, 0)) == ("succeeded", set(ids))
 
 

@@ -31,8 +31,7 @@ def no_descriptors(installation: Installation) -> Iterator[None]:
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux sets the limits of another process")
 def test_a_daemon_without_descriptors_fails_no_file_and_goes_on(make_installation: MakeInstallation) -> None:
-    installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2")
-    installation.start()
+    installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2").start()
     with installation.client() as client:
         make_bucket(client, "inbox")
         texts = [f"The umber quay {number}.\n\n".encode() * 10_000 for number in range(12)]
@@ -57,8 +56,7 @@ def test_a_daemon_without_descriptors_fails_no_file_and_goes_on(make_installatio
 
 
 def test_what_waits_for_room_goes_on_after_restarts(make_installation: MakeInstallation) -> None:
-    installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2")
-    installation.start()
+    installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2").start()
     assert installation.svc("upload", "-", "--title", "first.txt", "-b", "inbox", stdin="The umber quay.\n").exit == 0
     with installation.client() as client:
         source_id = upload(client, "inbox", "second.txt", b"Another quay.\n" * 100_000).json()["id"]
@@ -66,8 +64,7 @@ def test_what_waits_for_room_goes_on_after_restarts(make_installation: MakeInsta
     # One more than a task has attempts.
     for _ in range(3):
         installation.environ["SVC_LIMIT_FREE_DISK_BYTES"] = str(10**15)
-        installation.start()
-        with installation.client() as client:
+        with installation.start().client() as client:
             wait_until(lambda: client.get("/healthz").json()["shortage"], "it waits for room")
         assert installation.svc("daemon", "status", "--json").json["shortage"]["lack"] == "disk_reserve"
         for words in (("status", source_id), ("daemon", "status"), ("doctor",)):

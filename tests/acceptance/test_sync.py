@@ -2,14 +2,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.calls import search
 from tests.acceptance.installations import Installation
 from tests.acceptance.proxies import held
 from tests.acceptance.sync_folders import (
@@ -19,6 +17,7 @@ from tests.acceptance.sync_folders import (
     counts,
     fill,
     forget,
+    found,
     list_held,
     sync,
     titles,
@@ -30,16 +29,9 @@ DETACH = ("--prune", "detach")
 
 @pytest.fixture
 def docs(installation: Installation) -> Path:
-    folder = installation.root / "docs"
-    fill(folder, 12)
+    folder = fill(installation.root / "docs", 12)
     assert counts(sync(installation)) == {"created": 12}
     return folder
-
-
-def _found(installation: Installation, query: str) -> list[str]:
-    """Titles that a search of the bucket finds."""
-    with installation.client() as client:
-        return [hit["title"] for hit in search(client, query, BUCKET)]
 
 
 def test_where_nothing_changed_two_things_are_asked_and_nothing_is_sent(installation: Installation, docs: Path) -> None:
@@ -48,7 +40,7 @@ def test_where_nothing_changed_two_things_are_asked_and_nothing_is_sent(installa
     assert (finished.exit, counts(finished), finished.json["items"]) == (0, {"unchanged": 12}, [])
     asked = count_requests(installation) - before
     asked.pop("GET /healthz", None)  # whether the daemon is there
-    assert (asked.keys(), sync(installation, verb="diff").exit) == ({"GET /v1/limits", "GET /v1/buckets/{bucket}"}, 0)
+    assert (set(asked), sync(installation, verb="diff").exit) == ({"GET /v1/limits", "GET /v1/buckets/{bucket}"}, 0)
     assert_equal(installation, docs)
     # Files that were touched are read, and no more.
     ago_ns = time.time_ns() - 10**10
@@ -84,7 +76,7 @@ def test_moving_and_swapping_files_sends_no_byte(installation: Installation, doc
     assert (counts(finished), finished.json["bytes_sent"]) == ({"moved": 12}, 0)
     assert {source["id"] for source in list_held(installation)} == ids
     assert_equal(installation, docs)
-    assert (_found(installation, "wren5"), counts(sync(installation))) == (["five.md"], {"unchanged": 12})
+    assert (found(installation, "wren5"), counts(sync(installation))) == (["five.md"], {"unchanged": 12})
     one, two, aside = docs / "renamed/01.md", docs / "renamed/02.md", docs / "aside"
     one.rename(aside)
     two.rename(one)
@@ -133,7 +125,7 @@ def test_an_update_overtakes_one_that_is_not_ready(installation: Installation, d
         assert sync(installation, "--wait", "accepted").exit == 0
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
-    assert (_found(installation, "plover3"), _found(installation, "plover2")) == (["000/01.md"], [])
+    assert (found(installation, "plover3"), found(installation, "plover2")) == (["000/01.md"], [])
 
 
 def test_a_failed_update_leaves_the_old_version_a_mended_one_replaces_it(
@@ -144,7 +136,7 @@ def test_a_failed_update_leaves_the_old_version_a_mended_one_replaces_it(
     for sent in (11, 0):
         failed = sync(installation)
         assert (failed.exit, failed.json["counts"]["failed"], failed.json["bytes_sent"]) == (3, 1, sent)
-    assert _found(installation, "wren1") == ["000/01.md"]
+    assert found(installation, "wren1") == ["000/01.md"]
     write(docs, "000/01.md", good + b"More.")
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
@@ -171,21 +163,11 @@ def test_two_syncs_at_once_are_one_and_a_refusal(installation: Installation) -> 
 
 
 def test_a_state_folder_without_room_is_reported_and_loses_nothing(installation: Installation) -> None:
-    docs = installation.root / "docs"
-    fill(docs, 120)
+    docs = fill(installation.root / "docs", 120)
     assert sync(installation, "--dry-run").exit == 0
     # A limit on the size of files is what a full disk looks like to SQLite.
     words = [sys.executable, "-m", "svc_cli", "sync", "docs", "-b", BUCKET, "--json"]
-    full = subprocess.run(
-        ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *words],
-        env=installation.environ,
-        cwd=installation.root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert full.returncode == 2, full.stdout + full.stderr
-    assert '"svc_file_refused"' in full.stdout
-    assert "Traceback" not in full.stderr
+    full = installation.run("/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *words)
+    assert (full.failure, "Traceback" in full.stderr) == ((2, "svc_file_refused"), False), full
     assert sync(installation).exit == 0
     assert_equal(installation, docs)

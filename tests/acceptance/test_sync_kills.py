@@ -38,12 +38,6 @@ def _kill_after(installation: Installation, seconds: float) -> bool:
     return running.returncode < 0
 
 
-def _kill_at(installation: Installation, sent_bytes: int) -> None:
-    """Start a sync and kill it when about so many bytes have gone out."""
-    with held(installation, sent_bytes, "sync", "docs", "-b", BUCKET):
-        pass
-
-
 def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: Installation, large: bool) -> None:
     rounds, kills, count = (25, 4, 2000) if large else (2, 2, 80)
     docs = installation.root / "docs"
@@ -67,14 +61,14 @@ def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: In
 
 
 def test_a_run_that_is_killed_twice_goes_on_with_the_byte_where_it_was(installation: Installation) -> None:
-    docs = installation.root / "docs"
-    fill(docs, 120, SIZE)
+    docs = fill(installation.root / "docs", 120, SIZE)
     # Larger than what goes up in a batch, and quick to read.
     with zipfile.ZipFile(write(docs, "large.docx", make_docx({"Large": "Large words."})), "a") as archive:
         archive.writestr("word/media/image1.png", random.Random(1).randbytes(9 * MB))
     for share in (0.2, 0.5):
         before = _acknowledged(installation) if share > 0.2 else 0
-        _kill_at(installation, int(_total(docs) * share))
+        with held(installation, int(_total(docs) * share), "sync", "docs", "-b", BUCKET):
+            pass  # killed when about so many bytes have gone out
         stored = wait_until(lambda: _acknowledged(installation), "what has arrived")
         assert stored > before
     last = sync(installation)
@@ -89,9 +83,9 @@ def test_a_run_that_is_killed_twice_goes_on_with_the_byte_where_it_was(installat
 
 
 def test_after_a_kill_an_absent_folder_costs_nothing_and_a_changed_one_is_brought(installation: Installation) -> None:
-    docs = installation.root / "docs"
-    fill(docs, 100, SIZE)
-    _kill_at(installation, 150_000)
+    docs = fill(installation.root / "docs", 100, SIZE)
+    with held(installation, 150_000, "sync", "docs", "-b", BUCKET):
+        pass
     docs.rename(installation.root / "away")
     stored = _acknowledged(installation)
     assert stored > 50_000
@@ -111,8 +105,7 @@ def test_after_a_kill_an_absent_folder_costs_nothing_and_a_changed_one_is_brough
 
 
 def test_a_daemon_killed_in_the_middle_loses_nothing(installation: Installation) -> None:
-    docs = installation.root / "docs"
-    fill(docs, 120, SIZE)
+    docs = fill(installation.root / "docs", 120, SIZE)
     with installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--no-autostart") as first:
         folders = (installation.files.parts, installation.files.blobs)
         wait_until(lambda: any(any(folder.iterdir()) for folder in folders), "the first bytes")
@@ -128,8 +121,7 @@ def test_a_daemon_killed_in_the_middle_loses_nothing(installation: Installation)
 def test_a_file_whose_parser_dies_is_the_same_one_each_time(make_installation: MakeInstallation, large: bool) -> None:
     # Less memory and fewer attempts than the default only let it fail sooner.
     limits = {"SVC_LIMIT_EXTRACT_MEMORY_BYTES": str(256 * MB), "SVC_LIMIT_TASK_ATTEMPTS": "2"}
-    installation = make_installation(**UNLIMITED, **limits)
-    installation.start()
+    installation = make_installation(**UNLIMITED, **limits).start()
     docs = installation.root / "docs"
     count, rounds = (999, 20) if large else (20, 2)
     fill(docs, count)

@@ -10,7 +10,7 @@ from svc_cli.sync.sending import SyncQueue, find_successor
 from svc_cli.sync.snapshots import Fingerprint
 from svc_cli.uploads.contents import read
 from svc_cli.uploads.items import ReportItem
-from tests.acceptance.calls import make_bucket, upload, wait_ended
+from tests.acceptance.calls import take_in, wait_ended
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import list_held, write
 
@@ -21,18 +21,14 @@ def _put(installation: Installation, bucket: str, text: str, replaces: str = "")
     """Upload `a.md` and wait until it is ready; its id."""
     fields = {"title": "a.md", "mapping": MAPPING} | ({"replaces": replaces} if replaces else {})
     with installation.client() as api:
-        make_bucket(api, bucket)
-        source_id = str(upload(api, bucket, "a.md", text.encode(), **fields).json()["id"])
-        wait_ended(api, source_id)
-    return source_id
+        return take_in(api, bucket, "a.md", text.encode(), **fields)
 
 
 def _send(client: Client, index_path: Path, mapping: Mapping, place_id: str, count: int) -> list[ReportItem]:
     """Send `a.md`, and others beside it, as an update of `place_id`; what became of each."""
     items: list[ReportItem] = []
     with Index(index_path) as index:
-        queue = SyncQueue(client, index, client.bucket(mapping.bucket)["id"], 2, items.append)
-        with queue:
+        with SyncQueue(client, index, client.bucket(mapping.bucket)["id"], 2, items.append) as queue:
             for number in range(count):
                 name = f"{number}.md" if number else "a.md"
                 path = write(mapping.folder, name, f"The last words of {name}.")

@@ -99,8 +99,7 @@ def test_what_was_acknowledged_survives_any_failed_system_call(
 
 def _run_through(installation: Installation, moment: tuple[str, str, str]) -> None:
     """Run the load against a daemon that meets the fault: it may refuse to start, refuse requests, or die."""
-    installation.start()
-    with installation.client() as client:
+    with installation.start().client() as client:
         make_bucket(client, BUCKET)
     assert installation.stop() == 0
     load, (call, fault, when) = Load(), moment

@@ -39,8 +39,16 @@ class Place:
     def fill(self, **texts: str) -> None:
         fill(self.path, **texts)
 
-    def watch(self, *words: str) -> AbstractContextManager[Watch]:
+    def watch(self, *words: str, **texts: str) -> AbstractContextManager[Watch]:
+        """Fill it and watch it."""
+        self.fill(**texts)
         return watching(self.installation, str(self.path), "-b", self.path.name, *words)
+
+    def add(self, watch: Watch, **texts: str) -> None:
+        """Make files and wait until each is in the bucket."""
+        self.fill(**texts)
+        for name in texts:
+            watch.wait_for_item("created", f"{name}.md")
 
     def sources(self) -> list[dict[str, Any]]:
         with self.installation.client() as client:
@@ -100,8 +108,7 @@ def test_each_way_to_save_is_one_new_version(place: Place) -> None:
             run(commands, place.path / way)
             watch.wait_for_item("updated", names[way])
         # A last file marks the time by which anything else would have been reported: longer than a deletion waits.
-        place.fill(z="the mark")
-        watch.wait_for_item("created", "z.md")
+        place.add(watch, z="the mark")
         wait_until(lambda: place.state()["pending"] == 0, "rest")
         assert place.installation.svc("watch", "flush", place.path.name, "--json").exit == 0
         done = [(action, name) for action in ("created", "updated") for name in names.values()]
@@ -118,21 +125,19 @@ def test_what_moves_is_renamed_and_not_sent(place: Place) -> None:
     with place.watch() as watch:
         before = {source["id"] for source in place.sources()}
         (place.path / "sub").rename(place.path / "other")
-        watch.wait_for_item("moved", "other/a.md")
-        watch.wait_for_item("moved", "other/b.md")
+        for name in ("other/a.md", "other/b.md"):
+            watch.wait_for_item("moved", name)
         assert (place.titles(), {source["id"] for source in place.sources()}) == (["other/a.md", "other/b.md"], before)
 
 
 def test_what_is_deleted_leaves_only_on_request(place: Place) -> None:
-    place.fill(a="the ant", b="the bee", c="the cat")
-    with place.watch() as watch:
+    with place.watch(a="the ant", b="the bee", c="the cat") as watch:
         (place.path / "a.md").unlink()
         watch.wait_for_item("gone", "a.md")
         assert len(place.sources()) == 3
         watch.end(signal.SIGKILL)
     assert not place.state()["running"]
-    place.fill(d="the dog")
-    with place.watch("--prune", "detach") as watch:
+    with place.watch("--prune", "detach", d="the dog") as watch:
         watch.wait_for_item("detached", "a.md")
         assert watch.items() == [("created", "d.md"), ("detached", "a.md")]
         (place.path / "b.md").unlink()
@@ -144,14 +149,12 @@ def test_what_is_deleted_leaves_only_on_request(place: Place) -> None:
 
 def test_a_root_that_was_replaced_is_watched_again(own_place: Place) -> None:
     away = own_place.path.with_name("away")
-    own_place.fill(a="the ant")
-    with own_place.watch("--prune", "delete") as watch:
+    with own_place.watch("--prune", "delete", a="the ant") as watch:
         own_place.path.rename(away)
         watch.wait_for_state("missing")
         own_place.fill(a="the ant", b="the bee")
         watch.wait_for_item("created", "b.md")
-        own_place.fill(c="the cat")
-        watch.wait_for_item("created", "c.md")
+        own_place.add(watch, c="the cat")
         fill(away, d="the dog")
         assert own_place.installation.svc("watch", "flush", "docs").exit == 0
         assert own_place.titles() == ["a.md", "b.md", "c.md"]
@@ -166,8 +169,7 @@ def test_a_root_that_was_replaced_is_watched_again(own_place: Place) -> None:
 def test_a_burst_arrives_whole(place: Place, large: bool) -> None:
     # More than the watcher compares one by one.
     count = 60_000 if large else 1050
-    place.fill(first="the first")
-    with place.watch() as watch:
+    with place.watch(first="the first") as watch:
         for number in range(count):
             file = place.path / f"{number // 100:03}" / f"{number % 100:02}.md"
             file.parent.mkdir(exist_ok=True)
@@ -205,14 +207,12 @@ def test_too_few_watches_are_reported_with_their_cure_and_the_folder_is_polled(p
         fill(place.path / "u", b="the bee")
         watch.wait_for_item("created", "u/b.md")
         (note,) = watch.notes
-        assert "needs 7" in note
-        assert "sudo sysctl fs.inotify.max_user_watches=" in note
+        assert ("needs 7" in note, "sudo sysctl fs.inotify.max_user_watches=" in note) == (True, True), note
         assert place.state()["polling"]
 
 
 def test_a_state_folder_without_room_is_reported_and_watched_on(place: Place) -> None:
-    place.fill(a="the ant")
-    with place.watch() as watch:
+    with place.watch(a="the ant") as watch:
         # A limit on the size of files is what a full disk looks like.
         before = resource.prlimit(watch.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         place.fill(b="the bee")
@@ -223,14 +223,13 @@ def test_a_state_folder_without_room_is_reported_and_watched_on(place: Place) ->
 
 
 def test_a_source_that_was_deleted_elsewhere_is_made_again_by_the_next_save(place: Place) -> None:
-    place.fill(a="the ant")
-    with place.watch() as watch:
+    with place.watch(a="the ant") as watch:
         (deleted,) = place.sources()
         assert place.installation.svc("source", "rm", "--force", deleted["id"]).exit == 0
         place.fill(a="the ant is back")
         (source,) = wait_until(place.sources, f"it is there again; {watch.lines}")
-        assert source["id"] != deleted["id"]
-        assert source["sha256"] == hashlib.sha256(b"the ant is back\n").hexdigest()
+        sha256 = hashlib.sha256(b"the ant is back\n").hexdigest()
+        assert (source["id"] != deleted["id"], source["sha256"]) == (True, sha256)
 
 
 def test_a_mapping_of_the_project_may_be_a_link(installation: Installation) -> None:
@@ -245,8 +244,7 @@ def test_a_mapping_of_the_project_may_be_a_link(installation: Installation) -> N
 
 def test_one_watcher_is_enough_and_one_value_ends_it(place: Place) -> None:
     svc, words = place.installation.svc, (str(place.path), "-b", place.path.name)
-    place.fill(a="the ant")
-    with place.watch() as watch:
+    with place.watch(a="the ant") as watch:
         second = svc("watch", "run", *words, "--json")
         assert (second.exit, second.json["error"]["code"], svc("sync", *words).exit) == (14, "svc_sync_running", 0)
         assert watch.end(signal.SIGINT) == 130
@@ -254,15 +252,13 @@ def test_one_watcher_is_enough_and_one_value_ends_it(place: Place) -> None:
 
 
 def test_a_daemon_that_was_restarted_meanwhile_is_found_again(own_place: Place) -> None:
-    own_place.fill(a="the ant")
     # One that may start a daemon would race for the data directory with the one that is started here.
-    with own_place.watch("--no-autostart") as watch:
+    with own_place.watch("--no-autostart", a="the ant") as watch:
         own_place.installation.stop()
         own_place.fill(b="the bee")
         own_place.installation.start()
         watch.wait_for_item("created", "b.md")
-        own_place.fill(c="the cat")
-        watch.wait_for_item("created", "c.md")
+        own_place.add(watch, c="the cat")
         assert len(own_place.sources()) == 3
 
 
@@ -281,8 +277,7 @@ def test_a_document_that_takes_long_does_not_hold_up_the_next_save(make_installa
 
 
 def test_an_idle_watcher_syncs_nothing(place: Place) -> None:
-    place.fill(a="the ant")
-    with place.watch() as watch:
+    with place.watch(a="the ant") as watch:
         (place.path / "a.md").read_bytes()
         (place.path / ".hidden.md").write_text("hidden")
         (place.path / "a.md").touch()

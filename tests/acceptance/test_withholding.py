@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.calls import search
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import held
-from tests.acceptance.sync_folders import BUCKET, Json, counts, fill, items, sync, titles, unreadable, withheld, write
+from tests.acceptance.sync_folders import (
+    BUCKET,
+    Json,
+    counts,
+    fill,
+    found,
+    items,
+    sync,
+    titles,
+    unreadable,
+    withheld,
+    write,
+)
 from tests.acceptance.watches import Watch, run_state, watching
 from tests.conftest import MakeInstallation
 from tests.samples import make_corrupt_docx, make_docx, make_killing_pdf
@@ -30,17 +41,12 @@ def docs(installation: Installation) -> Path:
     return folder
 
 
-def _answers(installation: Installation, query: str) -> bool:
-    with installation.client() as client:
-        return bool(search(client, query, BUCKET))
-
-
 def test_a_broken_document_does_not_keep_a_deleted_one_searchable(installation: Installation, docs: Path) -> None:
     for name, animal, prune, action, left in (
         ("a.md", "aardvark", "detach", "detached", 2),
         ("b.md", "badger", "delete", "deleted", 1),
     ):
-        assert _answers(installation, animal)
+        assert found(installation, animal)
         (docs / name).unlink()
         words = ("--prune", prune, "--name", "docs")
         foreseen, finished = sync(installation, *words, verb="diff"), sync(installation, *words)
@@ -48,9 +54,9 @@ def test_a_broken_document_does_not_keep_a_deleted_one_searchable(installation: 
         assert (finished.exit, counts(finished)) == (3, counts(foreseen))
         assert items(finished)["scan.docx"]["error"]["code"] == "document_unreadable"
         assert withheld(foreseen) == withheld(finished) == []
-        assert not _answers(installation, animal)
+        assert not found(installation, animal)
     with watching(installation, str(docs), "-b", BUCKET, *PRUNE) as watch:
-        assert _answers(installation, "crane")
+        assert found(installation, "crane")
         write(docs, "d.md", "The dodo is gone.")
         watch.wait_for_item("created", "d.md")
         (docs / "d.md").unlink()
@@ -89,7 +95,7 @@ def test_what_is_withheld_is_reported_and_ends_with_its_cause(
     streamed = installation.svc("diff", "docs", "-b", BUCKET, "--ndjson", *PRUNE)
     lines = [line for line in map(json.loads, streamed.stdout.splitlines()) if line["type"] == "sync.withheld"]
     assert lines == [{"type": "sync.withheld", "mapping": "docs", **report}]
-    assert _answers(installation, "aardvark")
+    assert found(installation, "aardvark")
     write(folder, "new.docx", make_docx({"Animals": "The badger sleeps."}))
     wait_until(lambda: watch.items("old.docx")[-1:] == [("detached", "old.docx")], "the old one is taken out", 60)
     wait_until(lambda: _reports(watch) == [[report], []], "its end is reported")

@@ -7,6 +7,7 @@ answered; an answer is a promise, and the promises are kept in `Made`.
 import hashlib
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -72,8 +73,7 @@ class Site:
 @contextmanager
 def hosting() -> Iterator[Site]:
     site = Site()
-    with serving(site.answer) as server:
-        site.server = server
+    with serving(site.answer) as site.server:
         yield site
 
 
@@ -83,34 +83,36 @@ def document(word: str, length: int = 1) -> bytes:
     return f"# Notes on {word}\n\nThe umber quay was built of stone, and {word} is its name.\n{more}".encode()
 
 
+@dataclass(eq=False, repr=False)
 class Client(threading.Thread):
-    """Does `operations` of all kinds, in an order that its seed decides."""
+    """Does `operations` of all kinds, in an order that its number decides."""
 
-    def __init__(self, installation: Installation, site: Site, number: int, operations: int) -> None:
-        super().__init__(name=f"client-{number}")
-        self.made: list[Made] = []
-        self.cascades: list[str] = []
-        #: What was answered under each key: the same must be answered again.
-        self.answered: dict[str, tuple[Callable[[str], Any], str]] = {}
-        self.done: dict[str, int] = {}
-        self.failure: BaseException | None = None
-        self._installation = installation
-        self._site = site
-        self._number = number
-        self._operations = operations
-        self._random = random.Random(number)
-        self._words = 0
-        self._http: httpx.Client | None = None
+    installation: Installation
+    site: Site
+    number: int
+    operations: int
+    made: list[Made] = field(default_factory=list)
+    cascades: list[str] = field(default_factory=list)
+    #: What was answered under each key: the same must be answered again.
+    answered: dict[str, tuple[Callable[[str], Any], str]] = field(default_factory=dict)
+    done: Counter[str] = field(default_factory=Counter)
+    failure: BaseException | None = None
+    _words: int = 0
+    _http: httpx.Client | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(name=f"client-{self.number}")
+        self._random = random.Random(self.number)
 
     def run(self) -> None:
         kinds = [self.upload, self.upload, self.session, self.batch, self.import_file, self.add_page, self.ask]
         kinds += [self.patch, self.attach, self.detach, self.delete, self.replace, self.refresh, self.retry]
         kinds += [self.empty_bucket]
         try:
-            for _ in range(self._operations):
+            for _ in range(self.operations):
                 kind = self._random.choice(kinds)
                 kind()
-                self.done[kind.__name__] = self.done.get(kind.__name__, 0) + 1
+                self.done[kind.__name__] += 1
         except (AssertionError, LookupError, TypeError, ValueError, httpx.HTTPError) as failure:
             self.failure = failure
         finally:
@@ -190,19 +192,18 @@ class Client(threading.Thread):
         if made is None or made.path is None:
             return
         stored = self._stored(made)
-        self._site.changes[made.path] = self._site.changes.get(made.path, 0) + 1
+        self.site.changes[made.path] = self.site.changes.get(made.path, 0) + 1
         self.call("POST", f"/v1/sources/{made.id}/refresh", (200, 202, 409))
         if self._stored(made) == stored:
-            self._site.changes[made.path] -= 1
-        made.word = self._site.word(made.path)
+            self.site.changes[made.path] -= 1
+        made.word = self.site.word(made.path)
 
     def retry(self) -> None:
         """A document that can't be read fails; it may be tried again, and then it fails again."""
-        made = self._any(lambda made: not made.is_readable)
-        if made is None:
-            self._upload(self._bucket(), data=b"%PDF-1.4\nnothing")
-        else:
+        if made := self._any(lambda made: not made.is_readable):
             self.call("POST", f"/v1/sources/{made.id}/retry", (200, 400))
+        else:
+            self._upload(self._bucket(), data=b"%PDF-1.4\nnothing")
 
     def empty_bucket(self) -> None:
         """Delete a bucket with a source of its own and one that stays elsewhere."""
@@ -222,9 +223,8 @@ class Client(threading.Thread):
 
     def call(self, method: str, path: str, wanted: tuple[int, ...], **options: Any) -> Any:
         """The answer, however often it has to be asked for."""
-        return wait_until(
-            lambda: self._attempt(method, path, wanted, **options), f"an answer to {method} {path}", OPERATION_TIMEOUT_S
-        )
+        what = f"an answer to {method} {path}"
+        return wait_until(lambda: self._attempt(method, path, wanted, **options), what, OPERATION_TIMEOUT_S)
 
     def found(self, word: str) -> set[str]:
         """Sources that a search of everything finds."""
@@ -246,9 +246,9 @@ class Client(threading.Thread):
 
     def _client(self) -> httpx.Client:
         """One for each life of the daemon, which has another port each time."""
-        if self._http is None or str(self._http.base_url).rstrip("/") != self._installation.base_url:
+        if self._http is None or str(self._http.base_url).rstrip("/") != self.installation.base_url:
             self.close()
-            self._http = self._installation.client()
+            self._http = self.installation.client()
         return self._http
 
     def close(self) -> None:
@@ -281,10 +281,10 @@ class Client(threading.Thread):
     def _take_in(self, door: str, extension: str, kind: str) -> None:
         word, bucket = self._new_word(), self._bucket()
         path = f"/{word}.{extension}"
-        hook = {"url": self._site.server.url("/hook"), "metadata": {"word": word}}
-        body = {"url": self._site.server.url(path), "webhook": hook}
+        hook = {"url": self.site.server.url("/hook"), "metadata": {"word": word}}
+        body = {"url": self.site.server.url(path), "webhook": hook}
         source_id = self._create(f"/v1/buckets/{bucket}/{door}", word, json=body)
-        self._keep(Made(source_id, self._site.word(path), {bucket}, type=kind, path=path))
+        self._keep(Made(source_id, self.site.word(path), {bucket}, type=kind, path=path))
 
     def _send(self, upload_url: str, data: bytes) -> None:
         """All bytes, from wherever the stored ones end."""
@@ -320,7 +320,7 @@ class Client(threading.Thread):
     def _new_word(self) -> str:
         """A word that no other document has."""
         self._words += 1
-        return f"word{self._number}x{self._words}"
+        return f"word{self.number}x{self._words}"
 
 
 def _sha256(data: bytes) -> str:
