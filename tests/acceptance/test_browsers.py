@@ -13,14 +13,12 @@ import pytest
 
 from tests.acceptance.calls import make_bucket, wait_ended
 from tests.acceptance.installations import Installation
-from tests.fetch.servers import Exchange, serving
+from tests.fetch.servers import serving
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 #: Of the page's own clock, which waits while a request is on its way.
 SCRIPT_MS = 30_000
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason="no Chromium is installed; docs/development.md says how to get it"
-)
+pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium is installed; docs/development.md says how to get it")
 
 LINE = "The umber quay was built of grey stone.\n"
 LINES, PART_BYTES = 10_000, 150_000
@@ -67,10 +65,7 @@ def run(script: str, folder: Path) -> Any:
     assert BROWSER is not None
     page = f"<!doctype html><title>x</title><body><pre></pre><script type=module>{script}</script></body>".encode()
 
-    def answer(exchange: Exchange) -> None:
-        exchange.answer(200, page, content_type="text/html; charset=utf-8")
-
-    with serving(answer) as server:
+    with serving(lambda exchange: exchange.answer(200, page, content_type="text/html; charset=utf-8")) as server:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--dump-dom"]
         flags += [f"--virtual-time-budget={SCRIPT_MS}", f"--user-data-dir={folder / 'profile'}"]
         command = [BROWSER, *flags, server.url("/", host="localhost")]

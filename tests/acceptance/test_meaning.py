@@ -130,8 +130,6 @@ SHELF = {
     "kitchen.md": "# Kitchen\n\nThe oven is cleaned on Fridays; leftovers go into the fridge.\n",
     "travel.md": "# Travel\n\nTrain tickets are refunded when receipts are handed in within thirty days.\n",
 }
-
-
 MEANT = {
     "How do I cancel my contract early?": "contracts.md",
     "where to put food that nobody has eaten": "kitchen.md",

@@ -88,10 +88,7 @@ def test_a_rebuild_that_is_asked_for_while_nothing_runs_is_done_by_the_next_star
 
 
 def overwrite(index: Path) -> None:
-    size = index.stat().st_size
-    with index.open("r+b") as file:
-        file.seek(4096)
-        file.write(os.urandom(size - 4096))
+    index.write_bytes(index.read_bytes()[:4096] + os.urandom(index.stat().st_size - 4096))
 
 
 def downgrade(index: Path) -> None:

@@ -8,21 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance import sync_folders
 from tests.acceptance.installations import Installation
 from tests.acceptance.proxies import held
-from tests.acceptance.sync_folders import (
-    BUCKET,
-    assert_equal,
-    count_requests,
-    counts,
-    fill,
-    forget,
-    found,
-    list_held,
-    sync,
-    titles,
-    write,
-)
+from tests.acceptance.sync_folders import BUCKET, assert_equal, counts, fill, found, list_held, sync, titles, write
 
 DETACH = ("--prune", "detach")
 
@@ -35,10 +24,10 @@ def docs(installation: Installation) -> Path:
 
 
 def test_where_nothing_changed_two_things_are_asked_and_nothing_is_sent(installation: Installation, docs: Path) -> None:
-    before = count_requests(installation)
+    before = sync_folders.count_requests(installation)
     finished = sync(installation)
     assert (finished.exit, counts(finished), finished.json["items"]) == (0, {"unchanged": 12}, [])
-    asked = count_requests(installation) - before
+    asked = sync_folders.count_requests(installation) - before
     asked.pop("GET /healthz", None)  # whether the daemon is there
     assert (set(asked), sync(installation, verb="diff").exit) == ({"GET /v1/limits", "GET /v1/buckets/{bucket}"}, 0)
     assert_equal(installation, docs)
@@ -77,10 +66,8 @@ def test_moving_and_swapping_files_sends_no_byte(installation: Installation, doc
     assert {source["id"] for source in list_held(installation)} == ids
     assert_equal(installation, docs)
     assert (found(installation, "wren5"), counts(sync(installation))) == (["five.md"], {"unchanged": 12})
-    one, two, aside = docs / "renamed/01.md", docs / "renamed/02.md", docs / "aside"
-    one.rename(aside)
-    two.rename(one)
-    aside.rename(two)
+    for old, new in (("renamed/01.md", "aside"), ("renamed/02.md", "renamed/01.md"), ("aside", "renamed/02.md")):
+        (docs / old).rename(docs / new)
     assert sync(installation, *DETACH).exit == 0
     assert_equal(installation, docs)
 
@@ -88,7 +75,7 @@ def test_moving_and_swapping_files_sends_no_byte(installation: Installation, doc
 def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation, docs: Path) -> None:
     clone = shutil.copytree(docs, installation.root / "clone")
     (clone / "000" / "03.md").unlink()
-    forget(installation)
+    sync_folders.forget(installation)
     finished = sync(installation, "--name", "docs", *DETACH, folder="clone")
     assert (finished.exit, counts(finished), finished.json["bytes_sent"]) == (0, {"detached": 1, "unchanged": 11}, 0)
     assert_equal(installation, clone)

@@ -9,19 +9,7 @@ import pytest
 
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import held
-from tests.acceptance.sync_folders import (
-    BUCKET,
-    Json,
-    counts,
-    fill,
-    found,
-    items,
-    sync,
-    titles,
-    unreadable,
-    withheld,
-    write,
-)
+from tests.acceptance.sync_folders import BUCKET, counts, fill, found, items, sync, titles, unreadable, withheld, write
 from tests.acceptance.watches import Watch, run_state, watching
 from tests.conftest import MakeInstallation
 from tests.samples import make_corrupt_docx, make_docx, make_killing_pdf
@@ -78,7 +66,7 @@ def renamed(installation: Installation) -> Iterator[tuple[Path, Watch]]:
         yield folder, watch
 
 
-def _reports(watch: Watch) -> list[list[Json]]:
+def _reports(watch: Watch) -> list[list[dict[str, object]]]:
     return [line["withheld"] for line in watch.lines if line["type"] == "watch.withheld"]
 
 
