@@ -1,4 +1,4 @@
-"""`svc agent …`: agents, each with what it may search."""
+"""`svc agent …`: creates, shows, changes and deletes agents and what they may search."""
 
 import json
 import math
@@ -28,9 +28,7 @@ app = new_app(
 NONE = "none"
 AgentArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="AGENT", help="The id of the agent; `default` is the agent that answers when no other is named."
-    ),
+    typer.Argument(metavar="AGENT", help="The id of the agent; `default` is used if no agent is named."),
 ]
 
 
@@ -42,9 +40,9 @@ class AgentOptions:
         str,
         typer.Argument(metavar="ID", help="The id of the agent; OpenAI clients use it as the model svc-agent:ID."),
     ]
-    name: Annotated[str | None, typer.Option(help="Set the name that people see, such as 'HR assistant'.")] = None
+    name: Annotated[str | None, typer.Option(help="Set the display name, such as 'HR assistant'.")] = None
     role: Annotated[
-        str | None, typer.Option(help="Describe in a few words who the agent is, such as 'the HR assistant'.")
+        str | None, typer.Option(help="Describe the role of the agent in a few words, such as 'the HR assistant'.")
     ] = None
     instructions: Annotated[
         str | None, typer.Option(help="Instruct the model how to answer, such as 'Answer in one sentence'.")
@@ -64,37 +62,40 @@ class AgentOptions:
     ] = None
     scope: Annotated[
         Literal["buckets", "sources", "team"] | None,
-        typer.Option(help="Let the agent search its buckets, its sources, or everything the team has."),
+        typer.Option(help="Choose what the agent searches: its buckets, its sources, or everything in the team."),
     ] = None
     filters: Annotated[
         str | None,
         typer.Option(
             metavar="JSON",
-            help="Let the agent search only sources with metadata that match this filter; {} removes it.",
+            help="Let the agent search only sources whose metadata match this filter; {} removes the filter.",
         ),
     ] = None
     top_k: Annotated[
         str | None,
         typer.Option(
             metavar="N",
-            help="Use N passages unless a request asks for another number, 1 to 50; none removes this setting.",
+            help="Set the default number of passages for a request, 1 to 50; none removes the default.",
         ),
     ] = None
     threshold: Annotated[
         str | None,
-        typer.Option(metavar="SCORE", help="Ignore passages that score below this, 0 to 1; none removes this setting."),
+        typer.Option(metavar="SCORE", help="Set the minimum score of a passage, 0 to 1; none removes the minimum."),
     ] = None
     surface: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is in use, such as a website, which protects it from deletion; '' removes it.",
+            help="Record where the agent is used, such as a website, to protect it from deletion; '' clears this.",
         ),
     ] = None
     dry_run: DryRunOption = False
 
     def sent(self, client: "Client") -> Json:
-        """The fields that were given, with ids for the names of sources. Raises UsageError."""
+        """Build the request body from the given options, with source names resolved to ids.
+
+        Raises UsageError if an option is invalid, ApiError or SourceAmbiguous if a name doesn't fit exactly one source.
+        """
         try:
             filters = None if self.filters is None else json.loads(self.filters)
         except ValueError as error:
@@ -124,7 +125,10 @@ class AgentOptions:
 
 
 def _number(flag: str, text: str, kind: type[int] | type[float]) -> int | float | None:
-    """The number given with the flag, or None to remove the setting; the service checks its range."""
+    """Convert the text to a number, or to None if it is `none`; the service checks the range.
+
+    Raises UsageError if the text is neither.
+    """
     if text.strip().casefold() == NONE:
         return None
     with suppress(ValueError):
@@ -136,7 +140,7 @@ def _number(flag: str, text: str, kind: type[int] | type[float]) -> int | float 
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List the agents that the key in use may use."""
+    """List the agents that your API key may use."""
     with call.client() as client:
         answer = client.agents()
     rows = [(agent["id"], _reach(agent), agent["bound_surface"] or "", agent["name"]) for agent in answer["agents"]]
@@ -153,11 +157,11 @@ def ls(call: Invocation) -> None:
 def create(call: Invocation, options: AgentOptions) -> None:
     """Create an agent.
 
-    Without --bucket, --source or --scope it searches everything that the key may read.
+    Without --bucket, --source or --scope, the agent searches everything that your API key may read.
     """
     with call.client() as client:
         wanted = {"agent_id": options.agent, **options.sent(client)}
-        # With an idempotency key, an interrupted request can be sent again.
+        # The idempotency key makes it safe to retry an interrupted request.
         answer = client.create_agent(
             wanted, None if options.dry_run else secrets.token_hex(16), dry_run=options.dry_run
         )
@@ -202,7 +206,7 @@ def show(call: Invocation, agent: AgentArgument) -> None:
     """svc agent set hr --filters '{"type": "eq", "key": "language", "value": "en"}'""",
 )
 def change(call: Invocation, options: AgentOptions) -> None:
-    """Change the fields of an agent that are given as options; the others stay as they are."""
+    """Change the fields of an agent that are given as options; other fields are unchanged."""
     with call.client() as client:
         changes = options.sent(client)
         if not changes:
@@ -221,11 +225,11 @@ def rm(
     call: Invocation,
     agent: AgentArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Delete without asking, even if the agent is in use somewhere.")
+        bool, typer.Option("--force", help="Delete without asking, even if the agent has a recorded place of use.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Delete an agent; requests that name its model id are refused from then on."""
+    """Delete an agent; later requests with its model id are refused."""
     with call.client() as client:
         if not force and not dry_run:
             call.confirm(f"delete the agent {client.agent(agent)['id']}?")
@@ -235,7 +239,7 @@ def rm(
 
 
 def _reach(agent: Json) -> str:
-    """A short description of what an agent searches."""
+    """Describe briefly what an agent searches."""
     policy = agent["policy"]
     if agent["policy_error"]:
         return "nothing: its stored policy is broken"

@@ -1,4 +1,4 @@
-"""`svc ask`: an answer, then the numbered sources that it quotes."""
+"""`svc ask`: prints an answer, then the numbered sources that it quotes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from svc_daemon.wire import Json
 app = new_app()
 
 
-#: Columns of a quote if the output is no terminal.
+#: Maximum width of a quote, in columns, if standard output is not a terminal.
 PLAIN_COLUMNS = 100
 NOT_ALL = "not every sentence of the answer rests on a source."
 SHORTENED = {
@@ -35,7 +35,8 @@ class AskFlags:
     bucket: BucketsOption = None
     agent: AgentOption = None
     stream: Annotated[
-        bool, typer.Option("--stream/--no-stream", help="Print the answer while it is written, or when it is complete.")
+        bool,
+        typer.Option("--stream/--no-stream", help="Print the answer while it is written, or only when it is complete."),
     ] = True
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with code 3 if sources don't support every sentence of the answer.")
@@ -52,14 +53,14 @@ class AskFlags:
 def ask(call: Invocation, flags: AskFlags) -> Exit:
     """Ask a question, and get an answer with numbered quotes, each with its page or lines.
 
-    The question needs no quotes. Options may come before or after it; everything after `--` is part of the question,
-    even words that begin with a dash.
+    The question needs no quotation marks. Options may come before or after it. Everything after `--` is part of the
+    question, even words that begin with a dash.
     """
     question = " ".join(flags.words)
     if not question.strip():
         raise UsageError("The question is empty.")
     with call.client() as client:
-        # An agent has buckets of its own; the bucket of the settings is for questions without an agent.
+        # An agent has its own buckets, so the bucket from the settings is used only without an agent.
         default = None if flags.agent else call.settings.get("bucket")
         buckets = flags.bucket or ([default] if default else [])
         body = {
@@ -101,12 +102,12 @@ def _follow(console: Console, events: Iterator[Json]) -> Json:
 
 
 def clean_text(text: str) -> str:
-    """Text with several lines, without control characters that could drive a terminal."""
+    """Escape control characters that could affect a terminal, and keep line breaks."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
 def render_sources(console: Console, sources: list[Json]) -> str:
-    """One block per source: number, title and place, with the quote below."""
+    """Render one block per source: number, title and location, with the quote below."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     blocks = []
     for source in sources:

@@ -1,4 +1,4 @@
-"""`svc auth …`: the API key in use, and where it is stored."""
+"""`svc auth …`: stores, removes and shows the API key."""
 
 import getpass
 import sys
@@ -16,7 +16,7 @@ from svc_cli.errors import Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
 
-app = new_app("Store and show the API key.")
+app = new_app("Log in and out with an API key, and show which key is in use.")
 
 
 @command(app, "login", "svc auth login", "svc auth login --key-file - < key.txt")
@@ -27,7 +27,7 @@ def login(
         typer.Option("--key-file", metavar="PATH", help="Read the key from this file, or from standard input with -."),
     ] = None,
 ) -> None:
-    """Store an API key for the service in use, after checking with the service that it is valid."""
+    """Check that the service accepts an API key, and store the key."""
     destination, health = _reach(call)
     if key_file == "-":
         key = check_key(sys.stdin.readline(), "standard input")
@@ -54,7 +54,7 @@ def login(
 
 @command(app, "logout")
 def logout(call: Invocation) -> Exit:
-    """Delete the stored key of the service in use."""
+    """Delete the stored API key for the service in use."""
     url = call.settings.get("base_url", call.flags.base_url) or _reach(call)[0].base_url
     origin = origin_of(url)
     removed = CredentialFile(call.settings.environ).forget(origin)
@@ -65,7 +65,7 @@ def logout(call: Invocation) -> Exit:
 
 @command(app, "status")
 def status(call: Invocation) -> Exit:
-    """Show which service and key are in use, and whether the service accepts the key."""
+    """Show which service and API key are in use, and whether the service accepts the key."""
     with call.connected() as (client, connection):
         facts: dict[str, Any] = {
             "base_url": connection.destination.base_url,
@@ -98,7 +98,7 @@ def _text(call: Invocation, facts: dict[str, Any]) -> str:
 
 @command(app, "token", 'curl -H "Authorization: Bearer $(svc auth token)" http://127.0.0.1:7820/v1/buckets')
 def token(call: Invocation) -> None:
-    """Print the key in use, for scripts."""
+    """Print the API key in use, for scripts."""
     destination, _ = _reach(call)
     credential = find_key(call.settings.environ, destination)
     value = {"token": credential.key, "source": credential.source, "base_url": destination.base_url}
@@ -106,7 +106,7 @@ def token(call: Invocation) -> None:
 
 
 def _reach(call: Invocation) -> tuple[ServiceAddress, DaemonHealth]:
-    """Find the service in use without checking whether it accepts a key."""
+    """Find the service in use, without checking whether it accepts the key."""
     autostart = not call.flags.no_autostart
     destination, health, _ = reach(call.settings, call.console, base_url=call.flags.base_url, autostart=autostart)
     return destination, health

@@ -1,4 +1,4 @@
-"""`svc batch …`: files that were sent together."""
+"""`svc batch …`: shows the state of files that were uploaded together."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ def group() -> None:
 def show(
     call: Invocation,
     batch: Annotated[str, typer.Argument(metavar="BATCH", help="The id of the batch.")],
-    items: Annotated[bool, typer.Option("--items", help="List each of its files too.")] = False,
+    items: Annotated[bool, typer.Option("--items", help="Also list each file of the batch.")] = False,
 ) -> None:
     """Show how many files of a batch are ready, pending or failed."""
     with call.client() as client:
@@ -34,7 +34,7 @@ def show(
 
 
 def render_batch(console: Console, batch: Json) -> str:
-    """A batch as text, with its files if the answer has them."""
+    """Render a batch, with its files if the response contains them."""
     counters = batch["counters"]
     counts = "  ".join(f"{counters[name]} {name}" for name in counters if name != "total" and counters[name])
     head = fields(

@@ -1,4 +1,4 @@
-"""`svc bucket …`: named collections of sources."""
+"""`svc bucket …`: creates, shows, changes and deletes buckets, which are named collections of sources."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -31,15 +31,15 @@ app = new_app(
     "svc bucket rm drafts old-drafts",
 )
 
-NameOption = Annotated[str | None, typer.Option(help="Set the name that people see, such as 'Staff handbook'.")]
+NameOption = Annotated[str | None, typer.Option(help="Set the display name, such as 'Staff handbook'.")]
 DescriptionOption = Annotated[str | None, typer.Option(help="Describe what the bucket holds.")]
 MetaOption = Annotated[
-    list[str] | None, typer.Option(metavar="K=V", help="Attach a field of text to the bucket; repeatable.")
+    list[str] | None, typer.Option(metavar="K=V", help="Set the metadata field K to the text V; repeatable.")
 ]
 ChunkSizeOption = Annotated[
     int | None,
     typer.Option(
-        min=125, max=7272, metavar="N", help="Cut documents into passages of about N characters, 125 to 7272."
+        min=125, max=7272, metavar="N", help="Split documents into passages of about N characters, 125 to 7272."
     ),
 ]
 ChunkOverlapOption = Annotated[
@@ -52,10 +52,10 @@ BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucke
 @command(app, "ls", "svc bucket ls", "svc bucket ls --all --json")
 def ls(
     call: Invocation,
-    everything: Annotated[bool, typer.Option("--all", help="List archived buckets too.")] = False,
-    names: Annotated[bool, typer.Option("--names", help="Print only the slugs, one per line.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also list archived buckets.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Print only the short names (slugs), one per line.")] = False,
 ) -> None:
-    """List buckets, those with failed sources first."""
+    """List buckets; buckets with failed sources come first."""
     with call.client() as client:
         answer = client.buckets(include_archived=everything, members=False)
     if names and call.console.is_text:
@@ -72,7 +72,7 @@ def create(
     call: Invocation,
     slug: Annotated[
         str,
-        typer.Argument(metavar="SLUG", help="The short name of the bucket: lower-case letters, digits and hyphens."),
+        typer.Argument(metavar="SLUG", help="The slug, a short name of lowercase letters, digits and hyphens."),
     ],
     name: NameOption = None,
     description: DescriptionOption = None,
@@ -81,7 +81,7 @@ def create(
     chunk_overlap: ChunkOverlapOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Create a bucket; one that exists already is left as it is."""
+    """Create a bucket; an existing bucket is left unchanged."""
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     with call.client() as client:
         answer = client.ensure_bucket(slug, given, dry_run=dry_run)
@@ -104,9 +104,9 @@ def set_fields(
     chunk_overlap: ChunkOverlapOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Change a bucket's name, description or metadata, or how its documents are cut into passages.
+    """Change a bucket's name, description or metadata, or how its documents are split into passages.
 
-    Documents are cut again in the background; searches use the old passages until the new ones are ready.
+    Documents are split again in the background; searches use the old passages until the new ones are ready.
     """
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     if not given:
@@ -121,7 +121,7 @@ def set_fields(
 
 
 def _given(name: str | None, description: str | None, meta: list[str] | None, chunking: Json | None) -> Json:
-    """The body of a create or a change, from the fields that were given as options."""
+    """Build the request body for creating or changing a bucket, with only the fields that were given."""
     fields_named = {
         "name": name,
         "description": description,
@@ -132,14 +132,14 @@ def _given(name: str | None, description: str | None, meta: list[str] | None, ch
 
 
 def _chunking(size: int | None, overlap: int | None) -> Json | None:
-    """The sizes of passages: at least 80 % and at most 110 % of the target."""
+    """Build the chunking settings: minimum 80 % and maximum 110 % of the target size. None if no option is given."""
     sizes = {} if size is None else {"target": size, "min": size * 4 // 5, "max": size * 11 // 10}
     overlaps = {} if overlap is None else {"overlap": overlap}
     return {**sizes, **overlaps} or None
 
 
 def _left(bucket: Json) -> int:
-    """How many sources are still being cut into passages again."""
+    """Return how many sources are still to be split into passages again."""
     return int(bucket["bucketStore"].get("rechunking_member_count", 0))
 
 
@@ -175,10 +175,10 @@ def show(call: Invocation, bucket: BucketArgument) -> None:
 def archive(
     call: Invocation,
     bucket: BucketArgument,
-    restore: Annotated[bool, typer.Option("--restore", help="Make an archived bucket active again instead.")] = False,
+    restore: Annotated[bool, typer.Option("--restore", help="Make an archived bucket active again.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take a bucket out of uploads and searches, and keep everything in it."""
+    """Exclude a bucket from uploads and searches, without deleting anything in it."""
     status = "active" if restore else "archived"
     with call.client() as client:
         answer = client.bucket(bucket) if dry_run else client.update_bucket(bucket, {"status": status})
@@ -195,7 +195,7 @@ class RemoveFlags:
     buckets: Annotated[list[str], typer.Argument(metavar="BUCKET", help="The buckets, by slug or id.")]
     force: Annotated[bool, typer.Option("--force", help="Delete without asking.")] = False
     wait: Annotated[
-        bool, typer.Option("--wait", help="Return when the buckets are gone; exit with code 3 if something is left.")
+        bool, typer.Option("--wait", help="Wait until the buckets are deleted; exit with code 3 if a deletion fails.")
     ] = False
     timeout: TimeoutOption = None
     dry_run: DryRunOption = False
@@ -203,7 +203,7 @@ class RemoveFlags:
 
 @command(app, "rm", "svc bucket rm drafts", "svc bucket rm drafts old-drafts --force --wait")
 def rm(call: Invocation, flags: RemoveFlags) -> Exit:
-    """Delete buckets, and every source that is in no other bucket."""
+    """Delete buckets, and every source that is not in another bucket."""
     timeout_s = parse_duration(flags.timeout)
     with call.client() as client:
         named_once = {each["id"]: each for each in (client.bucket(name, members=False) for name in flags.buckets)}
@@ -224,7 +224,7 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
 
 
 def _wait_for_deletion(call: Invocation, client: "Client", answer: Json, timeout_s: float | None) -> Json:
-    """Wait for the task of a deletion, and return the answer with its result."""
+    """Wait until the deletion task has ended, and return the answer with its outcome."""
     with call.progress() as progress:
         progress.begin("deleting", answer["deletion"]["total"])
         task = wait_for_task(client, answer["deletion"]["task_id"], timeout_s, progress.update)

@@ -1,4 +1,4 @@
-"""`svc cite verify`: checks each quote of an answer against the stored file, which the daemon reads again."""
+"""`svc cite verify`: checks each quote of an answer against the stored file, which the daemon extracts again."""
 
 import json
 import sys
@@ -22,13 +22,13 @@ app = new_app("Check the quotes of an answer against the stored files.")
 
 
 PROVEN = "proven"
-#: The place of a quote in its source, in characters.
+#: Start and end of a quote in the text of its source, as character offsets.
 PLACE_FIELDS = ("char_start", "char_end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """One quote of an answer, and the place that the answer names."""
+    """One quote of an answer, with the location that the answer gives for it."""
 
     number: int
     source_id: str
@@ -54,7 +54,7 @@ class Proof:
 @app.callback()
 def group() -> None:
     """Check the quotes of an answer against the stored files."""
-    # With one command alone Typer would make no group.
+    # Without this callback, Typer would turn a group of one command into that command.
 
 
 @command(
@@ -69,9 +69,9 @@ def verify(
         str, typer.Argument(metavar="FILE", help="The JSON of an answer or of search results, or - for standard input.")
     ],
 ) -> Exit:
-    """Read the stored file behind each quote again, and check that the quote is at the place that the answer names.
+    """Read the stored file of each quote again, and check that the quote is at the location that the answer gives.
 
-    Exits with code 3 if a quote is not there.
+    Exits with code 3 if any quote is not at its location.
     """
     try:
         document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
@@ -100,9 +100,9 @@ def verify(
 
 
 def read_quotes(document: Any, name: str) -> list[Quote]:
-    """The quotes in an answer of `/v1/responses` or `/v1/chat/completions`, or in a page of search results.
+    """Read the quotes from an answer of `/v1/responses` or `/v1/chat/completions`, or from a page of search results.
 
-    Raises UsageError for anything else.
+    Raises UsageError if the document is none of these.
     """
     listed = document.get("sources", document.get("data")) if isinstance(document, dict) else None
     if not isinstance(listed, list):
@@ -128,7 +128,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
 
 
 def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
-    """Check each quote against its source, which is read only once."""
+    """Check each quote against its source; each source is read only once."""
     readings: dict[str, Json | None] = {}
     for quote in quotes:
         if quote.source_id not in readings:
@@ -151,7 +151,7 @@ def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
 
 
 def prove(quote: Quote, reading: Json | None) -> tuple[str, str]:
-    """The result for one quote, and a sentence about it; `reading` is None for a deleted source."""
+    """Return the result for one quote and a sentence that explains it; `reading` is None if the source was deleted."""
     if reading is None:
         return "source_gone", "the source was deleted or replaced"
     content = reading["content"]
@@ -165,7 +165,7 @@ def prove(quote: Quote, reading: Json | None) -> tuple[str, str]:
 
 
 def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
-    """Whether the quote is at its place in the text, and on its page and lines."""
+    """Check whether the quote is at its location in the text, and on its page and lines."""
     place = quote.location
     if not quote.quote or quote.quote not in text:
         return "not_found", "the source does not contain these words"
@@ -183,10 +183,10 @@ def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
 
 
 def _has_lines(around: list[Json], first: Any, last: Any) -> bool:
-    """Whether these lines are possible for a quote from these passages; None is for formats without lines.
+    """Whether a quote from these passages can have these lines, which are None for formats without lines.
 
-    The bucket may have been cut into other passages since, so the quote's passage may lie within these, or enclose
-    them.
+    The source may have been split differently since the answer was given, so the line range of the quote may be inside
+    that of the passages, or contain it.
     """
     lines: list[tuple[int, int]] = [(at["line_start"], at["line_end"]) for at in around if at["line_start"] is not None]
     if not isinstance(first, int) or not isinstance(last, int) or not lines:

@@ -1,4 +1,4 @@
-"""`svc completion`: the script that lets a shell complete commands, flags and values."""
+"""`svc completion`: prints the script with which a shell completes commands, flags and values."""
 
 from typing import Annotated, Literal
 

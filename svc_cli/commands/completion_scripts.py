@@ -1,10 +1,10 @@
-"""The completion scripts: for each shell a small interpreter, with the commands and flags as its data."""
+"""The completion scripts: for each shell, a generic function and a table of the commands and flags."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from svc_cli.commands.completion_words import CommandPlace, Flag
 
-#: How the scripts list the buckets that exist; it never starts a daemon.
+#: The command with which the scripts list buckets; it never starts the daemon.
 BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"
 
 _BASH_HEAD = """\
@@ -181,7 +181,7 @@ def powershell(places: Sequence[CommandPlace]) -> str:
             values = ("BUCKET",) if flag.kind == "bucket" else flag.choices
             texts = ", ".join(map(_doubled, (flag.help, *values)))
             flags += [f"{_doubled(name)} = @({texts})" for name in flag.names]
-        # The leading comma keeps a list of one pair from being taken apart.
+        # Without the leading comma, PowerShell would flatten a list of one pair.
         start = ", " if len(words) == 1 else ""
         lines.append(
             f"    {_doubled(place.path)} = @{{ Words = @({start}{pairs}); Flags = @{{ {'; '.join(flags)} }} }}"
@@ -196,12 +196,12 @@ SCRIPTS: dict[str, Callable[[Sequence[CommandPlace]], str]] = {
     "powershell": powershell,
 }
 
-#: The file of each shell under `completions/`, named as that shell looks for it.
+#: The file for each shell in `completions/`, with the name that the shell expects.
 FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "svc.ps1"}
 
 
 def _flags_with_values(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
-    """Each flag that takes a value, with the shell patterns `path flag` that its value follows."""
+    """Yield each flag that takes a value, with the shell patterns `path flag` that match the words before the value."""
     for place in places:
         for flag in place.flags:
             if flag.kind != "none":
@@ -213,10 +213,10 @@ def _alternatives(texts: Iterator[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In single quotes, as zsh and fish both read them."""
+    """Quote the text with single quotes for zsh and fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\u2019") + "'"
 
 
 def _doubled(text: str) -> str:
-    """In single quotes, as PowerShell reads them."""
+    """Quote the text with single quotes for PowerShell."""
     return "'" + text.replace("'", "''") + "'"

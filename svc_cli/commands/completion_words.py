@@ -1,4 +1,4 @@
-"""The commands, flags and values that can be completed, read from the commands themselves so that they stay current."""
+"""Collects the words to complete (commands, flags and values) from the command definitions, so they stay current."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
-    """A command or group, by its path such as `svc bucket ls`."""
+    """A command or group, identified by its path, such as `svc bucket ls`."""
 
     path: str
-    #: Names and help of the commands inside.
+    #: The name and help of each subcommand.
     commands: tuple[tuple[str, str], ...]
     flags: tuple[Flag, ...]
     #: The kind of its first argument.
@@ -32,7 +32,7 @@ class CommandPlace:
 
 
 def grammar_of(root: Any) -> list[CommandPlace]:
-    """Every command and group, from the top down. `root` is `svc` as built; Typer has no public type for it."""
+    """List every command and group, parents first. `root` is the `svc` command; Typer has no public type for it."""
     return list(_places(root, "svc"))
 
 
@@ -75,6 +75,6 @@ def _choices(parameter: Any) -> tuple[str, ...]:
 
 
 def _first_sentence(text: str | None) -> str:
-    """The first sentence of a help text, without what is in brackets."""
+    """Return the first sentence of a help text, without any part in square brackets."""
     line = " ".join((text or "").split("\n\n")[0].split()).split("  [")[0].split(" [")[0]
     return line.split(". ")[0].rstrip(".")

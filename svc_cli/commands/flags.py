@@ -10,14 +10,14 @@ ProgressStyle = Literal["auto", "bar", "plain", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """The flags that every command takes, as Typer declares them."""
+    """The common flags, in the form in which Typer declares options."""
 
     json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")] = False
-    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print each result as it arrives, as one line of JSON.")] = (
+    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print each result as it arrives, as a line of JSON.")] = (
         False
     )
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print only the result and errors, no notes or warnings.")
+        bool, typer.Option("--quiet", "-q", help="Print only the result and errors, without notes and warnings.")
     ] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every item instead of grouping them.")] = False
     progress: Annotated[
@@ -33,7 +33,7 @@ class Flags:
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when a command fails.")] = False
 
     def over(self, other: "Flags | None") -> "Flags":
-        """These flags, and those of `other` (given before the command) for those not given here."""
+        """Return these flags, with those of `other` (given before the command) for the flags not given here."""
         if other is None:
             return self
         return Flags(**{each.name: getattr(self, each.name) or getattr(other, each.name) for each in fields(Flags)})

@@ -1,4 +1,4 @@
-"""`svc ignore`: what a sync leaves out, and by which rule. Asks no service."""
+"""`svc ignore`: shows which files a sync skips, and which rule excludes them. Works without a service."""
 
 import sys
 from dataclasses import asdict
@@ -15,19 +15,19 @@ from svc_cli.render import table
 from svc_cli.sync.snapshots import Filters, Snapshot, explain
 from svc_cli.uploads.skips import code_of
 
-app = new_app("Show which files a sync leaves out, and which rule does it.")
+app = new_app("Show which files a sync skips, and which rule excludes them.")
 
 PathArguments = Annotated[
-    list[str], typer.Argument(metavar="PATH", help="The files or folders to check; they need not exist.")
+    list[str], typer.Argument(metavar="PATH", help="The files or folders to check; they don't have to exist.")
 ]
 RootOption = Annotated[
-    str, typer.Option("--root", metavar="DIR", help="The folder that is synced.  [default: the current one]")
+    str, typer.Option("--root", metavar="DIR", help="The folder to sync.  [default: the current one]")
 ]
 
 
 @command(app, "check", "svc ignore check docs/draft.md", "svc ignore check --root docs docs/*.tmp")
 def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exit:
-    """Show for each path whether a sync includes it, or which rule in which file leaves it out."""
+    """Show for each path whether a sync includes it, or which rule in which file excludes it."""
     exclude = _exclude(call, Path(root))
     found = [explain(Path(root), path, exclude) for path in paths]
     rows = [
@@ -45,13 +45,11 @@ def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exi
 @command(app, "list", "svc ignore list docs")
 def list_ignored(
     call: Invocation,
-    folder: Annotated[
-        str, typer.Argument(metavar="DIR", help="The folder that is synced.  [default: the current one]")
-    ] = ".",
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current one]")] = ".",
 ) -> Exit:
-    """List the files that a sync of a folder leaves out because of their names, with the reason.
+    """List the files in a folder that a sync skips, each with the reason.
 
-    `svc diff` also shows those that are left out because of their size or type.
+    Files that exceed a limit of the service or have an unsupported type are not listed; `svc diff` lists these too.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -66,6 +64,6 @@ def list_ignored(
 
 
 def _exclude(call: Invocation, root: Path) -> tuple[str, ...]:
-    """What `svc.toml` leaves out of this folder besides."""
+    """Return the patterns by which `svc.toml` excludes files of this folder."""
     known = next((each for each in project_mappings(call) if each.folder.resolve() == root.resolve()), None)
     return (*(known.exclude if known else ()), *call.settings.get("sync.exclude"))

@@ -1,7 +1,7 @@
-"""What every command shares: its common flags, and the invocation that a command function receives.
+"""Registers commands: adds the common flags, and calls each command function with an Invocation.
 
-A command is a function `f(call, …own options…)`. `command` adds the common flags to its options, turns them into the
-Invocation and hands that over, so that no command repeats them.
+A command is a function `f(call, …own options…)`. `command` adds the common flags to its options and passes their values
+in the Invocation `call`, so that no command declares them itself.
 """
 
 import inspect
@@ -38,16 +38,16 @@ BucketsOption = Annotated[
     list[str] | None,
     typer.Option("--bucket", "-b", metavar="BUCKET", help="Search only this bucket; repeatable.  [SVC_BUCKET]"),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 AgentOption = Annotated[
     str | None,
-    typer.Option("--agent", metavar="AGENT", help="Use the settings of this agent, by its id or model id."),
+    typer.Option("--agent", metavar="AGENT", help="Use the settings of this agent, given by id or model id."),
 ]
 TimeoutOption = Annotated[
-    str | None, typer.Option("--timeout", metavar="TIME", help="Stop waiting after this long: 90, 90s, 5m or 1h.")
+    str | None, typer.Option("--timeout", metavar="TIME", help="Stop waiting after this time, such as 90s, 5m or 1h.")
 ]
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="The source: its id, the start of its id, its title or its file name.")
+    str, typer.Argument(metavar="SOURCE", help="The source, by id, id prefix, title or file name.")
 ]
 SourceBucketOption = Annotated[
     str | None,
@@ -55,11 +55,11 @@ SourceBucketOption = Annotated[
 ]
 ModeOption = Annotated[
     Literal["hybrid", "keyword", "semantic"] | None,
-    typer.Option(help="Match by words (keyword), by meaning (semantic), or by both.  [default: hybrid]"),
+    typer.Option(help="Match by words (keyword), by meaning (semantic), or by both (hybrid).  [default: hybrid]"),
 ]
 WaitOption = Annotated[
     Literal["ready", "accepted"] | None,
-    typer.Option(help="Return when everything is searchable (ready) or only stored (accepted).  [default: ready]"),
+    typer.Option(help="Wait until everything is searchable (ready) or only stored (accepted).  [default: ready]"),
 ]
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", metavar="N", help="Send up to N files at the same time.  [default: 4]")
@@ -91,12 +91,12 @@ class Invocation:
 
     @cached_property
     def settings(self) -> CliSettings:
-        """The settings as they apply in this folder."""
+        """The settings that apply in the current folder."""
         return CliSettings.load(os.environ, Path.cwd())
 
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
-        """A client for the service in use, closed at the end of the block."""
+        """Connect to the service in use, and close the client at the end of the block."""
         with interrupts.shielded():  # Python's importer may swallow an interrupt
             from svc_cli.connections import connected
 
@@ -110,19 +110,19 @@ class Invocation:
 
     @contextmanager
     def client(self) -> "Iterator[Client]":
-        """The client of `connected` alone."""
+        """Like `connected`, but yield only the client."""
         with self.connected() as (client, _):
             yield client
 
     def progress(self) -> "Progress":
-        """Progress in the style that flags and settings choose."""
+        """Create a progress display in the style chosen by the flags and settings."""
         from svc_cli.progress import progress_for
 
         style: ProgressStyle = "none" if self.flags.quiet else self.settings.get("progress", self.flags.progress)
         return progress_for(self.console, style)
 
     def bucket(self, flag: str | None) -> str:
-        """The bucket of the flag or the settings. Raises UsageError if neither names one."""
+        """Return the bucket named by the flag or the settings. Raises UsageError if neither names a bucket."""
         found: str | None = self.settings.get("bucket", flag)
         if not found:
             raise UsageError("No bucket is named.", hint="give one: -b BUCKET, SVC_BUCKET, or `bucket` in svc.toml.")
@@ -133,9 +133,9 @@ class Invocation:
         return is_terminal(sys.stdin) and not self.flags.no_input and not self.settings.is_on("SVC_NO_INPUT")
 
     def confirm(self, question: str) -> None:
-        """Ask on the terminal before something is deleted without `--force`.
+        """Ask for confirmation on the terminal; commands do so before they delete without `--force`.
 
-        Raises UsageError if there is no terminal to ask on, Declined for any answer but yes.
+        Raises UsageError if there is no terminal or questions are not allowed, and Declined for any answer but yes.
         """
         if not self.may_ask() or not is_terminal(self.console.err):
             raise UsageError(f"This needs a confirmation: {question}", hint="add --force; nobody can be asked here.")
@@ -150,8 +150,8 @@ def command(
 ) -> Callable[[Callable[..., Exit | None]], Callable[..., Exit | None]]:
     """Register a function as a command of `app`, with the common flags added to its own options.
 
-    The options are the parameters of the function, or the fields of its one parameter where that is a dataclass. The
-    help ends with the examples.
+    The options are the parameters of the function, or the fields of its only parameter if that is a dataclass. The
+    examples are printed at the end of the help.
     """
 
     def register(function: Callable[..., Exit | None]) -> Callable[..., Exit | None]:
@@ -180,7 +180,7 @@ def command(
 
 
 def common_callback(ctx: typer.Context, **options: Any) -> None:
-    """Keep the common flags that are given before the command."""
+    """Store the common flags given before the command, and handle `--version`."""
     version = options.pop("version")
     console: Console = ctx.obj
     flags = Flags(**options)
@@ -209,7 +209,7 @@ common_callback.__signature__ = inspect.Signature(_CALLBACK_PARAMETERS)  # type:
 
 
 def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
-    """A Typer app with plain help and without completion options of its own."""
+    """Create a Typer app with plain-text help and without Typer's own completion options."""
     return typer.Typer(
         help=help_text,
         epilog="\n".join(examples) or None,
@@ -221,7 +221,7 @@ def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
 
 
 def suggest_bucket(client: "Client", error: ApiError) -> None:
-    """Add the bucket that was probably meant to the hint of an error about one that does not exist."""
+    """If the error says that a bucket does not exist, add the most similar bucket name to its hint."""
     missing = error.details.get("bucket")
     if error.code != "bucket_not_found" or not isinstance(missing, str):
         return
@@ -232,7 +232,10 @@ def suggest_bucket(client: "Client", error: ApiError) -> None:
 
 
 def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
-    """The seconds in `90`, `90s`, `5m`, `1h` or `30d`; None for None. Raises UsageError naming the flag."""
+    """Convert `90`, `90s`, `5m`, `1h` or `30d` to seconds; return None for None.
+
+    Raises UsageError, naming the flag, if the text is not a duration.
+    """
     if text is None:
         return None
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -247,14 +250,14 @@ def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
 
 
 def model_id(agent: str) -> str:
-    """The model id of an agent, from its id or its model id."""
+    """Return the model id of an agent, given its id or its model id."""
     if agent == "default":
         return "svc-agent"
     return agent if agent.partition(":")[0] in {"svc-agent", "svc-rag-agent"} else f"svc-agent:{agent}"
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:
-    """`k=v` texts as one object. Raises UsageError."""
+    """Convert `KEY=VALUE` strings to a dictionary. Raises UsageError if a string lacks the key or the `=`."""
     metadata = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")

@@ -1,7 +1,7 @@
 """Options and arguments that load pydantic only for values that need conversion.
 
-Typer uses pydantic even for texts and absent values, and loading it takes longer than most commands. These are used
-unchanged; numbers, paths and invalid values are passed on to Typer.
+Typer loads pydantic even for strings and missing values, which takes longer than most commands run. Here such values
+are used unchanged; numbers, paths and invalid values are passed on to Typer.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ class LateArgument(TyperArgument):
 
 
 def convert_late(parameters: list[Any]) -> list[Any]:
-    """Replace the classes of a command's parameters, which Typer always creates from its own."""
+    """Change the class of each parameter; Typer offers no way to create them with another class."""
     for each in parameters:
         each.__class__ = LateArgument if isinstance(each, TyperArgument) else LateOption
     return parameters

@@ -1,4 +1,4 @@
-"""Writes the stored bytes of a source to standard output, or to a file that is either complete or unchanged."""
+"""Writes the stored bytes of a source to standard output, or to a file that is replaced atomically."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from svc_daemon.wire import Json
 
 
 def send_content(console: Console, source: Json, blocks: Iterable[bytes]) -> None:
-    """Write the bytes to standard output. Raises UsageError where that is a terminal and they are not text."""
+    """Write the bytes to standard output. Raises UsageError if that is a terminal and the bytes are not text."""
     checked = _checked(source, blocks)
     if not is_terminal(console.out):
         for block in checked:
@@ -30,9 +30,9 @@ def send_content(console: Console, source: Json, blocks: Iterable[bytes]) -> Non
 
 
 def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
-    """Write the bytes to a temporary file, and replace the file when all have arrived.
+    """Write the bytes to a temporary file, and rename it to `output` when all bytes have arrived.
 
-    A link is followed, and a device or a pipe is written to; neither is replaced by a file.
+    If `output` is a symbolic link, its target is replaced; a device or pipe is written to directly.
     """
     path = Path(output)
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -50,7 +50,7 @@ def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
                 draft.write(block)
             draft.flush()
             os.fsync(draft.fileno())
-            mask = os.umask(0o077)  # the system returns the mask only when one is set
+            mask = os.umask(0o077)  # the mask can be read only by setting it
             os.umask(mask)
             Path(draft.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~mask)
             Path(draft.name).replace(path)
@@ -60,7 +60,7 @@ def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
 
 
 def _checked(source: Json, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Pass on the blocks. Raises BadAnswer after the last one if their hash is not that of the uploaded file."""
+    """Yield the blocks. Raises BadAnswer after the last block if the SHA-256 differs from that of the uploaded file."""
     digest = hashlib.sha256()
     for block in blocks:
         digest.update(block)

@@ -31,10 +31,10 @@ app = new_app()
 
 @dataclass(slots=True)
 class _Waited:
-    """The sources and batches that are waited for, with their last answers."""
+    """The sources and batches to wait for, with the last response for each."""
 
     watch: Watch
-    #: By id; the value is the last answer.
+    #: The last response for each batch, by batch id.
     batches: dict[str, Json] = field(default_factory=dict)
     expired: WaitTimedOut | None = None
 
@@ -47,7 +47,7 @@ class _Waited:
         return self.watch.settled_count + sum(bool(batch.get("terminal")) for batch in self.batches.values())
 
     def summary(self) -> Json:
-        """`wait.summary`: each source and batch, with counts by outcome."""
+        """Build the `wait.summary` object: each source and batch, and the counts by outcome."""
         items: list[Json] = [
             {"source_id": each, "status": row.get("status"), "ready": bool(row.get("ready")), "error": row.get("error")}
             for each, row in self.watch.seen.items()
@@ -73,23 +73,21 @@ def wait(
     call: Invocation,
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCE|BATCH", help="Sources (ids, starts of ids, titles or file names) and ids of batches."
-        ),
+        typer.Argument(metavar="SOURCE|BATCH", help="Sources by id, id prefix, title or file name, and batches by id."),
     ],
     bucket: SourceBucketOption = None,
     timeout: TimeoutOption = None,
 ) -> Exit:
     """Wait until each source or batch is ready or has failed.
 
-    Exits with code 3 if one has failed, and 8 if the --timeout was reached.
+    Exits with code 3 if any of them has failed, and with code 8 if the time given with --timeout has passed.
     """
     timeout_s = parse_duration(timeout)
     with call.client() as client, call.progress() as progress:
         batches = [name for name in sources if name.startswith(BATCH_PREFIX)]
         ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
         waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
-        # An id that does not exist is an error now, not something to wait for.
+        # Fail now if an id does not exist, instead of waiting for it.
         waited.watch.seen.update({each: client.source(each) for each in waited.watch.seen})
         waited.batches.update({each: client.batch(each) for each in waited.batches})
         progress.begin("waiting", waited.total)
