@@ -36,8 +36,6 @@ class Terminal(io.StringIO):
 
 @dataclass
 class Recorded:
-    """A console and what was written to it."""
-
     console: Console
     out: io.StringIO
     err: io.StringIO

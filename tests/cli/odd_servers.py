@@ -14,8 +14,6 @@ from svc_daemon.wire.proofs import prove
 
 @dataclass
 class OddServer:
-    """A real HTTP server that answers as a test wants, and remembers what it was asked."""
-
     #: Answers by `METHOD path`: status, body (an object becomes JSON), headers; or a function of the query that gives
     #: them. None cuts the connection.
     answers: dict[str, Any] = field(default_factory=dict)

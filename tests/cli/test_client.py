@@ -43,8 +43,7 @@ def test_the_example_of_the_package_works(client: Client) -> None:
     assert client.ensure_bucket("library")["created"] is True
     source = client.upload("library", NewFile(filename="leave.md", data=TEXT, title="leave.md"))
     assert client.wait_until_ready([source["id"]], timeout_s=60)[source["id"]]["ready"] is True
-    page = client.search("cobalt rule", buckets=["library"])
-    assert page["data"][0]["source_id"] == source["id"]
+    assert client.search("cobalt rule", buckets=["library"])["data"][0]["source_id"] == source["id"]
     assert client.source_text(source["id"])["text"].startswith("# Leave")
 
 

@@ -35,8 +35,7 @@ def test_an_error_is_one_line_and_in_json_one_value_unless_there_is_an_answer(ma
             made.console.answer(answer)
         made.console.fail(UsageError("wrong", hint="do this"))
         assert made.err.getvalue() == "error: wrong\nhint: do this\n"
-        shown = made.out.getvalue()
-        value: Any = json.loads(shown) if shown else None
+        value: Any = json.loads(made.out.getvalue() or "null")
         assert value == answer if answer or form == "text" else value["error"]["code"] == "svc_usage"
 
 

@@ -43,12 +43,11 @@ def test_a_file_is_read_by_either_kind_of_path_and_looked_for_in_each_folder(doc
 
 def test_what_is_outside_is_refused_even_when_it_is_not_there(docs: Path) -> None:
     outside = docs.parent / "docs-secret"
-    (docs / "out.md").symlink_to(outside / "s.md")
-    (docs / "out").symlink_to(outside)
-    (docs / "in.md").symlink_to(docs / "a.md")
-    (docs / "loop").symlink_to(docs / "loop")
-    links = ("out.md", "out/s.md", "loop")
-    for path in (*links, "../docs-secret/s.md", f"{outside}/s.md", f"{outside}/none.md", "/etc/passwd", "a\0b"):
+    links = {"out.md": outside / "s.md", "out": outside, "in.md": docs / "a.md", "loop": docs / "loop"}
+    for name, target in links.items():
+        (docs / name).symlink_to(target)
+    refused = ("out.md", "out/s.md", "loop", "/etc/passwd", "a\0b")
+    for path in (*refused, "../docs-secret/s.md", f"{outside}/s.md", f"{outside}/none.md"):
         with pytest.raises(PathRefused):
             pytest.fail(f"{path} is read: {Folders([docs]).read(path, MOST)}")
     assert Folders([docs]).read("in.md", MOST) == ("in.md", b"allowed")

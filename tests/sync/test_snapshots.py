@@ -14,8 +14,7 @@ def walk(root: Path, **filters: object) -> tuple[list[str], dict[str, str], bool
     """Paths in order, what was left out with its reason, and whether all could be seen."""
     known = {"max_bytes": MOST_BYTES, "max_path_characters": 300} | filters
     snapshot = Snapshot(root, Filters(**known))  # type: ignore[arg-type]
-    paths = [entry.path for entry in snapshot]
-    return paths, {skip.path: skip.reason for skip in snapshot.skips}, snapshot.is_complete
+    return [each.path for each in snapshot], {skip.path: skip.reason for skip in snapshot.skips}, snapshot.is_complete
 
 
 def test_files_come_in_order_each_folder_before_its_folders(tmp_path: Path) -> None:
@@ -46,10 +45,8 @@ def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> No
     root, outside = tmp_path / "root", tmp_path / "outside"
     write(root, "real/a.md")
     write(outside, "secret.md")
-    (root / "file.md").symlink_to("real/a.md")
-    (root / "folder").symlink_to("real")
-    (root / "away").symlink_to(outside)
-    (root / "dead.md").symlink_to("nowhere")
+    for name, target in {"file.md": "real/a.md", "folder": "real", "away": "../outside", "dead.md": "nowhere"}.items():
+        (root / name).symlink_to(target)
     assert walk(root)[:2] == (["real/a.md"], dict.fromkeys(["away/", "dead.md", "file.md", "folder/"], "link"))
     paths, skips, _ = walk(root, follow_links=True)
     assert sorted(paths) == ["file.md", "folder/a.md", "real/a.md"]
@@ -60,9 +57,8 @@ def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> No
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
     write(tmp_path, "a/x.md", "b/y.md")
-    (tmp_path / "a" / "up").symlink_to("..")
-    (tmp_path / "a" / "to_b").symlink_to("../b")
-    (tmp_path / "b" / "to_a").symlink_to("../a")
+    for name, target in {"a/up": "..", "a/to_b": "../b", "b/to_a": "../a"}.items():
+        (tmp_path / name).symlink_to(target)
     paths, skips, _ = walk(tmp_path, follow_links=True)
     assert sorted(paths) == ["a/to_b/y.md", "a/x.md", "b/to_a/x.md", "b/y.md"]
     assert set(skips.values()) == {"link in a circle"}
