@@ -1,20 +1,20 @@
-"""The one door to other hosts: imports, pages and webhooks all go through it.
+"""All outgoing requests to URLs that users supply: imports, web pages and webhooks.
 
-A URL comes from a user, and this machine may reach what the user may not. So each request, and each redirect, takes
-these steps:
+A URL comes from a user, and this machine may reach hosts that the user must not reach. So every request, and every
+redirect, goes through these steps:
 
- 1. `core.access.urls` parses the URL in one strict way, or refuses it.
- 2. `resolvers` looks the name up once. `core.access.addresses` checks every address: one refused address refuses the
-    URL, since a name that mixes public and private ones is an attempt to slip through.
- 3. `connections` opens a socket to one of these very addresses. The name goes into the TLS handshake and the Host
-    header only, so nothing is asked a second time and an answer that changes in between changes nothing.
- 4. `responses` counts what arrives, on the wire and decoded, and passes it on in small pieces.
+ 1. `core.access.urls` parses the URL strictly, or refuses it.
+ 2. `resolvers` looks up the name once. `core.access.addresses` checks every address. A single refused address refuses
+    the URL, because a name with both public and private addresses is probably an attempt to bypass the policy.
+ 3. `connections` opens a socket to one of the checked addresses. The name is used only in the TLS handshake and the
+    Host header; it is never resolved again, so DNS rebinding has no effect.
+ 4. `responses` counts the bytes, both on the wire and decoded, and passes them on in small pieces.
 
-One deadline covers all of them. Nothing of the environment is read: no proxy, no certificates, no netrc. No connection
-is kept or shared between callers. No error repeats what the other side sent.
+One deadline covers all steps. The environment is ignored: no proxy, certificate or netrc settings are read.
+Connections are neither kept alive nor shared between callers. Error messages never repeat what the remote host sent.
 
 httpcore, the part of httpx that implements HTTP, is used directly: httpx would decode a whole chunk at once, whatever
 its size, and log every URL.
 
-`Fetcher` is all that others need.
+Other packages need only `Fetcher`.
 """

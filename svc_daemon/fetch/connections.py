@@ -13,10 +13,10 @@ from svc_daemon.core.access.urls import Url, blocked
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.fetch.resolvers import Resolver
 
-#: Addresses of one name that are tried, in the resolver's order.
+#: Maximum number of addresses to try for one name, in the resolver's order.
 MAX_TRIED = 4
 
-#: As httpcore has them.
+#: The same union type as in httpcore.
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
@@ -32,9 +32,9 @@ class Connector:
         self._tls = tls
 
     async def judged_addresses(self, url: Url) -> Sequence[IpAddress]:
-        """The addresses of the URL's host, at least one, all of them permitted.
+        """Return the addresses of the URL's host: at least one, and all of them permitted by the policy.
 
-        Raises `url_fetch_blocked` where one is refused, and FetchFailed for a name without any.
+        Raises `url_fetch_blocked` if the policy refuses any address, and FetchFailed if the name does not resolve.
         """
         if not self._policy.may_permit_port(url.port):
             raise blocked(f"Only ports 80 and 443 are fetched from, not {url.port}.", "port")
@@ -49,12 +49,12 @@ class Connector:
 
     @asynccontextmanager
     async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
-        """A connection for one request to this URL, closed at the end; raises as `judged_addresses` does."""
+        """Provide a connection for one request to this URL, closed on exit. Raises like `judged_addresses`."""
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         is_tls = url.scheme == "https"
         if is_tls and self._tls is None:
-            # Made for the first https URL, because reading the certificates is slow. Named ones keep the library from
-            # looking into the environment for others.
+            # Created for the first https URL, because loading the certificates is slow. An explicit `cafile` keeps the
+            # library from looking for others in the environment.
             self._tls = ssl.create_default_context(cafile=certifi.where())
         try:
             yield httpcore.AsyncHTTPConnection(
@@ -69,7 +69,7 @@ class Connector:
         if url.address is not None:
             return (url.address,)
         if url.is_local:
-            # Known beforehand, so that one loopback address may be allowed without the other.
+            # Not resolved but fixed, so that the operator can allow only one of the two loopback addresses.
             return [address for address in LOOPBACKS if self._policy.permits(address, url.port)] or LOOPBACKS
         try:
             found = await self._resolver.resolve(url.host)
@@ -81,16 +81,16 @@ class Connector:
 
 
 def remote(url: Url) -> httpcore.URL:
-    """The library's form of a URL, made of judged parts and never parsed again."""
+    """Convert a URL to httpcore's type from its checked parts, without parsing it again."""
     return httpcore.URL(
         scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode("ascii")
     )
 
 
 class _JudgedNetwork(httpcore.AsyncNetworkBackend):
-    """A network in which every name leads to the given addresses.
+    """A network backend that connects to the given addresses, whatever the host name.
 
-    It closes what it opened: the library loses a connection whose handshake is given up in the middle.
+    It closes the streams that it opened, because httpcore leaks a connection whose TLS handshake is cancelled.
     """
 
     def __init__(self, addresses: Sequence[IpAddress], connect_s: float) -> None:
@@ -105,7 +105,7 @@ class _JudgedNetwork(httpcore.AsyncNetworkBackend):
 
     async def connect_tcp(
         self,
-        host: str,  # noqa: ARG002  (the name is for TLS and the Host header; asking for it again would undo the check)
+        host: str,  # noqa: ARG002  (the name is for TLS and the Host header; resolving it again would undo the check)
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109, ARG002  (the library's signature; ours is per address)
         local_address: str | None = None,

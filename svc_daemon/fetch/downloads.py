@@ -1,4 +1,4 @@
-"""What a fetch takes and what it returns."""
+"""The parameters and results of a fetch."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,36 +7,36 @@ from svc_daemon.settings import Limits
 
 
 class Sink(Protocol):
-    """Where the bytes go, such as a staged file."""
+    """A destination for the downloaded bytes, such as a staged file."""
 
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Forget the bytes. Idempotent."""
+        """Discard the bytes appended so far. Idempotent."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """What one request may take."""
+    """Limits of one request."""
 
-    #: Largest body, on the wire and decoded (specification, Limits).
+    #: Maximum size of the body, both on the wire and decoded (specification, Limits).
     file_bytes: int = Limits.file_bytes
-    #: Whole time of a fetch, from the name to the last byte, every redirect included.
+    #: Timeout for a whole fetch, from the name lookup to the last byte, including all redirects.
     fetch_s: float = Limits.fetch_seconds
-    #: Whole time of a post.
+    #: Timeout for a whole POST request.
     post_s: float = Limits.webhook_seconds
-    #: Time for a connection to one address, so that a dead one leaves time for the next.
+    #: Timeout for connecting to one address, so that an unreachable address leaves time to try the next one.
     connect_s: float = 5
-    #: Redirects followed.
+    #: Maximum number of redirects to follow.
     redirects: int = Limits.redirects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """The version of an earlier fetch, so that the host can answer that nothing changed."""
+    """The cache validators of an earlier fetch, so that the host can answer 304 Not Modified."""
 
-    #: The final URL of the earlier fetch. They are sent to no other: another page may use the same tag.
+    #: The final URL of the earlier fetch. The validators are sent only there: another page may use the same ETag.
     url: str
     etag: str | None = None
     last_modified: str | None = None
@@ -51,24 +51,24 @@ class Validators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A body that is complete in the sink, and the facts about it from the response's headers."""
+    """The result of a complete download: the body is in the sink, and these are its properties."""
 
-    #: Canonical URL of the response, after all redirects.
+    #: Canonical URL after all redirects.
     final_url: str
     http_status: int
-    #: `Content-Type` as it was sent, empty without one.
+    #: `Content-Type` as the host sent it; empty if the header is missing.
     content_type: str
     etag: str | None
     last_modified: str | None
-    #: Bytes in the sink.
+    #: Size of the decoded body in the sink.
     size_bytes: int
-    #: The name in `Content-Disposition`, or the URL's last part, or the host.
+    #: The name from `Content-Disposition`, else the last segment of the URL's path, else the host.
     file_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotModified:
-    """The version of the validators is the current one; the sink got nothing."""
+    """The content has not changed since the earlier fetch; nothing was written to the sink."""
 
     final_url: str
     etag: str | None

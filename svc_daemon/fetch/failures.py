@@ -1,4 +1,4 @@
-"""Why a fetch failed: the error that operations catch, to return a code of their own where they have one."""
+"""Errors of a fetch. Operations catch FetchFailed if they report a more specific error code of their own."""
 
 import ssl
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 class Reason(StrEnum):
-    """`details.reason` of a failed fetch."""
+    """Why a fetch failed; reported as `details.reason`."""
 
-    #: The host's name has no address.
+    #: The host name does not resolve to any address.
     UNRESOLVED = "name_not_resolved"
-    #: No address takes a connection.
+    #: No address accepts a connection.
     UNREACHABLE = "unreachable"
-    #: No TLS, or a certificate that is not for this name.
+    #: The TLS handshake failed, or the certificate is not valid for this name.
     TLS = "tls"
-    #: Not done within the time for all of it.
+    #: The request did not finish within its timeout.
     TIMEOUT = "timeout"
-    #: A response other than success; `details.http_status` has its status.
+    #: The status is not a success; it is reported as `details.http_status`.
     STATUS = "http_status"
     REDIRECTS = "too_many_redirects"
-    #: Broken off, or not HTTP.
+    #: The connection broke, or the response is not valid HTTP.
     BROKEN = "broken_off"
-    #: A content coding that was not asked for, or a body that isn't in the one it claims.
+    #: The host used a content coding that was not requested, or the body is not valid in the declared coding.
     ENCODING = "content_encoding"
 
 
@@ -42,13 +42,13 @@ class FetchFailed(ServiceError):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the library's errors into FetchFailed, without their text: it holds addresses and the other side's bytes."""
+    """Convert httpcore's errors to FetchFailed without their text, which may contain addresses or the host's data."""
     try:
         yield
     except ssl.SSLError as error:
         raise _tls_failed() from error
     except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-        # The library has one error for the connection and the handshake; only the cause distinguishes them.
+        # httpcore raises the same error for the connection and the TLS handshake; only the cause tells them apart.
         cause = error.__cause__
         if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
             raise FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.") from error

@@ -1,4 +1,4 @@
-"""The fetcher: gets a URL into a sink, posts to a URL, or only checks one."""
+"""The fetcher: downloads a URL into a sink, sends a POST to a URL, or checks a URL without a request."""
 
 import asyncio
 import ssl
@@ -18,7 +18,7 @@ USER_AGENT = f"svc/{VERSION}"
 
 
 class Fetcher:
-    """Requests to other hosts under one policy. Holds no connection and nothing to close."""
+    """Sends requests to other hosts under one address policy. Keeps no connections, so it needs no closing."""
 
     def __init__(
         self,
@@ -31,9 +31,9 @@ class Fetcher:
         self._connector = Connector(policy, resolver or SystemResolver(), self._limits.connect_s, tls)
 
     async def check(self, url: str) -> None:
-        """Check a URL without a request to it, as when a webhook is created.
+        """Check a URL without sending a request, for example when a webhook is created.
 
-        Raises `url_fetch_blocked`, and FetchFailed where the name has no address at the moment.
+        Raises `url_fetch_blocked` if the policy refuses the URL, and FetchFailed if its name does not resolve now.
         """
         async with _deadline(self._limits.post_s):
             await self._connector.judged_addresses(parse_url(url))
@@ -41,10 +41,10 @@ class Fetcher:
     async def fetch(
         self, url: str, sink: Sink, validators: Validators | None = None, accept: str = "*/*"
     ) -> Fetched | NotModified:
-        """Get the URL's content into the sink, through redirects; with validators, perhaps only NotModified.
+        """Download the URL into the sink, following redirects. Returns NotModified if the validators still match.
 
-        Raises `url_fetch_blocked`, FetchFailed, `file_too_large` and what the sink raises. Whatever it raises, the sink
-        has been discarded.
+        Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or any error of the sink. The sink has been
+        discarded when an error is raised.
         """
         try:
             async with _deadline(self._limits.fetch_s):
@@ -54,9 +54,9 @@ class Fetcher:
             raise
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send exactly these bytes and return the status of the response, whatever it is.
+        """POST the body unchanged and return the status of the response, including error statuses.
 
-        A redirect is not followed and the response's body is not read. Raises `url_fetch_blocked` and FetchFailed.
+        Redirects are not followed, and the response body is not read. Raises `url_fetch_blocked` or FetchFailed.
         """
         async with (
             _deadline(self._limits.post_s),
@@ -67,7 +67,7 @@ class Fetcher:
     async def _follow(
         self, url: Url, sink: Sink, validators: Validators | None, headers: Mapping[str, str]
     ) -> Fetched | NotModified:
-        """A redirect from https to http is followed, as browsers and curl do: no request carries anything secret."""
+        """Follow redirects, including from https to http, like browsers and curl: no request contains secrets."""
         for _ in range(self._limits.redirects + 1):
             conditions = validators.headers() if validators and validators.url == str(url) else {}
             async with self._exchange("GET", url, {**headers, **conditions}) as response:
@@ -101,7 +101,7 @@ class Fetcher:
     async def _exchange(
         self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None = None
     ) -> AsyncIterator[FetchedResponse]:
-        """One request on a connection of its own; the library's errors inside become FetchFailed."""
+        """Send one request on its own connection and convert httpcore's errors to FetchFailed."""
         sent = {
             "Host": url.authority,
             "User-Agent": USER_AGENT,
@@ -120,7 +120,7 @@ class Fetcher:
 
 @asynccontextmanager
 async def _deadline(timeout_s: float) -> AsyncIterator[None]:
-    """A time limit for everything inside together, however the bytes trickle in."""
+    """Limit the total time of the block, however slowly the bytes arrive. Raises FetchFailed on timeout."""
     try:
         async with asyncio.timeout(timeout_s):
             yield

@@ -1,4 +1,4 @@
-"""Names to addresses: the system's own resolver, in threads that never hold anything up."""
+"""Resolve host names with the system's resolver, in threads that never block the rest of the daemon."""
 
 import asyncio
 import socket
@@ -8,23 +8,23 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-#: Lookups at the same time. One that hangs holds its thread for as long as the system's resolver tries.
+#: Maximum number of concurrent lookups. A hanging lookup occupies its thread until the system's resolver gives up.
 MAX_LOOKUPS = 16
 
 
 class Resolver(Protocol):
-    """Finds the addresses of a name, in the order to try them."""
+    """Resolves host names."""
 
     async def resolve(self, name: str) -> Sequence[str]:
-        """Raises OSError where there are none."""
+        """Return the addresses of a name, in the order to try them. Raises OSError if there are none."""
         ...
 
 
 class SystemResolver:
-    """`getaddrinfo` in threads of its own.
+    """Calls `getaddrinfo` in dedicated daemon threads.
 
-    Not in the loop's executor: names whose servers never answer would fill it, and it serves the whole daemon. The
-    threads are daemonic, so that a stop does not wait for a name server.
+    The event loop's executor serves the whole daemon, and lookups that never finish would exhaust it. Daemon threads
+    keep a shutdown from waiting for a name server.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class SystemResolver:
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def settle(set_answer: Callable[[], None]) -> None:
-            # The slot belongs to the thread, not to the caller, who may have given up long ago.
+            # The thread holds the slot, because the caller may have been cancelled long ago.
             self._slots.release()
             if not answer.done():
                 set_answer()
@@ -47,7 +47,7 @@ class SystemResolver:
                 set_answer = partial(answer.set_result, [str(address[0]) for *_, address in found])
             except OSError as error:
                 set_answer = partial(answer.set_exception, error)
-            # In a closed loop nothing waits for the answer any more.
+            # If the loop is closed, nobody waits for the answer any more.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, set_answer)
 

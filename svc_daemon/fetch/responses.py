@@ -1,7 +1,7 @@
-"""Responses: their status and headers as text, and their bodies, decoded in small steps and counted twice.
+"""Read responses: decode the headers to text, and decode the body in small steps within the size limits.
 
-A gzip body can expand a thousandfold, and a gzip stream that holds nothing can go on forever. So the bytes on the wire
-are counted and the decoded ones too, and at most `PIECE_BYTES` are decoded at once.
+A gzip body can expand a thousandfold, and a gzip stream without content can go on forever. So both the bytes on the
+wire and the decoded bytes are counted, and at most `PIECE_BYTES` are decoded at once.
 """
 
 import asyncio
@@ -17,32 +17,32 @@ from svc_daemon.fetch.downloads import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 
-#: A tag or date that is longer is not kept: it would be stored with the source and sent back each time.
+#: Maximum length of a validator. Longer ones are ignored: they would be stored with the source and sent every time.
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-#: 203 is a success that a proxy changed. 204, 205 and 206 have no body, or not the whole of it.
+#: 203 means that a proxy modified the response. 204, 205 and 206 have no body, or only a part of it.
 SUCCESSES = frozenset({200, 203})
 NOT_MODIFIED = 304
 
 
-#: Decoded and passed on in one step.
+#: Maximum number of bytes decoded and passed on in one step.
 PIECE_BYTES = 64 * 1024
 
-#: The one coding that is requested. Every server has it, and the standard library decodes it in steps.
+#: The only content coding we request. Nearly all servers support it, and the standard library decodes it incrementally.
 ACCEPTED_CODING = "gzip"
 _GZIP_NAMES = frozenset({"gzip", "x-gzip"})
 
 
 class FetchedResponse:
-    """The head of a response; its body is still on the wire."""
+    """The status and headers of a response whose body has not been read yet."""
 
     def __init__(self, response: httpcore.Response) -> None:
         self.status = response.status
         self._response = response
         self._headers: list[tuple[bytes, str]] = []
         for name, value in response.headers:
-            # Headers are ASCII by the standard, UTF-8 in practice, and Latin-1 where that fails.
+            # Headers should be ASCII, but may contain UTF-8 in practice. If that fails, decode them as Latin-1.
             try:
                 text = value.decode("utf-8")
             except UnicodeDecodeError:
@@ -50,7 +50,7 @@ class FetchedResponse:
             self._headers.append((name.lower(), text.strip()))
 
     def header(self, name: str) -> str:
-        """The first header of this name, empty without one."""
+        """Return the first header with this name, or an empty string."""
         return next(iter(self.headers(name)), "")
 
     def headers(self, name: str) -> list[str]:
@@ -58,12 +58,12 @@ class FetchedResponse:
         return [value for header, value in self._headers if header == key]
 
     def validator(self, name: str) -> str | None:
-        """A header to send back later; None where it is missing, or nothing that could be sent."""
+        """Return a header to send back later. None if it is missing, too long or not ASCII."""
         value = self.header(name)
         return value if value and value.isascii() and len(value) <= MAX_VALIDATOR_CHARACTERS else None
 
     async def body(self) -> AsyncGenerator[bytes, None]:
-        """The bytes on the wire, still in their content coding."""
+        """Yield the body as received, still in its content coding."""
         async for chunk in self._response.aiter_stream():
             yield chunk
 
@@ -71,7 +71,8 @@ class FetchedResponse:
 async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
     """Pass the whole decoded body to the sink and return its size in bytes.
 
-    Raises `file_too_large`, FetchFailed for a coding that was not requested or is broken, and what the sink raises.
+    Raises `file_too_large`, FetchFailed if the content coding was not requested or is invalid, or any error of the
+    sink.
     """
     headers = response.headers("Content-Encoding")
     codings = [coding.strip().lower() for header in headers for coding in header.split(",")]
@@ -90,7 +91,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
                 size_bytes += len(piece)
                 _refuse_over(size_bytes, max_bytes)
                 await sink.append(piece)
-                # One chunk may hold hundreds of pieces, and a sink need not wait: give other tasks a turn.
+                # One chunk may decode to hundreds of pieces, and a sink may never suspend: let other tasks run.
                 await asyncio.sleep(0)
     decoder.finish()
     return size_bytes
@@ -98,11 +99,11 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
 
 class _Decoder(Protocol):
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """The decoded next bytes, in pieces of a bounded size."""
+        """Decode a chunk and yield the result in pieces of limited size."""
         ...
 
     def finish(self) -> None:
-        """Raises FetchFailed where the body ended too early."""
+        """Check that the body is complete. Raises FetchFailed if it ended too early."""
         ...
 
 
@@ -111,11 +112,11 @@ class _Identity:
         yield chunk
 
     def finish(self) -> None:
-        """The connection reports a body that ends too early."""
+        """Do nothing: the connection already reports a truncated body."""
 
 
 class _Gzip:
-    """One gzip stream. Bytes after its end are refused: without them the file could be incomplete."""
+    """Decodes one gzip stream. Refuses trailing bytes: ignoring them could yield an incomplete file."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
