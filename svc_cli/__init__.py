@@ -1,16 +1,16 @@
-"""The command line of svc: what a person types, and the Python client that other programs import.
+"""The command line of svc, and the Python client for other programs.
 
-    main            the one error boundary; answers `--version` before anything is loaded
-    app             the table of commands; each is loaded when it is called
-    commands/       one module per noun: options, one call, render
-    uploads/        which files go up, what is decided about each, and the run that sends them
+    main            the entry point; answers `--version` before anything else is imported
+    app             the table of commands, each imported when it is called; turns errors into exit codes
+    commands/       one module per noun: options, a request, rendering
+    uploads/        selects files, decides what to do with each, and sends them
     client/         the HTTP client (`from svc_cli.client import Client`)
     daemon_process  finds, starts and stops the local daemon
-    render          tables and lines for people
-    console         the two streams: data on stdout, messages on stderr
-    settings        flags, environment, svc.toml, the user's file, defaults
-    interrupts      Ctrl-C in two steps
-    exits, errors   exit codes and the errors that carry them
+    render          tables and lines of text
+    console         the two output streams: data on stdout, messages on stderr
+    settings        settings from flags, environment, svc.toml, the user's file and defaults
+    interrupts      Ctrl-C: the first raises an exception, the second ends the process
+    exits, errors   exit codes, and the errors that have them
 
-Imports go down this list only. From the daemon, only `wire` and `paths` are used.
+A module imports only modules below it in this list, and from the daemon only `wire` and `paths`.
 """

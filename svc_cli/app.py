@@ -1,4 +1,4 @@
-"""Runs one command line: the table of commands, and the one boundary where errors end."""
+"""Runs one command line: finds the command, and turns every exception into a message and an exit code."""
 
 import os
 import sys
@@ -19,7 +19,8 @@ from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_b
 from svc_cli.exits import Exit
 from svc_daemon.wire.faults import plain
 
-#: Every command: its module in `commands`, and the line that `svc --help` shows without loading it. Daily verbs first.
+#: The module of each command in `commands`, and the line that `svc --help` shows without importing it. The most used
+#: commands come first.
 COMMANDS: dict[str, tuple[str, str]] = {
     "upload": ("upload", "Upload files, folders or standard input into a bucket, and wait until they are searchable."),
     "import": ("imports", "Import files and web pages from URLs into a bucket, and wait until they are searchable."),
@@ -32,12 +33,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Search buckets, and show the file with the page or lines of each result."),
     "ask": ("ask", "Ask a question, and get an answer that quotes its sources with page or lines."),
     "cite": ("cite", "Check the quotes of an answer against the stored files."),
-    "eval": ("eval", "Measure how well searches find what they should, for example in CI."),
+    "eval": ("eval", "Measure how well searches find the expected passages, for example in CI."),
     "bucket": ("buckets", "List, create, show, change, archive and delete buckets."),
     "source": ("sources", "List, show, download, retry, refresh, attach, detach and delete sources."),
     "batch": ("batches", "Show the state of files that were uploaded together as a batch."),
     "agent": ("agents", "List, create, show, change and delete agents."),
-    "webhook": ("webhooks", "List and resend webhook calls, show their secret, and verify a received call."),
+    "webhook": ("webhooks", "List and resend webhook calls, print the signing secret, and verify a received call."),
     "key": ("keys", "Create, list and revoke API keys."),
     "mcp": ("mcp", "Offer the service's tools to a program over MCP (Model Context Protocol)."),
     "daemon": ("daemon", "Start, stop and inspect the local daemon."),
@@ -56,17 +57,17 @@ class Commands(HelpfulGroup):
     """The top-level group, which loads the module of a command only when it is called."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        """Names in the order of the table."""
+        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        """The command of this name, loaded now; None if there is none."""
+        """Load and return the command of this name; None if there is none."""
         if cmd_name not in self.commands and cmd_name in COMMANDS:
             self.commands[cmd_name] = load(cmd_name)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called; for a misspelled name, an error with a suggestion."""
+        """Return the called command; for an unknown name, fail with a suggestion."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {close[0]!r}?' if close else ''}")
@@ -80,7 +81,7 @@ class Commands(HelpfulGroup):
 
 
 def load(name: str) -> Any:
-    """Import the module of a command and build what Typer runs."""
+    """Import the module of a command and build the command."""
     module = import_module(f"svc_cli.commands.{COMMANDS[name][0]}")
     built = typer.main.get_command(module.app)
     built.name = name
@@ -88,7 +89,7 @@ def load(name: str) -> Any:
 
 
 def build() -> Any:
-    """The `svc` command as a whole."""
+    """Build the `svc` command."""
     app = new_app("Put files into named buckets, see when they are searchable, and search them.")
     app.info.cls = Commands
     app.callback(cls=Commands, invoke_without_command=True)(common_callback)
@@ -96,7 +97,7 @@ def build() -> Any:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Raises KeyboardInterrupt only while the last line is written."""
+    """Run one command line and return its exit code. Raises KeyboardInterrupt only while output is being flushed."""
     console = _console(arguments)
     try:
         code = _guarded(arguments, console)
@@ -104,20 +105,20 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader has closed the pipe
         code = Exit.CLOSED_PIPE
     except OSError as error:
-        console.answered = True  # the JSON answer can't be written either
+        console.answered = True  # a JSON error can't be written either
         code = _fail(console, refused_by_system(OSError(error.errno, error.strerror, "standard output")))
     for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:  # otherwise Python would try again at its exit, and fail
+        except OSError:  # otherwise Python would flush again at exit, and fail
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return code
 
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:
     try:
-        # Not Typer's own `main`: that one ends interrupts and closed pipes by itself, with codes of its own.
+        # Don't use Typer's `main`: it handles interrupts and closed pipes itself, with different exit codes.
         root = build()
         with root.make_context("svc", list(arguments) or ["--help"], obj=console, **HELP_FLAGS) as context:
             return int(root.invoke(context) or 0)
@@ -142,9 +143,9 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
 
 
 def _local_trouble(error: Exception) -> UsageError | None:
-    """The error to show if the command line or this machine caused the exception; None for a bug of svc."""
+    """Return the error to report if the arguments or the system caused the exception; None if it is a bug in svc."""
     if isinstance(error, UnicodeEncodeError):
-        # Bytes that are not UTF-8 arrive from the system as lone surrogates, which can't be encoded for a request.
+        # Python decodes arguments that are not UTF-8 to lone surrogates, which can't be encoded for a request.
         odd = error.object[max(0, error.start - 40) : error.end + 40]
         return UsageError(f"{odd!r} is not UTF-8 text.", hint="spell names, titles and words in UTF-8.")
     if isinstance(error, OSError) and (error.filename is not None or error.errno in NO_ROOM):
@@ -160,16 +161,16 @@ def _fail(console: Console, error: SvcError) -> int:
 
 
 def _console(arguments: Sequence[str]) -> Console:
-    """A console whose format is known before the flags are parsed, so that a usage error is reported in that format."""
+    """Create the console, with the format read before the flags are parsed, so usage errors are reported in it."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # File names may hold bytes that can't be encoded; showing such a name must not fail.
+            # File names may contain bytes that can't be encoded; printing such a name must not fail.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if sys.stdin is None:  # closed by the shell, as with `<&-`: there is nothing to read
+    if sys.stdin is None:  # the shell closed it (`<&-`), so there is nothing to read
         sys.stdin = TextIOWrapper(BytesIO())
     before_dashes = list(takewhile(lambda argument: argument != "--", arguments))
     form: Format = "ndjson" if "--ndjson" in before_dashes else "json" if "--json" in before_dashes else "text"
-    # A shell can start us with a stream closed (`>&-`).
+    # A shell can start svc with a closed stream (`>&-`).
     return Console(
         sys.stdout or StringIO(), sys.stderr or StringIO(), os.environ, form, debug="--debug" in before_dashes
     )

@@ -1,7 +1,7 @@
-"""The two output streams: data on stdout, messages on stderr; colour is decided for each of them.
+"""The two output streams: data on stdout, messages on stderr. Each stream has colours or not on its own.
 
-With `--json` stdout gets exactly one JSON value, whatever happens; with `--ndjson` one per line as things happen and
-that value last. Everything else goes to stderr.
+With `--json`, exactly one JSON value is written to stdout, even on failure. With `--ndjson`, each event is written as a
+line of JSON when it happens, and that value last. Everything else is written to stderr.
 """
 
 import json
@@ -16,7 +16,7 @@ from svc_cli.errors import SvcError
 Format = Literal["text", "json", "ndjson"]
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-#: C0 and C1 controls apart from tab and newline, bidi overrides: names from elsewhere must not drive a terminal.
+#: C0 and C1 control characters except tab and newline, and bidi overrides: untrusted text must not control a terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -26,19 +26,19 @@ class OutputLost(OSError):
 
 @dataclass(slots=True)
 class Console:
-    """Where a command writes. One per run of `svc`."""
+    """Where a command writes its output; there is one per run of `svc`."""
 
     out: TextIO
     err: TextIO
     environ: Mapping[str, str]
     format: Format = "text"
-    #: Show tracebacks.
+    #: Whether to show tracebacks.
     debug: bool = False
-    #: Results and errors only.
+    #: Whether to write only results and errors.
     is_quiet: bool = False
-    #: List every item instead of grouping.
+    #: Whether to list every item instead of grouping them.
     is_verbose: bool = False
-    #: Set once the one JSON value has been written.
+    #: Whether the final JSON value has been written.
     answered: bool = False
 
     @property
@@ -46,20 +46,20 @@ class Console:
         return self.format == "text"
 
     def show(self, value: Any, text: Callable[[], str]) -> None:
-        """Write a command's one result: `value` as JSON, or what `text` makes of it for people."""
+        """Write the result of a command: `value` as JSON, or what `text` returns in text format."""
         if self.is_text:
             self.print(text())
         else:
             self.answer(value)
 
     def answer(self, value: Any) -> None:
-        """Write the one JSON value of this run."""
+        """Write the final JSON value of this run."""
         self.answered = True
         indent = 2 if self.format == "json" and is_terminal(self.out) else None
         self._write(self.out, json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
 
     def show_page(self, page: dict[str, Any], rows: str, text: Callable[[], str]) -> None:
-        """Write a page of the API; with `--ndjson` each of its rows is a line, and the rest of the page is the last."""
+        """Write a page of results; with `--ndjson`, one line per row, then a line with the rest of the page."""
         if self.format == "ndjson":
             for row in page[rows]:
                 self.event(row)
@@ -67,36 +67,36 @@ class Console:
         self.show(page, text)
 
     def event(self, value: dict[str, Any]) -> None:
-        """Write one line of a stream; only `--ndjson` has them."""
+        """Write an event as a line of JSON; only with `--ndjson`."""
         if self.format == "ndjson":
             self._write(self.out, json.dumps(value, ensure_ascii=False) + "\n")
             self.out.flush()
 
     def print(self, text: str) -> None:
-        """Write lines of data for people."""
+        """Write lines of text to stdout."""
         if text:
             self._write(self.out, text + "\n")
 
     def write(self, text: str) -> None:
-        """Write a piece of what people read, at once; `print` writes whole lines."""
+        """Write part of a line to stdout and flush it; `print` writes whole lines."""
         self._write(self.out, text)
         self.out.flush()
 
     def write_bytes(self, block: bytes) -> None:
-        """Write bytes of data unchanged, after everything written before."""
+        """Write bytes to stdout unchanged, after any text written before."""
         self.out.flush()
         binary = getattr(self.out, "buffer", None)
-        if binary is not None:  # a stream that was closed before we started has none
+        if binary is not None:  # a stream that was closed before svc started has none
             binary.write(block)
 
     def message(self, text: str) -> None:
-        """Write a line on stderr, unless only results and errors are wanted."""
+        """Write a line to stderr, unless `--quiet` is given."""
         if self.is_quiet:
             return
         self._write(self.err, clean(text) + "\n")
 
     def note(self, text: str) -> None:
-        """Show a useful remark, to people only."""
+        """Write a note to stderr; only in text format."""
         if self.is_text:
             self.message(f"note: {text}")
 
@@ -105,12 +105,12 @@ class Console:
             self._write(self.err, f"{self.paint('warning:', 'yellow', self.err)} {clean(text)}\n")
 
     def next_step(self, command: str) -> None:
-        """Show the next useful command, on a terminal only."""
+        """Suggest the next command; only in text format and on a terminal."""
         if self.is_text and not self.is_quiet and is_terminal(self.err):
             self._write(self.err, f"{self.paint('next:', 'dim', self.err)} {clean(command)}\n")
 
     def fail(self, error: SvcError) -> None:
-        """Report an error once: as one line and a hint on stderr, with `--json` as the envelope on stdout too."""
+        """Report an error: a line and a hint on stderr and, with `--json` or `--ndjson`, the error object on stdout."""
         if not self.is_text and not self.answered:
             self.answer(error.envelope())
         self._write(self.err, f"{self.paint('error:', 'red', self.err)} {clean(error.message)}\n")
@@ -118,13 +118,13 @@ class Console:
             self._write(self.err, f"{self.paint('hint:', 'cyan', self.err)} {clean(error.hint)}\n")
 
     def paint(self, text: str, style: str, stream: TextIO | None = None) -> str:
-        """Wrap text in a colour, where the stream takes colours."""
+        """Add a colour or style to the text if the stream supports it."""
         if not has_colour(stream or self.out, self.environ):
             return text
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
     def width(self) -> int | None:
-        """Columns of the terminal on stdout; None if it is no terminal."""
+        """Return the width of the terminal on stdout in columns; None if stdout is not a terminal."""
         if not is_terminal(self.out):
             return None
         columns = self.environ.get("COLUMNS", "")
@@ -143,24 +143,27 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            if stream is self.out:  # a lost message is ignored, lost data is an error
+            if stream is self.out:  # a lost message is ignored; lost data is an error
                 raise OutputLost(error.errno, error.strerror) from error
 
 
 def clean(text: str) -> str:
-    """Text from elsewhere, with control characters made visible."""
+    """Escape control characters in untrusted text."""
     return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def is_terminal(stream: TextIO) -> bool:
     try:
         return stream.isatty()
-    except ValueError:  # the stream was closed before we started
+    except ValueError:  # the stream was closed before svc started
         return False
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Colour on a terminal, unless NO_COLOR, TERM=dumb or CI forbid it; FORCE_COLOR overrides both."""
+    """Return whether to write colours: never with NO_COLOR, always with FORCE_COLOR, otherwise on a terminal.
+
+    On a terminal, TERM=dumb and CI turn colours off.
+    """
     if environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR", "0") not in {"", "0"}:

@@ -1,46 +1,46 @@
-"""The exit codes of `svc` and the rule that gives each error of the API one of them."""
+"""The exit codes of `svc`, and the mapping from API errors to exit codes."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What `$?` means to a script."""
+    """The exit code of a command, for scripts."""
 
-    #: Done; what policy skips is listed and counts as done.
+    #: Done; files that are skipped by rules are listed and do not count as failures.
     DONE = 0
-    #: Uncategorised: a bug.
+    #: An unexpected error: a bug in svc.
     BUG = 1
-    #: Usage, configuration, or a prompt needed where nobody can answer.
+    #: Wrong usage or configuration, or a question that can't be asked because there is no terminal.
     USAGE = 2
-    #: Refused or failed as asked, or some of many did.
+    #: The request was refused or failed, or at least one of several did.
     FAILED = 3
     #: Not authenticated, or the key lacks a capability.
     DENIED = 4
     #: Bucket, source or local path not found.
     MISSING = 5
-    #: Conflict: a taken name, a used idempotency key, dependents.
+    #: Conflict: the name is taken, the idempotency key was used, or something depends on the object.
     CONFLICT = 6
-    #: Retries are used up on 429, 5xx or the network.
+    #: A 429, a 5xx or a network error, after the last retry.
     TEMPORARY = 7
-    #: `--timeout` was reached; the work goes on.
+    #: The time of `--timeout` has passed; the daemon continues the work.
     TIMEOUT = 8
-    #: Changes are pending: `diff`, `sync --dry-run --exit-code`.
+    #: `diff` or `sync --dry-run --exit-code` found changes to make.
     PENDING = 10
-    #: A safety stop: the folder is missing or empty, or too much of it is gone.
+    #: Safety stop: the folder is missing or empty, or more files are gone than `--max-delete` allows.
     SAFETY = 11
     #: The daemon can't be reached and could not be started.
     UNREACHABLE = 12
-    #: Daemon and command line speak no common API version.
+    #: Daemon and command line have no API version in common.
     INCOMPATIBLE = 13
     #: Another sync of this folder is running, or another process uses the data directory.
     LOCKED = 14
     #: Ctrl-C.
     INTERRUPTED = 130
-    #: The reader of the output went away.
+    #: The reader of the output closed the pipe.
     CLOSED_PIPE = 141
 
 
-#: Conflicts by their code, whatever status carries them (`force_required` is a 400).
+#: Error codes that are conflicts whatever their HTTP status (`force_required` is a 400).
 CONFLICT_CODES = frozenset({"idempotency_key_conflict", "delete_blocked", "force_required"})
 
 _BY_STATUS = {
@@ -54,9 +54,9 @@ _BY_STATUS = {
 
 
 def exit_for_answer(status: int, code: str, retryable: bool) -> Exit:
-    """The exit code of an error answer: its code first, then whether a retry can help, then its HTTP status."""
+    """Return the exit code for an API error, from its code, then from `retryable`, then from its HTTP status."""
     if code in CONFLICT_CODES or code.endswith("_exists"):
         return Exit.CONFLICT
-    if retryable or status >= 500:  # every server error is worth another try later
+    if retryable or status >= 500:  # any server error may succeed later
         return Exit.TEMPORARY
     return _BY_STATUS.get(status, Exit.FAILED)

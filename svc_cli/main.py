@@ -1,6 +1,6 @@
-"""`svc`: the one place where an error becomes a line and an exit code.
+"""The entry point of `svc`.
 
-`svc --version` is answered before anything is imported; everything else loads when it is needed.
+`svc --version` is answered before anything else is imported; other modules are imported when they are needed.
 """
 
 import os
@@ -21,24 +21,24 @@ def main() -> NoReturn:
     import atexit
     import signal
 
-    # Python's own handler would show a traceback of whatever is being imported.
+    # Python's default handler would print a traceback if an import is interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from svc_cli.exits import Exit
     from svc_cli.interrupts import leave
 
-    # Before the command itself runs, nothing has to be stopped.
+    # Until the command runs, there is nothing to clean up, so Ctrl-C can end the process at once.
     signal.signal(signal.SIGINT, leave)
-    # At its very end Python would let the signal end the process, though the run is over and its exit code is decided.
+    # During Python's shutdown the signal would end the process, although the exit code is already decided.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from svc_cli.app import run
 
     try:
         code = run(arguments)
-    except KeyboardInterrupt:  # interrupted while the last line was written
+    except KeyboardInterrupt:  # interrupted while output was being flushed
         code = Exit.INTERRUPTED
     signal.signal(signal.SIGINT, leave)
     if code == Exit.INTERRUPTED:
-        os._exit(code)  # Python would wait for threads whose requests nobody answers
+        os._exit(code)  # `sys.exit` would wait for threads whose requests may never end
     sys.exit(code)
 
 

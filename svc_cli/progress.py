@@ -1,4 +1,4 @@
-"""The progress of a long command: a bar on a terminal, occasional plain lines otherwise, or nothing."""
+"""Shows the progress of a long command: a bar on a terminal, otherwise occasional lines, or nothing."""
 
 import threading
 import time
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 Style = Literal["auto", "bar", "plain", "none"]
 
-#: Without a terminal, at most one line in this time, so that logs of builds stay short.
+#: Minimum time between two lines if there is no terminal, to keep the logs of CI builds short.
 PLAIN_INTERVAL_S = 10.0
-#: Lines become rarer: the next one is shown when the elapsed time has grown by this part.
+#: The time between two lines grows with the elapsed time: it is at least this fraction of it.
 PLAIN_SHARE = 0.25
-#: The longest silence: some build services treat more as a hang.
+#: Maximum time between two lines, because some CI services treat longer silence as a hang.
 LONGEST_SILENCE_S = 300.0
-#: No rate is shown before this time, since it would jump.
+#: Minimum elapsed time before a rate is shown, because it varies too much at first.
 SHORTEST_RATE_S = 1.0
 
 
 class Flow:
-    """Counts sent bytes for a note beside the progress. Threads may count."""
+    """Counts sent bytes for the note shown next to the progress. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -34,13 +34,13 @@ class Flow:
         self._sent_bytes = 0
 
     def count(self, size_bytes: int) -> None:
-        """Count bytes that were sent."""
+        """Add to the number of bytes sent."""
         with self._lock:
             self._began_s = self._clock() if self._began_s is None else self._began_s
             self._sent_bytes += size_bytes
 
     def note(self, waiting: int = 0) -> str:
-        """The number of bytes, their rate, and how many requests wait for the rate limit."""
+        """Describe how many bytes were sent, at what rate, and how many requests wait for the rate limit."""
         words = [_size(self._sent_bytes)]
         seconds = 0.0 if self._began_s is None else self._clock() - self._began_s
         if seconds >= SHORTEST_RATE_S:
@@ -55,7 +55,7 @@ def _size(size_bytes: float) -> str:
 
 
 class Progress(Protocol):
-    """One phase at a time: `begin` it with a label and a total where one is known, `update` how many are done."""
+    """Shows one phase at a time: `begin` starts it, with the total or None, and `update` sets how many are done."""
 
     def __enter__(self) -> Self: ...
 
@@ -69,7 +69,7 @@ class Progress(Protocol):
 
 
 def progress_for(console: Console, style: Style, clock: Callable[[], float] = time.monotonic) -> Progress:
-    """The kind of progress that suits the stream; `auto` shows a bar only where it can move."""
+    """Create the progress display for this style; `auto` shows a bar only on a terminal that can redraw it."""
     if style == "none":
         return Silent()
     movable = is_terminal(console.err) and console.environ.get("TERM") != "dumb" and not console.environ.get("CI")
@@ -97,7 +97,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """Lines without escape codes, 25 in the first hour at most; short work stays silent."""
+    """Shows lines without escape codes: none for short work, at most 25 in the first hour."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console
@@ -120,7 +120,7 @@ class Plain(Silent):
 
 
 class Bar(Silent):
-    """A moving bar on stderr that is gone when the work ends; a thread of its own moves it."""
+    """Shows a progress bar on stderr, which disappears when the work ends; a background thread updates it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -128,7 +128,7 @@ class Bar(Silent):
 
     @shielded()
     def __enter__(self) -> Self:
-        # Rich costs 40 ms to import; only a terminal pays for it.
+        # Importing rich takes 40 ms, so import it only if it is needed.
         from rich import progress as rich_progress
         from rich.console import Console as RichConsole
 

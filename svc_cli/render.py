@@ -1,4 +1,4 @@
-"""Tables and lines for people. Text from elsewhere is cleaned before it reaches a terminal."""
+"""Renders tables and lines of text. Control characters in untrusted text are escaped."""
 
 import re
 import unicodedata
@@ -11,18 +11,19 @@ from svc_cli.interrupts import shielded
 from svc_daemon.wire.file_names import JOINERS
 
 GAP = "  "
-#: The least width of a column of ids.
+#: Minimum width of a column of ids.
 LEAST_ID_COLUMNS = 16
-#: The widths to which the other columns, and then the last one, are cut; the second pair where the first is too wide.
+#: Minimum widths of the other columns and of the last column; the second pair is used if the table is still too wide
+#: with the first.
 LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}
 
 
 def table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, fold: bool = False) -> str:
-    """Columns under their heads. On a terminal they are cut to fit; in a file nothing is cut.
+    """Render a table with headings. On a terminal, columns are truncated to fit; otherwise nothing is truncated.
 
-    With `fold` the last column continues on the next line instead of being cut.
+    With `fold`, the last column is wrapped instead of truncated.
     """
     lines = [list(heads), *([_cell(value) for value in row] for row in rows)]
     columns = list(zip(*lines, strict=True))
@@ -38,9 +39,10 @@ def table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[Any]],
 
 
 def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int]:
-    """The widths at which columns, each with its head, fit into the room, as far as the least widths allow.
+    """Return column widths that fit into `room` columns, as far as the minimum widths allow.
 
-    Ids are shortened first, to starts that still differ; then the widest of the others; the last column last.
+    Columns of ids are shortened first, to prefixes that are still unique; then the widest of the other columns; the
+    last column is shortened last. The first cell of each column is its heading.
     """
     widths, least_ids = list(natural), {}
     *before, last = range(len(columns))
@@ -48,7 +50,7 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
         ids = {cell for cell in columns[number][1:] if cell}
         if ids and all(map(_ID.fullmatch, ids)):
             sizes = range(LEAST_ID_COLUMNS, widths[number])
-            # An ellipsis takes one of the columns.
+            # The ellipsis takes up one column.
             least_ids[number] = next(
                 (size for size in sizes if len({each[: size - 1] for each in ids}) == len(ids)), widths[number]
             )
@@ -64,9 +66,9 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
 
 
 def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[int], *, fold: bool) -> str:
-    """A table of these widths, in colours where the stream takes them; heads are dim, failures red."""
+    """Draw a table with these column widths; if the output has colours, headings are dim and failures red."""
     with shielded():  # Python's importer may swallow an interrupt
-        # Rich costs 40 ms to import; only a terminal pays for it.
+        # Importing rich takes 40 ms, so import it only if it is needed.
         from rich.console import Console as RichConsole
         from rich.table import Table
         from rich.text import Text
@@ -88,7 +90,7 @@ def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[i
         ]
         grid.add_row(*map(Text, line, styles))
     colours: Literal["standard"] | None = "standard" if has_colour(console.out, console.environ) else None
-    # With a height the size is taken as given, on a dumb terminal too.
+    # Rich uses the given width on a dumb terminal only if a height is given too.
     rich = RichConsole(
         file=StringIO(),
         width=sum(widths) + len(GAP) * len(widths),
@@ -103,21 +105,21 @@ def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[i
 
 
 def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:
-    """`name  value` lines; what is None or empty is left out."""
+    """Render `name  value` lines, without values that are None or empty."""
     shown = [(name, _cell(value)) for name, value in pairs if value not in (None, "", [], {})]
     longest = max((len(name) for name, _ in shown), default=0)
     return "\n".join(f"{console.paint(name.ljust(longest), 'dim')}{GAP}{value}" for name, value in shown)
 
 
 def state_of(source: dict[str, Any]) -> str:
-    """The state of a source in one word: `ready`, `syncing` after indexing, otherwise its status."""
+    """Return the state of a source in one word: `ready`, `syncing` if active but not ready, otherwise its status."""
     if source.get("ready"):
         return "ready"
     return "syncing" if source.get("status") == "active" else str(source.get("status"))
 
 
 def place_of(location: dict[str, Any]) -> str:
-    """The place of a passage in its document: page or lines."""
+    """Describe the location of a passage in its document: page or lines."""
     if location.get("page"):
         return f"page {location['page']}"
     first, last = location.get("line_start"), location.get("line_end")
@@ -127,7 +129,7 @@ def place_of(location: dict[str, Any]) -> str:
 
 
 def size(size_bytes: int | None) -> str:
-    """A number of bytes in a readable unit."""
+    """Format a number of bytes with a suitable unit."""
     if size_bytes is None:
         return ""
     amount = float(size_bytes)
@@ -139,12 +141,12 @@ def size(size_bytes: int | None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, such as `1 file` or `2 files`."""
+    """Return the number with its noun, such as `1 file` or `2 files`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as `12 s`, `3 min`, `2 h`, `5 d`."""
+    """Format seconds as `12 s`, `3 min`, `2 h` or `5 d`."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
@@ -152,7 +154,7 @@ def duration(seconds: float) -> str:
 
 
 def cut(text: str, columns: int) -> str:
-    """Text shortened to so many columns, with an ellipsis."""
+    """Truncate text to this number of columns, with an ellipsis if it is too long."""
     if width(text) <= columns:
         return text
     kept, used = "", 0
@@ -165,7 +167,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def width(text: str) -> int:
-    """Columns that a text takes on a terminal; wide characters take two, combining ones and joiners none."""
+    """Return the width of a text in columns; wide characters take two, combining characters and joiners none."""
     if text.isascii():
         return len(text)
     return sum(

@@ -1,4 +1,4 @@
-"""The settings of the command line: flags, then environment, then `svc.toml`, then the user's file, then defaults."""
+"""The settings of the command line, in order of precedence: flags, environment, `svc.toml`, user's file, defaults."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -12,23 +12,23 @@ from svc_daemon import paths
 PROJECT_FILE = "svc.toml"
 USER_FILE = "config.toml"
 
-#: The tables of folders to sync, `[[map]]`.
+#: The name of the tables of folders to sync, `[[map]]`.
 MAPPINGS = "map"
 
-#: Environment variables of the settings that have one.
+#: The environment variable of each setting that has one.
 VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The values that one setting takes, and its default."""
+    """The type, allowed values and default of a setting."""
 
     kind: type[str] | type[int] | type[bool] | type[list[str]]
     default: Any
     choices: tuple[str, ...] = ()
 
 
-#: Every setting a file may hold; a dot separates a command's table from its flag.
+#: All settings that a file may contain; the name of a command's table and of its flag are separated by a dot.
 RULES: dict[str, Rule] = {
     "base_url": Rule(str, None),
     "bucket": Rule(str, None),
@@ -62,13 +62,13 @@ class SettingValue:
     value: Any
     #: `flag`, `environment SVC_…`, a file's path, or `default`.
     source: str
-    #: Whether it came from a file of the project, which somebody else may have written.
+    #: Whether it came from the project's file, which may be untrusted.
     from_project: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
-    """The settings of one place."""
+    """The settings of one source: the environment or a file."""
 
     source: str
     values: Mapping[str, Any]
@@ -76,20 +76,20 @@ class SettingsLayer:
 
 
 class CliSettings:
-    """The settings of one run, looked up in one layer after the other."""
+    """The settings of one run; the first layer that has a setting wins."""
 
     def __init__(self, environ: Mapping[str, str], layers: list[SettingsLayer], project: Path | None = None) -> None:
         self.environ = environ
-        #: The project's file, where there is one.
+        #: The path of the project's file, or None if there is none.
         self.project_file = project
         self._layers = layers
 
     @classmethod
     def load(cls, environ: Mapping[str, str], cwd: Path) -> "CliSettings":
-        """Read environment, the nearest `svc.toml` upward of `cwd` and the user's file.
+        """Read the environment, the nearest `svc.toml` in `cwd` or its parents, and the user's file.
 
-        Raises UsageError that names the file and the key, on an unknown key, a wrong kind of value, or a file that is
-        not TOML.
+        Raises UsageError, naming the file and the setting, if a setting is unknown, a value has the wrong type, or a
+        file can't be read as TOML.
         """
         values = {name: environ[variable] for name, variable in VARIABLES.items() if environ.get(variable)}
         for name, value in values.items():
@@ -104,7 +104,7 @@ class CliSettings:
         return cls(environ, layers, project)
 
     def find(self, name: str, flag: Any = None) -> SettingValue:
-        """A setting's value with its origin; a flag that was given wins over everything."""
+        """Return the value and origin of a setting; a given flag takes precedence."""
         if flag is not None and flag != []:
             return SettingValue(name, flag, "flag")
         for layer in self._layers:
@@ -114,25 +114,25 @@ class CliSettings:
         return SettingValue(name, RULES[name].default, "default")
 
     def get(self, name: str, flag: Any = None) -> Any:
-        """A setting's value."""
+        """Return the value of a setting; a given flag takes precedence."""
         return self.find(name, flag).value
 
     def all(self) -> Iterator[SettingValue]:
-        """Every setting, in the order of the rules."""
+        """Yield all settings, in the order of `RULES`."""
         return (self.find(name) for name in RULES)
 
     def is_on(self, variable: str) -> bool:
-        """Whether an on-off variable such as SVC_NO_INPUT is on."""
+        """Whether a boolean environment variable such as SVC_NO_INPUT is on."""
         return self.environ.get(variable, "").lower() not in {"", "0", "false", "no", "off"}
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
-    """The user's own file of settings."""
+    """Return the path of the user's configuration file."""
     return paths.config_dir(environ) / USER_FILE
 
 
 def find_project_file(cwd: Path) -> Path | None:
-    """The nearest `svc.toml`, from `cwd` upward."""
+    """Find the nearest readable `svc.toml` in `cwd` or its parents."""
     for folder in (cwd, *cwd.parents):
         candidate = folder / PROJECT_FILE
         if os.access(candidate, os.R_OK) and candidate.is_file():
@@ -141,7 +141,7 @@ def find_project_file(cwd: Path) -> Path | None:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The settings of one TOML file, by dotted name; its mappings are read by themselves. Raises UsageError."""
+    """Read the settings of a TOML file, by dotted name, without its mappings. Raises UsageError if one is invalid."""
     document = _read_document(path)
     document.pop(MAPPINGS, None)
     values = dict(_flatten(document))
@@ -151,7 +151,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def read_mapping_tables(path: Path) -> list[dict[str, Any]]:
-    """The `[[map]]` tables of a file, unchecked. Raises UsageError."""
+    """Read the `[[map]]` tables of a file; their content is not validated. Raises UsageError if they aren't tables."""
     tables = _read_document(path).get(MAPPINGS, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"{path}: mappings are tables.", hint="begin each with a line `[[map]]`.")
@@ -168,7 +168,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, value: Any, source: str) -> None:
-    """Raise UsageError unless `value` is what the setting `name` takes; `source` names its origin in the message."""
+    """Raise UsageError if `value` is not valid for the setting `name`; `source` is its origin, for the message."""
     rule = RULES.get(name)
     if rule is None:
         hint = f"known settings: {', '.join(RULES)}."

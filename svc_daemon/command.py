@@ -1,4 +1,4 @@
-"""`svc-daemon`: what runs on the server itself. Exit codes are those of the command line's table."""
+"""`svc-daemon`: runs and administers the service on its own machine. It uses the same exit codes as `svc`."""
 
 import json
 import os
@@ -37,7 +37,7 @@ Model = TypeVar("Model", bound="BaseModel")
 
 app = typer.Typer(
     name="svc-daemon",
-    help="Run and administer the svc service on the machine that keeps its data.",
+    help="Run and administer the svc service on the machine that stores its data.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -53,7 +53,7 @@ keys = typer.Typer(help="Create API keys for any team.", no_args_is_help=True, r
 app.add_typer(teams, name="team")
 app.add_typer(keys, name="key")
 search = typer.Typer(
-    help="Switch searches off for maintenance, and on again.", no_args_is_help=True, rich_markup_mode=None
+    help="Turn searches off for maintenance, and on again.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(search, name="search")
 app.add_typer(models, name="model")
@@ -68,12 +68,12 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def options(
     _: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the release and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Run and administer the svc service on the machine that keeps its data.
+    """Run and administer the svc service on the machine that stores its data.
 
-    Every setting is an environment variable; docs/reference/settings.md lists them.
+    Settings are environment variables; docs/reference/settings.md lists them.
     """
 
 
@@ -83,7 +83,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Listen on this address; any but a loopback address can be reached from other machines.",
+            help="Listen on this address and port; only a loopback address can't be reached from other machines.",
         ),
     ] = None,
 ) -> None:
@@ -95,16 +95,16 @@ def serve(
 def verify(
     read_data: Annotated[
         bool,
-        typer.Option(
-            "--read-data", help="Also read every stored file and every word of the index, which takes longer."
-        ),
+        typer.Option("--read-data", help="Also read all stored files and the complete index, which takes longer."),
     ] = False,
-    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without guessing.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair the problems that can be repaired without guessing.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Check the data directory of a stopped service for damage.
 
-    Exits with code 0 if everything is in order, and 1 if there are problems.
+    Exits with code 0 if there are no problems, and with code 1 if there are any.
     """
     from svc_daemon.directories import DirectoryLocked, NoDirectory
     from svc_daemon.offline import verify_directory
@@ -124,13 +124,13 @@ def verify(
 
 @app.command()
 def version(as_json: JsonFlag = False) -> None:
-    """Print the release."""
+    """Print the version number."""
     print(json.dumps({"version": VERSION, "api": API_RANGE}) if as_json else VERSION)
 
 
 @teams.command("create")
 def create_team(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other team of this service has.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other team of the service has.")],
     as_json: JsonFlag = False,
 ) -> None:
     """Create a team, and print its first admin key; the key is not shown again."""
@@ -165,7 +165,7 @@ def rebuild_team(
 ) -> None:
     """Rebuild the search index of a team from its stored files.
 
-    If no daemon is running, the next start does it.
+    If no daemon is running, the index is rebuilt when one is started.
     """
     from svc_daemon.operations.rebuilding import queue_rebuild
     from svc_daemon.operations.views import view_task
@@ -195,9 +195,7 @@ def create_key(
     ] = None,
     can: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CAPABILITY", help="Instead of a preset, allow this, such as knowledge:search; repeatable."
-        ),
+        typer.Option(metavar="CAPABILITY", help="Give the key this capability, such as knowledge:search; repeatable."),
     ] = None,
     expires: Annotated[
         str | None,
@@ -234,7 +232,7 @@ def search_off(
     ] = 60,
     as_json: JsonFlag = False,
 ) -> None:
-    """Refuse the searches and questions of every team, until `search on`."""
+    """Refuse the searches and questions of all teams until `search on`."""
     _switch_search({"enabled": False, "retry_after_seconds": retry_after}, as_json)
 
 
@@ -246,7 +244,7 @@ def search_on(as_json: JsonFlag = False) -> None:
 
 @search.command("status")
 def search_status(as_json: JsonFlag = False) -> None:
-    """Show whether searches are on."""
+    """Show whether searches are turned on."""
     from svc_daemon.operations.maintenance import show_search
     from svc_daemon.operators import Errand
 
@@ -284,7 +282,7 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
 
 
 def _moment(expires: str | None, as_json: bool) -> str | None:
-    """The time at which a key expires, from a span such as `30d` or a moment."""
+    """Convert a duration such as `30d` or a timestamp to the time at which a key expires."""
     if expires is None:
         return None
     try:
@@ -304,7 +302,7 @@ def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
     from svc_daemon.directories import NoDirectory
     from svc_daemon.operators import Refused, Unreachable, run_errand
 
-    # Files that are created here are readable by this user only.
+    # Files created here are readable only by this user.
     os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
@@ -327,7 +325,7 @@ def _exit_of(status: int) -> int:
 
 
 def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
-    """Store the key where `svc` on this machine looks for it, replacing any other."""
+    """Store the key where `svc` on this machine looks for it, replacing the key stored there."""
     from svc_daemon.operations.installations import write_secret
 
     path = DataFiles(data_dir(os.environ)).admin_key
@@ -353,5 +351,5 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
 
 
 def main() -> None:
-    """Entry point of the script."""
+    """Run the `svc-daemon` command."""
     app()

@@ -1,4 +1,4 @@
-"""`svc-daemon model`: installs, shows and removes the model for search by meaning."""
+"""`svc-daemon model`: installs, shows and removes the embedding model for search by meaning."""
 
 import json
 import os
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from svc_daemon.embed.models import InstalledModel
 
 models = typer.Typer(
-    help="Install, show and remove the model for search by meaning.", no_args_is_help=True, rich_markup_mode=None
+    help="Install, show and remove the embedding model for search by meaning.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
-#: Exit codes of what can go wrong with a model; all else is refused.
+#: Exit codes for problems with a model; the exit code for any other problem is EXIT_REFUSED.
 _EXITS = {
     "svc_model_not_found": EXIT_MISSING,
     "svc_extra_missing": EXIT_USAGE,
@@ -45,14 +47,14 @@ def install_model(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="FOLDER|FILE", help="The folder or file of the model.  [default: download the standard small one]"
+            metavar="FOLDER|FILE", help="The folder or file of the model.  [default: download the standard small model]"
         ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Install a model, so that searches also match by meaning.
+    """Install an embedding model, so that searches also match by meaning.
 
-    The model is checked and optimized for this machine; a running service uses it at once.
+    The model is verified and optimized for this machine; a running service uses it at once.
     """
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
@@ -98,10 +100,10 @@ def remove_model(as_json: JsonFlag = False) -> None:
 
 @contextmanager
 def _refusing(as_json: bool) -> Iterator[None]:
-    """Report a problem with a model as an error in the form of `svc`."""
+    """Report a problem with a model in the error format of `svc`."""
     from svc_daemon.embed.failures import ModelProblem
 
-    # Files that are created here are readable by this user only.
+    # Files created here are readable only by this user.
     os.umask(0o077)
     try:
         yield
@@ -129,7 +131,7 @@ def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
 
 
 def _notify_service(files: DataFiles) -> None:
-    """Have a running service look for the model now; by itself it would do so within a minute."""
+    """Notify a running service of the change; otherwise it would notice within a minute."""
     from svc_daemon.operators import Refused, Unreachable, notify_daemon
 
     try:

@@ -1,1 +1,1 @@
-"""One module per noun: a Typer app whose functions parse options, make one call and render the answer."""
+"""One module per noun: a Typer app whose functions parse options, send a request and render the response."""

@@ -1,4 +1,4 @@
-"""`svc config …`: every setting with its origin, and changes to the user's own file."""
+"""`svc config …`: shows every setting and its origin, and changes settings in the user's file."""
 
 import json
 import os
@@ -22,7 +22,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The setting, 
 
 @command(app, "path")
 def path(call: Invocation) -> None:
-    """Show which files and folders svc uses."""
+    """Show the paths of the configuration files, and of the folders for data and state."""
     environ = call.settings.environ
     project = find_project_file(Path.cwd())
     value = {
@@ -47,8 +47,10 @@ def set_(
     call: Invocation,
     name: NameArgument,
     value: Annotated[str | None, typer.Argument(metavar="VALUE", help="The new value.")] = None,
-    unset: Annotated[bool, typer.Option("--unset", help="Remove the setting from the user's file instead.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
+    unset: Annotated[
+        bool, typer.Option("--unset", help="Remove the setting from the user's configuration file.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")] = False,
 ) -> None:
     """Change a setting in the user's configuration file."""
     if unset == (value is not None):
@@ -89,7 +91,7 @@ def list_(
     ):
         variable = f"SVC_{name.upper()}"
         found.append(SettingValue(name, str(folder), f"environment {variable}" if environ.get(variable) else "default"))
-    # The key is looked up in local files only; no service is asked for it.
+    # The key is looked up only locally; no request is sent to a service.
     address = call.settings.find("base_url", call.flags.base_url)
     installation = Installation(environ)
     local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"
@@ -105,7 +107,7 @@ def list_(
 
 
 def write_file(file: Path, values: dict[str, Any]) -> None:
-    """Write settings as TOML: top-level ones first, then a table per command."""
+    """Write settings as TOML: the top-level settings first, then a table for each command."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lines = [f"{name} = {_toml(value)}" for name, value in values.items() if "." not in name]
     tables = sorted({name.partition(".")[0] for name in values if "." in name})
@@ -128,7 +130,7 @@ def _known(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML; JSON spells texts, numbers, booleans and lists of texts the same way."""
+    """Convert a value to TOML; strings, numbers, booleans and lists of strings have the same syntax in JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 

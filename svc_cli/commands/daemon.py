@@ -1,4 +1,4 @@
-"""`svc daemon …`: the local daemon and its services."""
+"""`svc daemon …`: starts, stops and inspects the local daemon, and installs it as a service."""
 
 import json
 import os
@@ -31,13 +31,13 @@ def run(call: Invocation, listen: ListenOption = None) -> None:
     _warn_of_exposure(call, listen)
     call.console.out.flush()
     program, *arguments = installation.command(listen)
-    # The daemon replaces this process, so that signals reach it and its exit code is returned.
+    # The daemon replaces this process, so it receives the signals, and the caller gets its exit code.
     os.execve(program, [program, *arguments], installation.child_environ())  # noqa: S606 - our own interpreter
 
 
 @command(app, "start", "svc daemon start", "svc daemon start --listen 127.0.0.1:7830")
 def start(call: Invocation, listen: ListenOption = None) -> None:
-    """Start the daemon in the background, if it is not running."""
+    """Start the daemon in the background, unless it is already running."""
     _warn_of_exposure(call, listen)
     daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.message, listen)
     _show(call, daemon, "started" if is_new else "already running")
@@ -53,7 +53,7 @@ def stop(call: Invocation) -> None:
 
 @command(app, "restart")
 def restart(call: Invocation, listen: ListenOption = None) -> None:
-    """Stop the daemon, and start it again with the settings of this environment."""
+    """Stop the daemon, and start it again with the settings of the current environment."""
     installation = Installation(call.settings.environ)
     installation.stop()
     daemon, _ = installation.ensure_running(call.console.message, listen)
@@ -85,10 +85,10 @@ def logs(
     call: Invocation,
     lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.")] = 50,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Stay, and show new lines as they are written.")
+        bool, typer.Option("--follow", "-f", help="Keep running, and show new lines as they are written.")
     ] = False,
 ) -> None:
-    """Show the daemon's log: readable on a terminal, as JSON lines elsewhere."""
+    """Show the daemon's log: formatted on a terminal, otherwise as lines of JSON."""
     installation = Installation(call.settings.environ)
     last = installation.log_tail(lines) if lines else []
     if follow:
@@ -103,18 +103,18 @@ def logs(
 @command(app, "install")
 def install(
     call: Invocation,
-    show: Annotated[bool, typer.Option("--print", help="Show the service files and change nothing.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the service files, without installing them.")] = False,
 ) -> None:
     """Install the daemon and the watcher of all added folders as services that start at each login.
 
-    They are user services of systemd, or launchd agents on macOS, and get the SVC_ variables of this environment, but
-    no key.
+    They are user services of systemd, or launchd agents on macOS. They get the SVC_ variables of the current
+    environment, but no API key.
     """
     environ = call.settings.environ
     manager = manager_for(environ)
     units = [manager.unit(service) for service in services_of(environ)]
     if not show:
-        Installation(environ).stop()  # a second daemon on the same data would only fail
+        Installation(environ).stop()  # the service could not lock the data directory otherwise
         for unit in units:
             unit.path.parent.mkdir(parents=True, exist_ok=True)
             unit.path.write_text(unit.text, "utf-8")
@@ -145,7 +145,7 @@ def _remove(units: list[Unit]) -> None:
 
 
 def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: str) -> None:
-    """Show the files of the services, with their text if nothing was done to them."""
+    """Show the paths of the service files, with their content if nothing was done to them."""
     value = {
         "installed": installed,
         "units": [{"name": unit.name, "path": str(unit.path), "text": unit.text} for unit in units],
@@ -155,7 +155,7 @@ def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: s
 
 
 def follow_lines(call: Invocation, installation: Installation, lines: list[str]) -> None:
-    """Show these lines and then each that is added to the log, through rotations, until interrupted."""
+    """Show these lines, then each line added to the log, across log rotations, until interrupted."""
     path, rest = installation.files.log, b""
     offset = path.stat().st_size if path.exists() else 0
     while True:
@@ -166,7 +166,7 @@ def follow_lines(call: Invocation, installation: Installation, lines: list[str])
             call.console.event({"type": "log", "line": _parsed(line)})
         time.sleep(FOLLOW_INTERVAL_S)
         lines, size = [], path.stat().st_size if path.exists() else 0
-        offset = offset if size >= offset else 0  # a shorter file is a new one
+        offset = offset if size >= offset else 0  # the log was rotated if the file is shorter
         if size > offset:
             with path.open("rb") as file:
                 file.seek(offset)
@@ -217,7 +217,7 @@ def _warn_of_exposure(call: Invocation, listen: str | None) -> None:
 
 
 def _readable(console: Console, line: str) -> str:
-    """A line of the log: time, level and message on a terminal, JSON elsewhere."""
+    """Format a log line: time, level and message on a terminal, otherwise the line as it is."""
     parsed = _parsed(line)
     if not is_terminal(console.out) or not isinstance(parsed, dict):
         return clean(line)

@@ -1,4 +1,4 @@
-"""`svc diff`: what a sync would do."""
+"""`svc diff`: shows what a sync would do."""
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.commands.sync import DiffFlags, SyncFlags, run

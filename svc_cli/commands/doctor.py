@@ -1,4 +1,4 @@
-"""`svc doctor`: checks everything an installation needs, one line each, with the way to mend it."""
+"""`svc doctor`: checks everything an installation needs; reports a line per check, with a hint how to fix a problem."""
 
 import os
 import platform
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: The daemon refuses creates below this much free disk, or below 2 % of it, 1 GB at most, where that is more.
+#: The daemon refuses creates if less disk space than this is free, or less than 2 % of the disk (at most 1 GB) if that
+#: is more.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
 
@@ -39,7 +40,7 @@ class Finding:
 
 
 Check = Callable[[Invocation], Iterator[Finding]]
-#: The checks in the order of the report, by name.
+#: The checks by name, in the order of the report.
 CHECKS: dict[str, Check] = {}
 
 
@@ -55,9 +56,9 @@ def check(name: str) -> Callable[[Check], Check]:
 
 @command(app, "doctor")
 def doctor(call: Invocation) -> Exit:
-    """Check the whole installation, and report what is wrong and how to fix it.
+    """Check the whole installation, and report problems and how to fix them.
 
-    Exits with code 3 if something is wrong.
+    Exits with code 3 if a check fails.
     """
     findings = []
     for name, check in CHECKS.items():
@@ -105,7 +106,7 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
 
 
 def least_free_bytes(total_bytes: int) -> int:
-    """The free space that the daemon reserves on a disk of this size, unless its own limit is set."""
+    """Return the free space in bytes below which the daemon refuses creates, unless a limit is configured."""
     return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 
@@ -138,7 +139,7 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
 @check("service")
 def check_service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
-        return  # `check_daemon` reports that; a check must not start one
+        return  # `check_daemon` reports that; a check must not start a daemon
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         buckets = client.buckets(members=False)["buckets"]
         formats = [each["name"] for each in client.limits()["formats"]]
@@ -156,7 +157,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if writing["state"] == "off":
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
-        # While its server fails, questions get errors; no quotes are returned instead.
+        # While its server fails, questions get errors; the daemon does not fall back to quotes.
         hint = "`svc daemon restart` takes over settings that were changed."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:
@@ -164,7 +165,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
 
 
 def _agents(client: "Client") -> list[Finding]:
-    """A finding for each agent whose stored policy is broken, or one finding if there are none."""
+    """Return a finding for each agent with a broken policy, or a single finding if no policy is broken."""
     try:
         agents = client.agents()["agents"]
     except ApiError as error:

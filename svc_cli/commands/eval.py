@@ -1,4 +1,4 @@
-"""`svc eval`: how well searches find what they should, as a gate for builds."""
+"""`svc eval`: measures how well searches find what they should, for example as a check in CI."""
 
 import itertools
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Columns of a query in the table.
+#: Maximum width of a query in the table, in columns.
 NAME_COLUMNS = 60
 DEFAULT_K = 10
 
@@ -36,27 +36,29 @@ class EvalFlags:
     """The options of `eval`."""
 
     golden: Annotated[
-        str, typer.Argument(metavar="FILE", help="A YAML or JSON file of queries, and of what each must find.")
+        str, typer.Argument(metavar="FILE", help="A YAML or JSON file of queries and the results expected for each.")
     ]
     bucket: BucketsOption = None
     agent: AgentOption = None
     k: Annotated[
         int,
-        typer.Option("-k", "--k", metavar="N", min=1, max=50, help="Judge the first N results of each query, 1 to 50."),
+        typer.Option(
+            "-k", "--k", metavar="N", min=1, max=50, help="Evaluate the first N results of each query, 1 to 50."
+        ),
     ] = DEFAULT_K
     mode: ModeOption = None
     min_recall: Annotated[float | None, _least("recall", "recall")] = None
     min_mrr: Annotated[float | None, _least("mrr", "MRR")] = None
     min_ndcg: Annotated[float | None, _least("ndcg", "nDCG")] = None
-    junit: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Also write a report as JUnit XML to this file.")
-    ] = None
+    junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write a JUnit XML report to this file.")] = (
+        None
+    )
 
     def scope(self, call: Invocation) -> "EvalScope":
-        """The buckets, agent and mode of the searches."""
+        """Return the buckets, agent, mode and number of results for the searches."""
         from svc_cli.evals.scopes import EvalScope
 
-        # An agent has buckets of its own; the bucket of the settings is for searches without an agent.
+        # An agent has its own buckets, so the bucket from the settings is used only without an agent.
         default = None if self.agent else call.settings.get("bucket")
         return EvalScope(
             buckets=tuple(self.bucket or ([default] if default else [])),
@@ -68,12 +70,12 @@ class EvalFlags:
 
 @command(app, "eval", "svc eval golden.yaml -b handbook", "svc eval golden.yaml --min-recall 0.9 --junit report.xml")
 def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
-    """Run the queries of a file, compare the results with what should be found, and explain each miss.
+    """Run the queries of a file, compare the results with the expected ones, and explain each miss.
 
-    Exits with code 3 if a mean is below --min-recall, --min-mrr or --min-ndcg; without these options, if anything is
-    missed. Each is between 0 and 1. Recall is the share of the expected passages that were found. MRR, the mean
-    reciprocal rank, is 1 if the first result was expected, 1/2 if the second was the first expected one, and so on.
-    nDCG also counts how near the top all expected passages are.
+    Exits with code 3 if a mean is below --min-recall, --min-mrr or --min-ndcg or, without these options, if any
+    expected result is missing. All three metrics are between 0 and 1. Recall is the share of the expected passages that
+    were found. The reciprocal rank of a query is 1 if its first result was expected, 1/2 if the second was the first
+    expected one, and so on; MRR is the mean. nDCG also measures how near the top all expected passages are.
     """
     from svc_cli.evals.golden import read_golden
     from svc_cli.evals.runs import QueryResult, evaluate
@@ -105,7 +107,7 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
 
 
 def _writable(path: str | None) -> Path | None:
-    """The file of the report. Raises UsageError, before any query is sent, if it can't be written."""
+    """Return the path of the report. Raises UsageError, before any query is sent, if the file can't be written."""
     if path is None:
         return None
     report = Path(path)
@@ -114,7 +116,7 @@ def _writable(path: str | None) -> Path | None:
     if report.is_dir():
         raise UsageError(f"--junit {path}: this is a folder.", hint="name the file of the report in it.")
     is_new = not report.exists()
-    try:  # permissions alone don't show whether it works
+    try:  # permissions alone don't show whether the file can be written
         if is_new or report.is_file():
             report.open("ab").close()
         if is_new:
@@ -125,7 +127,7 @@ def _writable(path: str | None) -> Path | None:
 
 
 def _render(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
-    """The report: a table of queries, each miss with its reason, the means, and the thresholds that were missed."""
+    """Render the report: a table of queries, the reason for each miss, the means, and the thresholds not reached."""
     from svc_cli.evals.summaries import describe
 
     rows, misses = [], []

@@ -1,4 +1,4 @@
-"""`svc help`: the help of svc, or of one of its commands."""
+"""`svc help`: shows the help of svc or of a command."""
 
 from difflib import get_close_matches
 from typing import Annotated
@@ -19,7 +19,7 @@ def help_command(
         list[str] | None, typer.Argument(metavar="COMMAND", help="The command, such as `upload` or `source get`.")
     ] = None,
 ) -> None:
-    """Show the help of svc or of a command, as `--help` does."""
+    """Show the help of svc or of a command, like `--help`."""
     path, found = "svc", call.root
     context = found.context_class(found, info_name=path, **HELP_FLAGS)
     for word in words or []:

@@ -1,4 +1,4 @@
-"""`svc import`: files and web pages from URLs into a bucket."""
+"""`svc import`: imports files and web pages from URLs into a bucket."""
 
 import time
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 app = new_app()
 
-#: URLs imported at the same time: each waits for another host, and the service accepts five creates per second.
+#: Concurrent imports: each mostly waits for a remote host, and the service accepts only five creates per second.
 JOBS = 4
 
 
@@ -39,34 +39,37 @@ JOBS = 4
 class ImportFlags:
     """The options of `import`."""
 
-    urls: Annotated[list[str], typer.Argument(metavar="URL", help="The addresses to fetch, http or https.")]
+    urls: Annotated[list[str], typer.Argument(metavar="URL", help="The URLs to fetch, http or https.")]
     bucket: BucketOption = None
     kind: Annotated[
         Literal["auto", "file", "page"] | None,
         typer.Option(
             "--as",
-            help="Import a file (file), the article of a web page (page), or what the URL has (auto).  [default: auto]",
+            help="Import a file (file), the article of a web page (page), or what is found (auto).  [default: auto]",
         ),
     ] = None
     force: Annotated[
         bool, typer.Option("--force", help="With --as: import the content even if it is of the other kind.")
     ] = False
-    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch URLs again that are already in the bucket.")] = False
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Fetch URLs again even if they are already in the bucket.")
+    ] = False
     webhook: Annotated[
-        str | None, typer.Option(metavar="URL", help="Call this address when a source is ready or has failed.")
+        str | None, typer.Option(metavar="URL", help="Call this URL when a source is ready or has failed.")
     ] = None
     webhook_meta: Annotated[
         list[str] | None,
-        typer.Option(metavar="K=V", help="Send this field of text with each webhook call; repeatable."),
+        typer.Option(metavar="K=V", help="Send the metadata field K with the text V in each webhook call; repeatable."),
     ] = None
-    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Give the source of a single URL this title.")] = (
-        None
-    )
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Put this tag on each source; repeatable.")] = (
+    title: Annotated[
+        str | None, typer.Option(metavar="TITLE", help="Set the title of the source; only for a single URL.")
+    ] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag to each source; repeatable.")] = (
         None
     )
     meta: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="Attach this field of text to each source; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="K=V", help="Set the metadata field K of each source to the text V; repeatable."),
     ] = None
     wait: WaitOption = None
     timeout: TimeoutOption = None
@@ -74,7 +77,7 @@ class ImportFlags:
     dry_run: DryRunOption = False
 
     def checked(self, call: Invocation) -> "ImportPlan":
-        """The flags with the settings. Raises UsageError if they contradict each other."""
+        """Combine the flags with the settings. Raises UsageError if they contradict each other."""
         urls = tuple(dict.fromkeys(self.urls))
         if self.force and self.kind is None:
             raise UsageError("--force needs --as.", hint="add --as file or --as page.")
@@ -110,7 +113,7 @@ class ImportPlan:
     urls: tuple[str, ...]
     bucket: str
     kind: Kind
-    #: Everything but the URL.
+    #: The request for each URL, except for the URL itself.
     pattern: ImportRequest
     is_refresh: bool
     wait: Literal["ready", "accepted"]
@@ -130,9 +133,9 @@ class ImportPlan:
 def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     """Import files and web pages from URLs into a bucket, and wait until a search finds them.
 
-    The content decides whether a URL is imported as a file or as a web page, unless --as does. A URL that the bucket
-    has already is not fetched again without --refresh. The daemon does the fetching, so its settings decide which
-    addresses are allowed.
+    Without --as, the content decides whether a URL is imported as a file or as a web page. A URL that is already in the
+    bucket is fetched again only with --refresh. The daemon fetches the URLs, so its settings decide which addresses are
+    allowed.
     """
     began_s = time.monotonic()
     plan = flags.checked(call)
@@ -157,7 +160,7 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
 def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPlan) -> None:
     known = look(client, plan.bucket)
     known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
-    if known.bucket_id is None:  # in a dry run without a bucket, the URLs can't be checked
+    if known.bucket_id is None:  # a dry run without an existing bucket: there is nothing to compare the URLs with
         run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
         return
     options = ImportOptions(

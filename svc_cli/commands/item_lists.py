@@ -1,4 +1,4 @@
-"""The files of a report as text: failed ones by their cause, skipped ones by their reason."""
+"""Renders the files of a report: failed files grouped by cause, skipped files by reason."""
 
 import textwrap
 from collections.abc import Iterable
@@ -9,13 +9,14 @@ from svc_cli.render import table
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.skips import code_of
 
-#: Up to this number, skipped files with the same reason are listed; more are counted. `--json` and `-v` list all.
+#: Maximum number of skipped files with the same reason that are listed; more are only counted. `--json` and `-v` list
+#: all.
 MOST_NAMES = 3
 _COLOURS = {"failed": "red", "conflict": "yellow"}
 
 
 def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
-    """Each cause once, with the files below it, and the hint at the end."""
+    """Render each cause once, with its files below it, and all hints at the end."""
     causes: dict[tuple[str, str], list[str]] = {}
     hints: dict[str, None] = {}
     for item in items:
@@ -34,7 +35,7 @@ def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
 
 
 def render_skips(console: Console, items: Iterable[ReportItem]) -> str:
-    """A table of what was skipped: many files with one reason, or one extension that can't be read, are one row."""
+    """Render a table of skipped files; many files with one reason, or one unsupported extension, share a row."""
     groups: dict[tuple[str, str], list[str]] = {}
     for item in items:
         if item.action == "skipped":

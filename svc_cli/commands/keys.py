@@ -1,4 +1,4 @@
-"""`svc key …`: API keys of the team."""
+"""`svc key …`: creates, lists and revokes API keys of the team."""
 
 import re
 import secrets
@@ -16,10 +16,10 @@ from svc_daemon.wire import Json
 
 app = new_app("Create, list and revoke API keys.")
 
-#: Shown if a key is not limited to certain buckets or models.
+#: Shown for a key that is not limited to certain buckets or models.
 ALL = "all"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-#: A number without a unit could mean days or seconds.
+#: The unit is required, because a bare number could mean days or seconds.
 _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 
 
@@ -39,7 +39,7 @@ class KeyOptions:
         typer.Option(
             "--can",
             metavar="CAPABILITY",
-            help="Give the key a capability such as knowledge:search instead of a preset; repeatable.",
+            help="Give the key this capability, such as knowledge:search, instead of a preset; repeatable.",
         ),
     ] = None
     bucket: Annotated[
@@ -57,7 +57,7 @@ class KeyOptions:
     dry_run: DryRunOption = False
 
     def fields(self, now: datetime) -> Json:
-        """The body of the create. Raises UsageError."""
+        """Build the request body. Raises UsageError if the options are invalid."""
         if (self.preset is None) == (not self.can):
             raise UsageError(
                 "Give either --preset or --can.",
@@ -71,7 +71,7 @@ class KeyOptions:
                 moment = datetime.fromisoformat(self.expires)
         except (ValueError, OverflowError):
             pass
-        # A time without a zone is ambiguous.
+        # A time without a time zone is ambiguous.
         if self.expires is not None and (moment is None or moment.tzinfo is None):
             raise UsageError(
                 "--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, "
@@ -94,7 +94,7 @@ class KeyOptions:
 def create(call: Invocation, options: KeyOptions) -> None:
     """Create an API key and print it; it is not shown again.
 
-    The new key can't have more capabilities than the key in use.
+    The new key can't have more capabilities than your own key.
     """
     fields = options.fields(datetime.now(UTC))
     with call.client() as client:
@@ -102,7 +102,7 @@ def create(call: Invocation, options: KeyOptions) -> None:
             answer = client.create_key(fields, dry_run=True)
             call.console.show(answer, lambda: f"would create {_described(answer['would_create'])}")
             return
-        # An interrupted request is sent again; without an idempotency key it would create two keys.
+        # An interrupted request is retried; without the idempotency key, that could create two keys.
         answer = client.create_key(fields, secrets.token_hex(16))
     if answer["key"] is None:
         raise KeyNotShown(
@@ -120,7 +120,7 @@ def _described(key: Json) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List the key in use, and all keys that it could have created, including revoked ones."""
+    """List your own key and all keys that it could have created, including revoked keys."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()
@@ -140,11 +140,11 @@ def ls(call: Invocation) -> None:
 @command(app, "revoke", "svc key revoke key_01k3zq8q4y7x")
 def revoke(
     call: Invocation,
-    key_id: Annotated[str, typer.Argument(metavar="KEY", help="The key: its id, or the start of its id.")],
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="The key, by id or id prefix.")],
     force: Annotated[bool, typer.Option("--force", help="Revoke without asking.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Revoke a key: every further request with it is refused."""
+    """Revoke a key, so that all further requests with it are refused."""
     with call.client() as client:
         keys = client.keys()["keys"]
         key_id = whole_id(key_id, (key["id"] for key in keys))

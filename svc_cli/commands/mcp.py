@@ -1,4 +1,4 @@
-"""`svc mcp`: the tools of the service for programs that speak MCP, on standard input and output."""
+"""`svc mcp`: an MCP server on standard input and output that offers the tools of the service."""
 
 import asyncio
 import signal
@@ -22,13 +22,13 @@ def mcp(
     call: Invocation,
     allow: Annotated[
         list[Path] | None,
-        typer.Option("--allow", metavar="DIR", help="Let upload tools read files in this folder; repeatable."),
+        typer.Option("--allow", metavar="DIR", help="Allow the upload tools to read files in this folder; repeatable."),
     ] = None,
 ) -> None:
     """Offer the service's tools to a program over MCP (Model Context Protocol), on standard input and output.
 
-    The program starts this command and uses the tools with your key: upload a file or several, see whether they are
-    ready, list buckets, search, ask. Without --allow its uploads must contain the content of files instead of paths.
+    The program starts this command and calls the tools with your API key: upload files, check whether they are ready,
+    list buckets, search and ask. Without --allow, it must upload the content of files instead of passing paths.
     """
     if not call.console.is_text:
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")
@@ -49,7 +49,7 @@ def mcp(
         call.console.note(
             "programs that speak MCP start this command; docs/how-to/agents.md shows how. Ctrl-D ends it."
         )
-    # The thread that reads standard input can't be interrupted, so Ctrl-C ends the process at once; nothing is lost.
+    # The thread that reads standard input can't be interrupted, so let Ctrl-C end the process at once; nothing is lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     listed = servers.list_tools(takes_paths=bool(folders))
     try:

@@ -1,4 +1,4 @@
-"""Finds a source by its id, the start of its id, its title or its file name."""
+"""Finds a source by id, id prefix, title or file name."""
 
 import re
 import unicodedata
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
 PREFIX = "src_"
 _WHOLE_ID = re.compile(rf"{PREFIX}\w{{26,}}", re.ASCII)
-#: Candidates that an error names.
+#: Maximum number of candidates that an error names.
 MOST_CANDIDATES = 5
-#: How many titles are compared with a misspelled one.
+#: Maximum number of sources whose titles are compared with a misspelled name.
 MOST_TITLES = 1000
 
 
 def resolve_source(call: "Invocation", client: "Client", name: str, bucket: str | None = None) -> str:
-    """The id of the source with this name in the bucket of the flag or the settings, else in any bucket."""
+    """Like `find_source`, in the bucket named by the flag or the settings, or in all buckets if neither names one."""
     bucket = call.settings.get("bucket", bucket)
     return find_source(client, name, [bucket] if bucket else None)
 
 
 def find_source(client: "Client", name: str, buckets: Sequence[str] | None = None) -> str:
-    """The id of the one source with this name in these buckets, or in any; a whole id is not looked up.
+    """Return the id of the source with this id, id prefix, title or file name in these buckets, or in any bucket.
 
-    Raises SourceAmbiguous where several have it, ApiError `source_not_found` where none has.
+    A complete id is returned without a lookup. Raises SourceAmbiguous if several sources match, ApiError
+    `source_not_found` if none does.
     """
     if _WHOLE_ID.fullmatch(name):
         return name
@@ -61,7 +62,10 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
 
 
 def whole_id(start: str, ids: Iterable[str]) -> str:
-    """The only id with this start; the text itself if there is none, for the service to refuse. Raises UsageError."""
+    """Return the only id with this prefix, or the prefix itself if there is none, for the service to refuse.
+
+    Raises UsageError if several ids have this prefix.
+    """
     matches = sorted({each for each in ids if each.startswith(start)})
     if len(matches) > 1:
         raise UsageError(f"{len(matches)} ids start with {start!r}.", hint=f"use one of {', '.join(matches[:5])}.")
@@ -69,9 +73,9 @@ def whole_id(start: str, ids: Iterable[str]) -> str:
 
 
 def _candidates(client: "Client", bucket: str, name: str) -> Iterator[Json]:
-    """The bucket's sources whose id starts with the name, or whose title or file name it is."""
+    """Yield the sources of the bucket that have this name as id prefix, title or file name."""
     if name.startswith(PREFIX):
-        # Ids are listed in order, and a part of an id sorts before it.
+        # Sources are listed in order of their ids, and a prefix of an id sorts before the id.
         page = client.sources_page(bucket, {"status": "all", "after": name, "limit": MOST_CANDIDATES + 1})
         yield from (source for source in page["sources"] if source["id"].startswith(name))
     for source in client.sources(bucket, status="all", q=name):

@@ -1,4 +1,4 @@
-"""`svc search`: passages of the sources, each with its file and its page or lines."""
+"""`svc search`: shows matching passages, each with its file and its page or lines."""
 
 import re
 import textwrap
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Lines of a passage that are shown, and columns if the output is no terminal.
+#: Maximum number of lines shown of a passage, and their width in columns if standard output is not a terminal.
 PASSAGE_LINES = 3
 PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
@@ -38,14 +38,14 @@ MostOption = Annotated[
         metavar="N",
         min=1,
         max=MOST_RESULTS,
-        help="Show at most N results, 1 to 50.  [default: the agent's number, or 10]",
+        help="Show at most N results, 1 to 50.  [default: the limit of the agent, or 10]",
     ),
 ]
 TagsOption = Annotated[
     list[str] | None, typer.Option(metavar="TAG", help="Search only sources with this tag; repeatable.")
 ]
 ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="Show how each result was found and what its score is made of.")
+    bool, typer.Option("--explain", help="Show how each result was found and how its score was computed.")
 ]
 
 
@@ -66,22 +66,22 @@ def search(
     tag: TagsOption = None,
     explain: ExplainOption = False,
 ) -> Exit:
-    """Search the named buckets, or all buckets that the agent or the key may search.
+    """Search the given buckets, or all buckets that the agent or the API key may search.
 
-    The query needs no quotes. Options may come before or after it; everything after `--` is part of the query, even
-    words that begin with a dash.
+    The query needs no quotation marks. Options may come before or after it. Everything after `--` is part of the query,
+    even words that begin with a dash.
     """
     query = " ".join(words)
     if not query.strip():
         raise UsageError("The query is empty.")
-    # An agent has buckets of its own; the bucket of the settings is for searches without an agent.
+    # An agent has its own buckets, so the bucket from the settings is used only without an agent.
     default = None if agent else call.settings.get("bucket")
     buckets = bucket or ([default] if default else [])
     most = call.settings.find("search.k", k)
     if not 1 <= most.value <= MOST_RESULTS:
         raise UsageError(f"search.k is 1 to {MOST_RESULTS}, not {most.value} as {most.source} has it.")
     options: dict[str, Any] = {
-        # Without a flag or a setting the agent's policy decides.
+        # Without a flag or a setting, the agent's policy sets the number of results.
         **({} if most.source == "default" else {"max_num_results": most.value}),
         "mode": call.settings.get("search.mode", mode),
         **({"agent": model_id(agent)} if agent else {}),
@@ -99,21 +99,21 @@ def search(
 
 
 def warn_of_emptiness(client: "Client") -> list[str]:
-    """A warning for a search that found nothing because no bucket holds a source; otherwise empty."""
+    """Return a warning if a search found nothing because there are no sources at all; otherwise an empty list."""
     try:
         buckets = client.buckets(members=False)["buckets"]
     except SvcError:
-        return []  # the search itself has succeeded
+        return []  # the search itself has succeeded, so ignore this error
     if any(bucket["counts"]["total"] for bucket in buckets):
         return []
     return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]
 
 
 def render_page(console: Console, page: dict[str, Any]) -> str:
-    """The results as blocks: a line with title and place, and the passage below."""
+    """Render each result as a block: a line with title and location, and the passage below."""
     if not page["data"]:
         return "nothing found."
-    # Stems, so that `replaced` is highlighted for `replaces`.
+    # Compare word stems, so that `replaces` also matches `replaced`.
     words = re.findall(r"\w{3,}", page["query"].casefold())
     stems = {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
     blocks = []
@@ -132,7 +132,7 @@ def render_page(console: Console, page: dict[str, Any]) -> str:
 
 
 def head_of(console: Console, number: str, title: str, place: str, facts: str) -> str:
-    """The line above a passage; on a narrow terminal its second part is on a line of its own."""
+    """Render the heading of a passage; on a narrow terminal, `facts` are on a second line."""
     behind = f", {place}" if place else ""
     room = console.width()
     is_long = room is not None and width(f"{number} {title}{behind}  {facts}") > room
@@ -141,7 +141,7 @@ def head_of(console: Console, number: str, title: str, place: str, facts: str) -
 
 
 def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
-    """The lines of a passage that hold most words of the query, folded to the width of the terminal."""
+    """Return the lines of a passage that contain most words of the query, wrapped to the width of the terminal."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     lines = textwrap.wrap(" ".join(clean(text).split()), columns, break_long_words=True)
     if len(lines) <= PASSAGE_LINES:
@@ -156,14 +156,14 @@ def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """The first line of the window that has the most of these stems."""
+    """Return the index of the first line of the window of `size` lines that contains the most of these stems."""
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
     return counts.index(max(counts))
 
 
 def explanation(console: Console, explain: dict[str, Any]) -> str:
-    """A table of the scores of a passage: of each word, of its meaning, and of both together."""
+    """Render a table of the scores of a passage: by words, by meaning, and both combined."""
     keyword, semantic, fused = explain["keyword"], explain["semantic"], explain["fused"]
     covers = f"covers {explain['coverage']:.0%} of the query"
     bm25 = f"bm25 {keyword['bm25']:.2f}" if keyword else ""

@@ -1,4 +1,4 @@
-"""Sources as text: a table of several, and one with all its fields."""
+"""Renders sources: a table of several, or all fields of one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,13 +7,15 @@ from svc_cli.console import Console, clean
 from svc_cli.render import fields, size, state_of, table
 from svc_daemon.wire import Json
 
-#: Columns of a terminal that has room for the whole table.
+#: Minimum width of a terminal, in columns, for a table with all columns.
 WIDE = 80
 
 
 def render_sources(console: Console, sources: Sequence[Json]) -> str:
-    """A table of sources, failed ones first; reasons only where something failed, kind and size only where there is
-    room for them."""
+    """Render a table of sources, failed sources first.
+
+    The reason is shown only if a source has failed, type and size only if the terminal is wide enough.
+    """
     ordered = sorted(sources, key=lambda source: source.get("status") != "failed")
     has_room = (console.width() or WIDE) >= WIDE
     columns: dict[str, list[Any]] = {
@@ -30,7 +32,7 @@ def render_sources(console: Console, sources: Sequence[Json]) -> str:
 
 
 def render_source(console: Console, source: Json) -> str:
-    """One source in full; what it doesn't have is left out."""
+    """Render all fields of a source, except empty ones."""
     extraction = source.get("extraction") or {}
     error = source.get("error") or {}
     shortage = source.get("waits_for") or {}

@@ -1,4 +1,4 @@
-"""`svc source …`: the files and pages inside buckets."""
+"""`svc source …`: lists, shows, downloads and changes sources, the files and web pages in buckets."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -41,7 +41,7 @@ class SourceListFlags:
     ] = "all"
     type: Annotated[
         Literal["file", "page", "qa"] | None,
-        typer.Option("--type", help="List only files, web pages, or questions with their answers."),
+        typer.Option("--type", help="List only files (file), web pages (page), or questions with answers (qa)."),
     ] = None
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="List only sources with this tag.")] = None
     match: Annotated[
@@ -58,7 +58,7 @@ class SourceListFlags:
     ] = None
 
     def filters(self) -> dict[str, str | int]:
-        """The parameters of the request; without a status the API lists ready sources."""
+        """Build the query parameters; without a status, the API lists only ready sources."""
         status = None if self.status == "ready" else self.status
         wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
         paging = {"limit": self.limit, "after": self.after}
@@ -88,7 +88,7 @@ def show(
     source: SourceArgument,
     bucket: SourceBucketOption = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Also check that the search index holds the source.")
+        bool, typer.Option("--verify", help="Also check that the search index contains the source.")
     ] = False,
 ) -> None:
     """Show everything about one source."""
@@ -103,7 +103,7 @@ def text(
     source: SourceArgument,
     bucket: SourceBucketOption = None,
     chunks: Annotated[
-        bool, typer.Option("--chunks", help="Print the text passage by passage, each with its page or lines.")
+        bool, typer.Option("--chunks", help="Print the passages of the text, each with its page or lines.")
     ] = False,
 ) -> None:
     """Print the text that was extracted from a source."""
@@ -138,9 +138,10 @@ def get(
         ),
     ] = None,
 ) -> None:
-    """Get the stored bytes of a source, as they were uploaded.
+    """Download the stored bytes of a source, exactly as they were uploaded.
 
-    They go to standard output, or to the file given with -o. A terminal is shown text only.
+    They are written to standard output, or to the file given with -o. If standard output is a terminal, only text is
+    written to it.
     """
     output = None if output == "-" else output
     if output is None and not call.console.is_text:
@@ -179,7 +180,8 @@ def refresh(
     source: SourceArgument,
     bucket: SourceBucketOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Continue even if a web page has become a file, or a file a web page.")
+        bool,
+        typer.Option("--force", help="Continue even if a web page has become a file, or a file has become a web page."),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -197,7 +199,7 @@ def refresh(
 def attach(
     call: Invocation, source: SourceArgument, bucket: BucketOption = None, dry_run: DryRunOption = False
 ) -> None:
-    """Put a source into one more bucket, named with -b."""
+    """Add a source to another bucket, given with -b."""
     target = call.bucket(bucket)
     with call.client() as client:
         source_id = find_source(client, source)
@@ -210,7 +212,7 @@ def attach(
 def detach(
     call: Invocation, source: SourceArgument, bucket: BucketOption = None, dry_run: DryRunOption = False
 ) -> None:
-    """Take a source out of the bucket named with -b; it stays in its other buckets."""
+    """Remove a source from the bucket given with -b; it stays in its other buckets."""
     target = call.bucket(bucket)
     with call.client() as client:
         source_id = find_source(client, source, [target])
@@ -224,15 +226,15 @@ def rm(
     call: Invocation,
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE", help="The sources: ids, starts of ids, titles or file names."),
+        typer.Argument(metavar="SOURCE", help="The sources, by id, id prefix, title or file name."),
     ],
     bucket: SourceBucketOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Delete without asking, even if an agent names one of them.")
+        bool, typer.Option("--force", help="Delete without asking, even if an agent refers to a source.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Delete sources from every bucket, with their stored bytes."""
+    """Delete sources from all buckets, with their stored bytes."""
     with call.client() as client:
         ids = list(dict.fromkeys(resolve_source(call, client, source, bucket) for source in sources))
         if not force and not dry_run:

@@ -1,4 +1,4 @@
-"""`svc status`: the state of buckets, sources and batches, once or live."""
+"""`svc status`: shows the state of buckets, sources and batches, once or continuously."""
 
 import time
 from abc import ABC, abstractmethod
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 app = new_app()
 
 
-#: How often `--watch` looks, in seconds.
+#: Polling interval of `--watch`, in seconds.
 WATCH_INTERVAL_S = 1.0
-#: Up to this number, unfinished and failed sources are listed; more are counted.
+#: Maximum number of unfinished and failed sources that are listed; more are only counted.
 MOST_ROWS = 30
 
 
@@ -40,19 +40,17 @@ def status(
     call: Invocation,
     source: Annotated[
         str | None,
-        typer.Argument(
-            metavar="SOURCE|BATCH", help="A source (id, start of an id, title or file name), or the id of a batch."
-        ),
+        typer.Argument(metavar="SOURCE|BATCH", help="A source by id, id prefix, title or file name, or a batch by id."),
     ] = None,
     bucket: Annotated[
         str | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="Show this bucket, or SOURCE in it."),
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Show this bucket, or look for SOURCE in it."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Stay and update the display until nothing is pending.")
+        bool, typer.Option("--watch", "-w", help="Keep updating the display until nothing is pending.")
     ] = False,
 ) -> Exit:
-    """Show the state of all buckets, of one bucket with what failed or is pending in it, of one source or one batch."""
+    """Show the state of all buckets, of one bucket with its failed and pending sources, of one source, or one batch."""
     with call.client() as client:
         view: _View
         if source and source.startswith(BATCH_PREFIX):
@@ -69,7 +67,7 @@ def status(
 
 
 class _View(ABC):
-    """The base of the views, which can be shown once or updated."""
+    """Base class of the views, each of which can be shown once or be updated until it has settled."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
         self.call = call
@@ -102,7 +100,7 @@ class _View(ABC):
 
 
 class _SourceView(_View):
-    """One source."""
+    """All fields of one source."""
 
     def look(self) -> Json:
         return self.client.source(self.name)
@@ -115,7 +113,7 @@ class _SourceView(_View):
 
 
 class _BatchView(_View):
-    """One batch: its counts."""
+    """The counts of one batch."""
 
     def look(self) -> Json:
         return self.client.batch(self.name)
@@ -128,7 +126,7 @@ class _BatchView(_View):
 
 
 class _BucketView(_View):
-    """One bucket: its counts, and the sources that are not ready."""
+    """The counts of one bucket, and its sources that are not ready."""
 
     def look(self) -> Json:
         unready: list[Json] = []
@@ -168,7 +166,7 @@ class _AllView(_View):
 
 
 def render_buckets(console: Console, buckets: Sequence[Json]) -> str:
-    """The table of buckets, those with failed sources first; empty without any."""
+    """Render a table of buckets, those with failed sources first; an empty string if there are no buckets."""
     heads = ("failed", "bucket", "state", "ready", "pending", "name")
     ordered = sorted(buckets, key=lambda bucket: not _failed(bucket))
     rows = [
@@ -186,7 +184,7 @@ def render_buckets(console: Console, buckets: Sequence[Json]) -> str:
 
 
 def _failed(bucket: Json) -> int:
-    # A daemon of an earlier release does not count them.
+    # Daemons of earlier releases do not send this count.
     return int(bucket["bucketStore"].get("failed_member_count", 0))
 
 

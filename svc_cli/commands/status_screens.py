@@ -1,4 +1,4 @@
-"""The screen of `status --watch`: redrawn in place on a terminal, occasional lines otherwise."""
+"""The display of `status --watch`: redrawn in place on a terminal, otherwise an occasional line."""
 
 import time
 from types import TracebackType
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Shows one text after the other in the same place on stderr, and clears it at the end."""
+    """Shows each text in place of the previous one on stderr, and clears the display at the end."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -36,7 +36,7 @@ class Screen:
             self._live.stop()
 
     def update(self, text: str) -> None:
-        """Show this text from now on."""
+        """Replace the displayed text."""
         if self._live is not None:
             from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`svc sync`: a folder into a bucket."""
+"""`svc sync`: brings a bucket up to date with a folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -44,9 +44,10 @@ app = new_app()
 FolderArgument = Annotated[
     str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current one]")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Use every mapping in svc.toml instead of one folder.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Sync all mappings in svc.toml instead of one folder.")]
 NameOption = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="Give the mapping this name instead of its path.")
+    str | None,
+    typer.Option("--name", metavar="NAME", help="Name the mapping NAME instead of after the path of its folder."),
 ]
 IncludeOption = Annotated[
     list[str] | None,
@@ -54,10 +55,10 @@ IncludeOption = Annotated[
 ]
 ExcludeOption = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="GLOB", help="Leave out files that match this pattern; repeatable."),
+    typer.Option("--exclude", metavar="GLOB", help="Exclude files that match this pattern; repeatable."),
 ]
 LinksOption = Annotated[
-    bool, typer.Option("--follow-links", help="Follow symbolic links that lead to places inside the folder.")
+    bool, typer.Option("--follow-links", help="Follow symbolic links whose targets are inside the folder.")
 ]
 ChecksumOption = Annotated[
     bool,
@@ -65,7 +66,9 @@ ChecksumOption = Annotated[
 ]
 RemoteOption = Annotated[
     bool,
-    typer.Option("--verify-remote", help="List the bucket again instead of relying on the records of the last run."),
+    typer.Option(
+        "--verify-remote", help="List the sources in the bucket instead of using the cached list of the last run."
+    ),
 ]
 PruneOption = Annotated[
     Prune | None,
@@ -77,7 +80,7 @@ PruneOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFlags:
-    """The options that name a folder and its bucket, shared by `sync`, `diff` and `watch`; None means the setting."""
+    """The options for a folder and its bucket, shared by `sync`, `diff` and `watch`; None means to use the setting."""
 
     folder: FolderArgument = None
     bucket: BucketOption = None
@@ -104,7 +107,8 @@ class SyncFlags(DiffFlags):
     max_delete: Annotated[
         str | None,
         typer.Option(
-            metavar="N|P%", help="Stop if more than N files, or P percent of them, would be removed.  [default: 25%]"
+            metavar="N|P%",
+            help="Stop if more than N files, or P percent of the files, would be removed.  [default: 25%]",
         ),
     ] = None
     wait: WaitOption = None
@@ -114,7 +118,7 @@ class SyncFlags(DiffFlags):
     strict: StrictOption = False
     dry_run: DryRunOption = False
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="With --dry-run: exit with code 10 if there is something to do.")
+        bool, typer.Option("--exit-code", help="With --dry-run: exit with code 10 if anything would change.")
     ] = False
 
 
@@ -127,18 +131,18 @@ class SyncFlags(DiffFlags):
 )
 @resumable
 def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
-    """Bring a bucket up to date with a folder, and wait until all of it is searchable.
+    """Bring a bucket up to date with a folder, and wait until all files are searchable.
 
-    Only changed files are sent. A file that moved is renamed in the bucket without being sent again, and a changed file
-    replaces the old one once it is ready. Deleted files stay in the bucket unless --prune is given, and sources that
-    sync did not create are never touched. If a sync is interrupted, the same command continues it. A mapping is a
-    folder that is kept in step with a bucket; svc.toml can list several, which --all syncs.
+    Only changed files are sent. A moved file is renamed in the bucket without being sent again, and a changed file
+    replaces the old version once it is ready. Deleted files stay in the bucket unless --prune is given, and sources
+    that sync did not create are never changed. If a sync is interrupted, run the same command again to continue. A
+    mapping is a folder whose files are synced to a bucket; svc.toml can define several, and --all syncs them.
     """
     return run(call, flags)
 
 
 def run(call: Invocation, flags: SyncFlags) -> Exit:
-    """Sync what the flags name, and report."""
+    """Sync the mappings that the flags select, and print the report."""
     mappings = _find_mappings(call, flags)
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
     reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
@@ -157,7 +161,7 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
 def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     known = project_mappings(call)
     if not flags.all:
-        # `--name` without a folder means a known mapping of that name, wherever its folder is.
+        # `--name` without a folder selects the known mapping of that name, wherever its folder is.
         named = find_mapping(known, None, flags.name, flags.bucket) if flags.name and not flags.folder else None
         folder = named.folder if named else Path(flags.folder or ".")
         return [choose_mapping(call, known, folder, flags)]
@@ -169,7 +173,7 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
 
 
 def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, flags: FolderFlags) -> Mapping:
-    """The known mapping that the flags refer to, or a new one for the folder. Raises UsageError if they conflict."""
+    """Return the known mapping that the flags select, or a new one. Raises UsageError if they conflict."""
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
         return replace(found, is_named=found.is_named or flags.name is not None)
@@ -186,14 +190,14 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
 
 
 def project_mappings(call: Invocation) -> list[Mapping]:
-    """The mappings of svc.toml; none without one."""
+    """Return the mappings in svc.toml; an empty list if there is no such file."""
     path = call.settings.project_file
     tables = read_mapping_tables(path) if path is not None else []
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
 
 
 def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> SyncOptions:
-    """The options that are the same for all mappings; also sets the client's rate to the service's limit."""
+    """Return the options common to all mappings; also sets the client's rate limit to that of the service."""
     limits = client.limits()
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     get, known = call.settings.get, limits["limits"]
@@ -220,7 +224,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
 
 
 def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, max_delete: MaxDelete) -> list[Report]:
-    """Sync the mappings one after the other; an error in one does not stop the others, Ctrl-C does."""
+    """Sync the mappings one after the other; most errors stop only their own mapping, Ctrl-C stops all."""
     reports: list[Report] = []
     for mapping in mappings:
         try:
@@ -235,7 +239,7 @@ def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, m
 
 
 def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
-    """Sync one mapping with its own client, because a stopped client can't be used again."""
+    """Sync one mapping with a client of its own, because a stopped client can't be reused."""
     with call.client() as client:
         options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
         index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
@@ -247,7 +251,7 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
 
 
 def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
-    """The options of one mapping."""
+    """Return the options for one mapping."""
     get = call.settings.get
     filters = replace(
         options.filters,

@@ -1,4 +1,4 @@
-"""The report of a sync: counts first, then what needs attention, then the next command."""
+"""Renders the report of a sync: counts first, then what needs attention, then the next command."""
 
 from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
@@ -6,9 +6,9 @@ from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
 from svc_cli.sync.reports import ACTIONS, CHANGES, Report
 
-#: Up to this number, planned changes are listed; more are counted. `--json` and `-v` list all.
+#: Maximum number of planned changes that are listed; more are only counted. `--json` and `-v` list all.
 MOST_NAMES = 12
-#: The names of actions in a dry run.
+#: How actions are named in a dry run.
 DRY_WORDS = {
     "created": "to create",
     "updated": "to update",
@@ -20,7 +20,7 @@ DRY_WORDS = {
 
 
 def render_report(console: Console, report: Report) -> str:
-    """The whole report of one mapping."""
+    """Render the report of one mapping."""
     items, counts = report.items.values(), report.counts
     total = sum(counts[action] for action in ACTIONS)
     took = f"{report.duration_ms / 1000:.1f} s"
@@ -40,7 +40,7 @@ def render_report(console: Console, report: Report) -> str:
 
 
 def suggest_next(console: Console, report: Report) -> None:
-    """Name the command that comes next."""
+    """Suggest the next command."""
     if report.stopped_by or report.is_dry:
         return
     if report.counts["failed"]:
@@ -50,7 +50,7 @@ def suggest_next(console: Console, report: Report) -> None:
 
 
 def _render_plan(console: Console, report: Report) -> str:
-    """The list of planned changes; only a dry run has one."""
+    """Render the list of planned changes; empty unless this is a dry run."""
     if not report.is_dry:
         return ""
     planned = [item for item in report.items.values() if item.action in CHANGES or item.action == "gone"]

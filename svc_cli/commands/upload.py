@@ -1,4 +1,4 @@
-"""`svc upload`: files, folders, globs or standard input into a bucket."""
+"""`svc upload`: uploads files, folders, glob patterns or standard input into a bucket."""
 
 import time
 from collections.abc import Sequence
@@ -34,37 +34,39 @@ from svc_cli.uploads.skips import readable_extensions
 
 app = new_app()
 
-#: The most files that are sent at the same time.
+#: Maximum value of `--jobs`.
 MOST_JOBS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadFlags:
-    """The options of `svc upload`; None leaves one to the settings."""
+    """The options of `svc upload`; None means to use the setting."""
 
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Files, folders or patterns to upload, or - for standard input.")
     ]
     bucket: BucketOption = None
     title: Annotated[
-        str | None, typer.Option(metavar="TITLE", help="Give a single file this title instead of its path.")
+        str | None,
+        typer.Option(metavar="TITLE", help="Set the title of a single file; without it, the title is the path."),
     ] = None
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Put this tag on each file; repeatable.")] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag to each file; repeatable.")] = None
     meta: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="Attach this field of text to each file; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="K=V", help="Set the metadata field K of each file to the text V; repeatable."),
     ] = None
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a changed file in the bucket once the new version is ready.")
     ] = False
     as_new: Annotated[
-        bool, typer.Option("--as-new", help="Keep the old version of a changed file, and add the new one beside it.")
+        bool, typer.Option("--as-new", help="Add a changed file as a new source, and keep the old version too.")
     ] = False
     wait: WaitOption = None
     timeout: TimeoutOption = None
     mode: Annotated[
         Literal["auto", "one", "session", "batch"] | None,
         typer.Option(
-            help="Send each file at once (one), so that it can be resumed (session), or in batches.  [default: auto]"
+            help="Send each file in one request (one), in resumable parts (session), or in batches.  [default: auto]"
         ),
     ] = None
     jobs: JobsOption = None
@@ -84,13 +86,13 @@ class UploadFlags:
 def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """Upload files into a bucket, and wait until a search finds them.
 
-    Running the same command again sends nothing twice. A file whose content differs from the bucket's is a conflict,
-    unless --replace or --as-new decides what to do with it. In folders, hidden files, ignored files (.gitignore,
-    .svcignore) and files of types that can't be read are skipped and listed.
+    If you run the same command again, nothing is sent twice. A file whose content differs from the version in the
+    bucket is a conflict, unless --replace or --as-new is given. In folders, hidden files, ignored files (.gitignore,
+    .svcignore) and files of unsupported types are skipped and listed.
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
-    expand(options.paths)  # a path that leads nowhere is reported before a daemon is started for it
+    expand(options.paths)  # report a missing path before starting a daemon
     with call.client() as client:
         limits = client.limits()
         client.pace_creates(limits["limits"]["creates_per_second"]["value"])
@@ -107,7 +109,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
             run.send_all(selection.files, known, options, policy.max_bytes)
             if options.wait == "ready" and not options.is_dry:
                 run.wait_for_all(known.bucket_id or options.bucket, options.timeout_s)
-    # In the order of the command line, then what was skipped.
+    # The files in the order of the command line, then the skipped files.
     items = [run.items[file.title] for file in selection.files if file.title in run.items]
     summary = Summary(
         bucket=options.bucket,
@@ -123,7 +125,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
 
 
 def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
-    """Combine flags and settings. Raises UsageError for values that conflict or are out of range."""
+    """Combine flags and settings. Raises UsageError if values conflict or are out of range."""
     settings = call.settings
     if flags.replace and flags.as_new:
         raise UsageError("--replace and --as-new exclude each other.")
@@ -145,14 +147,14 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
 
 
 def parse_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """The tags of a command line. Raises UsageError for one that is empty or holds a comma."""
+    """Return the tags of a command line. Raises UsageError if a tag is empty or contains a comma."""
     if any("," in tag or not tag.strip() for tag in tags):
         raise UsageError("A tag can't be empty or hold a comma.", hint="repeat the flag: --tag a --tag b.")
     return tuple(tags)
 
 
 def check_jobs(jobs: int) -> int:
-    """The number of files at a time. Raises UsageError where it is out of range."""
+    """Return the number of concurrent uploads. Raises UsageError if it is out of range."""
     if not 1 <= jobs <= MOST_JOBS:
         raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
     return jobs
@@ -161,7 +163,7 @@ def check_jobs(jobs: int) -> int:
 def provision(
     call: Invocation, client: Client, known: KnownSources, bucket: str, *, no_create: bool, is_dry: bool
 ) -> KnownSources:
-    """Create the bucket if it is missing and may be created."""
+    """Create the bucket if it doesn't exist. Raises ApiError `bucket_not_found` if it must not or can't be created."""
     if known.bucket_id is not None:
         return known
     if no_create or "_" in bucket:  # only a slug can be created, not an id
@@ -181,5 +183,5 @@ def provision(
 
 
 def stream_item(call: Invocation, kind: str, item: ReportItem) -> None:
-    """Print an item as an event of this kind, if the format is `--ndjson`."""
+    """Print an item as an event of this type; only with `--ndjson`."""
     call.console.event({"type": kind, **item.as_json()})

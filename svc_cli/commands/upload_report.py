@@ -1,4 +1,4 @@
-"""The end of an upload or an import: counts first, then what needs attention, then the next command."""
+"""The report of an upload or import: counts first, then what needs attention, then the next command."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from svc_cli.render import counted, size, table
 from svc_cli.uploads.items import DRY_ACTIONS, ReportItem, error_for, exit_for
 from svc_daemon.wire import Json
 
-#: Every outcome, in the order a summary names them; they add up to the number of items.
+#: All outcomes, in the order of the summary; their counts add up to the number of items.
 ACTIONS = ("created", "replaced", "retried", "refreshed", "unchanged", "conflict", "skipped", "failed")
 _COLOURS = {"ready": "green", "failed": "red", "conflict": "yellow"}
 
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """A whole upload or import."""
+    """The result of an upload or import."""
 
     kind: Literal["upload", "import"] = "upload"
     bucket: str
@@ -27,21 +27,21 @@ class Summary:
     duration_ms: int
     is_dry: bool = False
     is_strict: bool = False
-    #: The error that ended the run early, such as Ctrl-C, a time-out or a refused key.
+    #: The error that ended the run early, such as Ctrl-C, a timeout or a refused key.
     stopped_by: SvcError | None = None
-    #: How many files were not handled because of that.
+    #: Number of files or URLs that were not processed because of that error.
     remaining: int = 0
-    #: Ids of the batches that were used.
+    #: Ids of the batches in which files were sent.
     batch_ids: list[str] = field(default_factory=list)
 
     @property
     def noun(self) -> str:
-        """The word for an item in the report."""
+        """What the report calls an item: `URL` or `file`."""
         return "URL" if self.kind == "import" else "file"
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many items ended each way, and how many of all are ready or still pending."""
+        """The number of items by outcome, and how many of all items are ready or still pending."""
         counted = Counter(item.action for item in self.items)
         return {action: counted[action] for action in ACTIONS} | {
             "ready": sum(item.ready for item in self.items),
@@ -54,7 +54,7 @@ class Summary:
         return self.stopped_by.exit if self.stopped_by else exit_for(self.items, is_strict=self.is_strict)
 
     def as_json(self) -> Json:
-        """The one value that `--json` prints; with `error` where the exit code is not 0."""
+        """Build the value that `--json` prints; it has an `error` if the exit code is not 0."""
         value = {
             "v": 1,
             "type": f"{self.kind}.summary",
@@ -75,7 +75,7 @@ class Summary:
         return value
 
     def show(self, console: Console, note: str = "") -> Exit:
-        """Print the report, the note unless the run ended early, and the next command."""
+        """Print the report, then the note (unless the run ended early) and the next command; return the exit code."""
         console.show(self.as_json(), lambda: render_summary(console, self))
         if self.stopped_by is not None:
             console.fail(self.stopped_by)
@@ -93,7 +93,7 @@ class Summary:
 
 
 def render_summary(console: Console, summary: Summary) -> str:
-    """The report as text; for a single file only its state."""
+    """Render the report as text; for a single file, only its state."""
     items = summary.items
     if len(items) == 1 and not summary.stopped_by:
         return _render_one(console, items[0], is_dry=summary.is_dry)

@@ -1,4 +1,4 @@
-"""`svc watch …`: keep buckets in step with their folders while files change."""
+"""`svc watch …`: keeps buckets up to date with their folders while files change."""
 
 import signal
 import time
@@ -51,13 +51,13 @@ app = new_app(
 )
 
 FolderArgument = Annotated[
-    str | None, typer.Argument(metavar="DIR", help="The folder to watch.  [default: every mapping]")
+    str | None, typer.Argument(metavar="DIR", help="The folder to watch.  [default: all mappings]")
 ]
 NamesArgument = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="The name of a mapping, as `svc watch ls` shows it.  [default: every one]"),
+    typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.  [default: all]"),
 ]
-#: Between two looks at a watcher's state.
+#: Seconds between two reads of a watcher's state.
 LOOK_S = 0.05
 FLUSH_TIMEOUT_S = 600.0
 
@@ -67,7 +67,7 @@ class RunFlags(FolderFlags):
     """The options of `svc watch run`."""
 
     folder: FolderArgument = None
-    stay: Annotated[bool, typer.Option("--stay", help="If there is no mapping yet, wait until one is added.")] = False
+    stay: Annotated[bool, typer.Option("--stay", help="If there are no mappings yet, wait until one is added.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +88,10 @@ class AddFlags:
 
 @command(app, "run", "svc watch run docs -b handbook", "svc watch run", "svc watch run docs -b handbook --prune detach")
 def run(call: Invocation, flags: RunFlags) -> Exit:
-    """Sync a folder, or every mapping, and then sync each change until Ctrl-C.
+    """Sync a folder, or all mappings, and then sync each change until Ctrl-C.
 
-    A mapping is a folder that is kept in step with a bucket. A saved file is searchable a moment later. Deleted files
-    stay in the bucket unless --prune is given; then they are removed after 5 seconds, if they have not come back.
+    A mapping is a folder whose files are synced to a bucket. A saved file is searchable a moment later. Deleted files
+    stay in the bucket unless --prune is given; then they are removed after 5 seconds, unless they reappear by then.
     """
     from svc_cli.sync.watch.engines import Engine
 
@@ -109,14 +109,14 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
 
 
 def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> None:
-    """Watch until mappings were added or removed."""
+    """Watch the mappings until a mapping is added or removed."""
     from svc_cli.sync.watch import loops
     from svc_cli.sync.watch.watchers import WatchCallbacks, Watcher
 
     added = Added.of(paths.config_dir(call.settings.environ))
     stamp = added.stamp()
     mappings = _mappings(call, flags)
-    engine.session()  # an error at the beginning ends the command
+    engine.session()  # a connection error at the start ends the command; later ones are retried
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
     callbacks = WatchCallbacks(
@@ -138,7 +138,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Add a folder to what `svc watch run` watches; a running watcher starts with it at once."""
+    """Add a folder to those that `svc watch run` watches; a running watcher picks it up at once."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),
@@ -168,15 +168,15 @@ def add(call: Invocation, flags: AddFlags) -> None:
 @command(app, "rm", "svc watch rm docs")
 def remove(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as `svc watch ls` shows it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.")],
     dry_run: DryRunOption = False,
 ) -> None:
-    """Stop watching a folder that was added; the folder and the bucket stay as they are."""
+    """Stop watching a folder that was added; the folder and the bucket are not changed."""
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
     if mapping is None:
-        _known(call, name)  # a mapping of svc.toml is removed there
+        _known(call, name)  # a mapping in svc.toml can only be removed by editing the file
         raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
     if not dry_run:
         added.write([each for each in known if each is not mapping])
@@ -195,14 +195,14 @@ def list_(call: Invocation) -> None:
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, what is being sent, and how often each whole folder was scanned."""
+    """Show which mappings are watched, what is pending, and how many full scans were made of each folder."""
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
 
 
 @command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Make the running watcher sync its whole folder now, and wait until it is done."""
+    """Make the running watcher sync its whole folder now, and wait until this is done."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(
@@ -229,10 +229,10 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
 @command(app, "log", "svc watch log docs -n 20")
 def log(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as `svc watch ls` shows it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.")],
     lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.")] = 50,
 ) -> None:
-    """Show what the watcher of a mapping has done."""
+    """Show the log of the watcher of a mapping."""
     found = _watched(call, name)[0][0].read_log(lines)
     for line in found:
         call.console.event(line)
@@ -241,7 +241,7 @@ def log(
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
-    """The mappings that `watch run` watches. Raises UsageError if two overlap, or if there are none."""
+    """Return the mappings for `watch run`. Raises UsageError if two overlap, or if there are none without --stay."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]
@@ -256,7 +256,10 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
 
 
 def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
-    """The mappings of the project and the added ones, each with the file it comes from. Raises PathMissing."""
+    """Return the mappings of the project and the added ones, each with the file that defines it.
+
+    Raises PathMissing if no mapping has the given name.
+    """
     added = Added.of(paths.config_dir(call.settings.environ))
     found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
     found += [(each, str(added.path)) for each in added.read()]
@@ -279,7 +282,10 @@ def _record(call: Invocation, mapping: Mapping) -> Record:
 
 
 def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
-    """The mappings that are known here, and others that are being watched. Raises PathMissing."""
+    """Return the mappings known in this folder, and all others that are being watched.
+
+    Raises PathMissing if no mapping has the given name.
+    """
     found = {_record(call, mapping): _as_json(mapping) for mapping, _ in _known(call)}
     for record in Record.all(paths.state_dir(call.settings.environ)):
         if record not in found and (record.is_held or name is not None):
@@ -292,7 +298,7 @@ def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
 
 
 def _state(record: Record, value: Json) -> Json:
-    """The last state that the watcher wrote; its lock shows whether it is running."""
+    """Return the last state that the watcher wrote; the watcher is running if it holds its lock."""
     state, running = {**value, **record.read_state()}, record.is_held
     return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
 
@@ -311,7 +317,7 @@ def _as_json(mapping: Mapping, source: str | None = None) -> Json:
 
 
 class Termination:
-    """SIGTERM, by which a service manager ends a process: it ends as Ctrl-C does, and counts as done."""
+    """Handles SIGTERM, which service managers send to stop a process: like Ctrl-C, but the exit code is 0."""
 
     def __init__(self) -> None:
         self.is_asked = False

@@ -1,4 +1,4 @@
-"""The output of watching: a live table on a terminal, otherwise a line per event."""
+"""The output of `svc watch`: a live table on a terminal, otherwise a line per event."""
 
 import time
 from collections import deque
@@ -14,15 +14,15 @@ from svc_cli.sync.safety import Withheld
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
-#: Lines of the last events below the live table.
+#: Number of recent events shown below the live table.
 LAST_LINES = 10
-#: The least time between two drawings, in seconds.
+#: Minimum time between two redraws, in seconds.
 DRAW_S = 0.1
 NOTHING_WITHHELD = "nothing that is gone is left in the bucket any more."
 
 
 class Display:
-    """Shows what the watchers of this process do."""
+    """Shows the state and events of the watchers in this process."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -31,7 +31,7 @@ class Display:
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._drawn_s = 0.0
         self._shown: dict[str, str] = {}
-        #: Paths that were skipped, by mapping: the live screen counts them, to leave room for the rest.
+        #: Skipped paths by mapping; the live table only shows their number, to leave room for other events.
         self._skipped: dict[str, set[str]] = {}
         #: The last state of each mapping.
         self.states: list[Json] = []
@@ -48,7 +48,7 @@ class Display:
             self._screen.__exit__(kind, error, trace)
 
     def show_item(self, mapping: Mapping, item: ReportItem) -> None:
-        """What became of a file."""
+        """Show the outcome for a file."""
         self._console.event({"type": "watch.item", "mapping": mapping.name, **item.as_json()})
         if self._is_live and item.action == "skipped" and not self._console.is_verbose:
             self._skipped.setdefault(mapping.name, set()).add(item.path)
@@ -56,7 +56,7 @@ class Display:
         self._print(f"{mapping.name}: {_item_line(item.as_json())}")
 
     def show_note(self, mapping: Mapping, text: str, is_warning: bool) -> None:
-        """Show a remark or a warning."""
+        """Show a note or a warning."""
         self._console.event({"type": "watch.note", "mapping": mapping.name, "message": text, "warning": is_warning})
         self._show_line(mapping, text, is_warning=is_warning)
 
@@ -77,7 +77,7 @@ class Display:
             self._print(f"{mapping.name}: {text}")
 
     def show(self, watchers: Sequence[Any]) -> None:
-        """Show the states that have changed."""
+        """Show the state of each watcher whose state has changed."""
         self.states = [watcher.facts() for watcher in watchers]
         for state in self.states:
             if self._shown.get(state["mapping"]) == state["state"]:
@@ -110,13 +110,13 @@ class Display:
 
 
 def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
-    """The table of `watch ls`."""
+    """Render the table of `watch ls`."""
     rows = [(each["mapping"], each["bucket"], each["prune"] or "", each["dir"]) for each in mappings]
     return table(console, ("mapping", "bucket", "prune", "folder"), rows) if rows else "nothing is mapped."
 
 
 def render_states(console: Console, states: Sequence[Json]) -> str:
-    """The table of `watch status`, and what needs a sentence."""
+    """Render the table of `watch status`, and details for the mappings that have any."""
     if not states:
         return "nothing is mapped."
     rows, details = [], []
@@ -144,7 +144,7 @@ def render_states(console: Console, states: Sequence[Json]) -> str:
 
 
 def render_line(line: Json) -> str:
-    """A line of the log."""
+    """Render a line of the watcher's log."""
     at = clean(str(line.get("at", "")))
     if line["type"] == "watch.item":
         return f"{at}  {clean(_item_line(line))}"

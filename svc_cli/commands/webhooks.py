@@ -1,4 +1,4 @@
-"""`svc webhook …`: the calls that were made, their secret, and the check of one that was received."""
+"""`svc webhook …`: lists and resends calls, prints the signing secret, and verifies a received call."""
 
 import os
 import sys
@@ -17,14 +17,14 @@ from svc_cli.render import fields, table
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
-app = new_app("List and resend webhook calls, show their secret, and verify a received call.")
+app = new_app("List and resend webhook calls, print the signing secret, and verify a received call.")
 
 
 SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
 
 
 class SignatureRefused(SvcError):
-    """A call that was not signed with the secret, or is too old."""
+    """The call was not signed with the secret, or is too old."""
 
     code = "svc_webhook_invalid"
     exit = Exit.FAILED
@@ -46,7 +46,7 @@ class DeliveryListFlags:
     ] = None
 
     def filters(self, client: "Client") -> dict[str, str | int]:
-        """The query of the request."""
+        """Build the query parameters of the request."""
         source_id = find_source(client, self.source) if self.source else None
         wanted = {"status": self.status, "source_id": source_id, "limit": self.limit, "after": self.after}
         return {name: value for name, value in wanted.items() if value is not None}
@@ -54,7 +54,7 @@ class DeliveryListFlags:
 
 @command(app, "deliveries", "svc webhook deliveries --status failed", "svc webhook deliveries --source guide.pdf")
 def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
-    """List the events of sources, with the webhook calls that were made for them."""
+    """List the events of sources, with the webhook calls made for each."""
     with call.client() as client:
         answer = client.deliveries(flags.filters(client))
     rows = []
@@ -71,17 +71,15 @@ def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
 @command(app, "resend")
 def resend(
     call: Invocation,
-    event: Annotated[
-        str, typer.Argument(metavar="EVENT", help="The event: its id, which starts with evt_, or the start of its id.")
-    ],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The event, by id (evt_…) or id prefix.")],
     dry_run: DryRunOption = False,
 ) -> None:
-    """Make the webhook call of an event again, with the same event id."""
+    """Send the webhook call of an event again, with the same event id."""
     if dry_run:
         call.console.show({"id": event, "dry_run": True}, lambda: f"would call again for {event}")
         return
     with call.client() as client:
-        # Ids are listed in order, and a part of an id sorts before it.
+        # Events are listed in order of their ids, and a prefix of an id sorts before the id.
         listed = client.deliveries({"after": event, "limit": 2})["deliveries"]
         answer = client.resend_delivery(whole_id(event, (each["id"] for each in listed)))
     call.console.show(answer, lambda: f"{answer['id']}  {answer['status']}  {answer['url']}")
@@ -96,7 +94,7 @@ def secret(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Print the secret that webhook calls are signed with."""
+    """Print the secret with which webhook calls are signed."""
     with call.client() as client:
         answer = client.rotate_webhook_secret() if rotate and not dry_run else client.webhook_secret()
     if dry_run:
@@ -113,11 +111,11 @@ class VerifyFlags:
     """The options of `webhook verify`."""
 
     body: Annotated[
-        str, typer.Argument(metavar="BODY", help="A file with the body as it was received, or - for standard input.")
+        str, typer.Argument(metavar="BODY", help="A file with the body exactly as received, or - for standard input.")
     ]
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="NAME: VALUE", help="A header as it was received; repeatable."),
+        typer.Option("--header", "-H", metavar="NAME: VALUE", help="A header of the call, as received; repeatable."),
     ] = None
     secret_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read the secret from this file.  [SVC_WEBHOOK_SECRET]")
@@ -127,8 +125,8 @@ class VerifyFlags:
     ] = False
 
     def secret(self) -> str:
-        """The secret of the file or the environment. Raises UsageError."""
-        # Never from a flag: other users can see its value in the list of processes.
+        """Read the secret from the file or the environment. Raises UsageError if this fails."""
+        # Never read from a flag: other users could see its value in the process list.
         path = self.secret_file
         if path is not None:
             try:
@@ -148,10 +146,10 @@ class VerifyFlags:
     "svc webhook verify body.json -H 'webhook-id: …' -H 'webhook-timestamp: …' -H 'webhook-signature: …'",
 )
 def verify(call: Invocation, flags: VerifyFlags) -> None:
-    """Verify that a received webhook call came from the service and was not changed, without asking a daemon.
+    """Verify that a received webhook call came from the service and was not changed; this works without a daemon.
 
-    It needs the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if
-    the call is not genuine.
+    Pass the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if the
+    call is not genuine.
     """
     secret_text, headers = flags.secret(), {}
     for line in flags.header or []:
