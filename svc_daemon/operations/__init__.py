@@ -1,5 +1,5 @@
-"""Verbs that need more than one store call, or a policy. Each that writes is one transaction.
+"""Operations that need more than one store call, or a policy. Each operation that writes is one transaction.
 
-They take a `Context` (what the process has) and a `Key` (who asks), speak no SQL and know no HTTP. What they refuse
-is a `ServiceError`.
+They take a `Context` (the process's resources) and a key (the caller), and contain no SQL and no HTTP. They raise
+`ServiceError` for requests that they refuse.
 """

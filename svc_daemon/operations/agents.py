@@ -1,9 +1,9 @@
-"""Agents: create, list, show, change and delete them, within the limits of the key that asks.
+"""Agents: create, list, show, change and delete them, within the limits of the caller's key.
 
 Several keys use one agent, so a change must not let others retrieve more than the changing key could. A key limited to
-some buckets changes an agent only if everything that the agent retrieves lies in them, before and after the change. A
-key limited to some agents writes a policy only if one of these agents already retrieves all of it. When a policy is
-shown, what the key can't reach is left out.
+some buckets can change an agent only if everything that the agent retrieves is in those buckets, before and after the
+change. A key limited to some agents can write a policy only if one of those agents already retrieves everything that
+the policy does. When a policy is shown, buckets and sources that the key can't reach are left out.
 """
 
 from contextlib import suppress
@@ -55,7 +55,7 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
 
 
 def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
-    """Raises `forbidden_project_key` if no agent of the key retrieves everything that the policy does."""
+    """Raises `forbidden_project_key` if none of the key's agents retrieves everything that the policy does."""
     if key.models is None:
         return
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
@@ -66,7 +66,7 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -
 
 
 def _is_reachable(connection: Connection, key: KeyRow, source_id: str) -> bool:
-    """Whether the source is in a bucket of the key, or deleted."""
+    """Whether the source is in one of the key's buckets, or is deleted."""
     source = find_source(connection, key.team_id, source_id)
     return source is None or not source.places.keys().isdisjoint(key.buckets or ())
 
@@ -76,7 +76,7 @@ def _forbidden(message: str) -> ServiceError:
 
 
 def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> TeamAgent:
-    """The agent that a create would make; raises as the create does."""
+    """Return the agent that a create would make; raises the same errors as the create."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
     if is_model_spelling(agent_id):
@@ -106,10 +106,10 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
 
 
 async def create_new_agent(context: Context, request: Repeatable, fields: wire.AgentCreate) -> Outcome:
-    """Make an agent.
+    """Create an agent.
 
-    Raises `agent_exists` where this is no replay, `agent_replay_check_unavailable` while a create of this id under this
-    idempotency key is undecided, `agent_limit_reached`, and what a policy is refused for.
+    Raises `agent_exists` unless this is a replay, `agent_replay_check_unavailable` while another create of this id is
+    in progress under the same idempotency key, `agent_limit_reached`, and the errors of an invalid policy.
     """
 
     def work(connection: Connection) -> Outcome:
@@ -127,19 +127,19 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
 
 
 async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
-    """The team's agents that the key may use, by id; the default one among them."""
+    """List the team's agents that the key may use, sorted by id, including the default agent."""
     found = await context.read_aside(lambda connection: store.list_agents(connection, key.team_id))
     return [agent for agent in found if is_allowed(key.models, agent.id)]
 
 
 async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
-    """As `list_visible_agents`, without the parts of policies that the key can't reach."""
+    """Like `list_visible_agents`, but leave out the parts of policies that the key can't reach."""
     found = await list_visible_agents(context, key)
     return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
 
 def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:
-    """The agent as the key may see it; raises `model_not_allowed` and NotFound."""
+    """Return the agent as the key may see it; raises `model_not_allowed` and NotFound."""
     agent = show_agent(context, key, agent_id)
     return context.read(lambda connection: _view_for(connection, key, agent))
 
@@ -151,7 +151,7 @@ def show_agent(context: Context, key: KeyRow, agent_id: str) -> TeamAgent:
 
 
 async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wire.AgentFields) -> TeamAgent:
-    """Write the fields that were sent; raises `no_updates`, `invalid_agent_profile`, `forbidden_project_key`."""
+    """Update the fields that were sent; raises `no_updates`, `invalid_agent_profile`, `forbidden_project_key`."""
     sent = fields.model_dump(exclude_unset=True)
     if sent in ({}, {"policy": {}}):
         raise ServiceError(ErrorCode.NO_UPDATES, "The update names none of name, role, instructions, policy and such.")
@@ -173,7 +173,7 @@ async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wir
 
 
 async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: bool) -> None:
-    """Remove a named agent; raises `delete_blocked` for one that is bound to a surface, unless forced."""
+    """Delete a named agent; raises `delete_blocked` if it is bound to a surface, unless `force` is set."""
     require_model(key, agent_id)
     if agent_id == DEFAULT_AGENT:
         raise refusal("agent_id", "The default agent can be changed, but not deleted.")
@@ -193,12 +193,12 @@ async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: b
 
 
 def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list[TeamAgent]:
-    """The team's agents whose policy names the source."""
+    """List the team's agents whose policy names the source."""
     return [agent for agent in store.list_agents(connection, team_id) if source_id in agent.policy.source_ids]
 
 
 def give_names(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
-    """Replace a source by its successor in the policies of agents, which would find neither otherwise."""
+    """Replace a source with its successor in agents' policies; otherwise the agents would find neither."""
     for agent in list_agents_of(connection, team_id, source_id):
         renamed = (successor_id if each == source_id else each for each in agent.policy.source_ids)
         policy = replace(agent.policy, source_ids=tuple(dict.fromkeys(renamed)))
@@ -222,7 +222,7 @@ def view_agent(agent: TeamAgent) -> wire.Agent:
 
 
 def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Agent:
-    """The agent without the buckets and sources of its policy that the key can't reach."""
+    """Return the agent, leaving out the buckets and sources of its policy that the key can't reach."""
     visible = agent.policy
     if key.buckets is not None:
         buckets = (bucket for bucket in visible.bucket_ids if bucket == EVERY_BUCKET or bucket in key.buckets)
@@ -235,7 +235,7 @@ def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Age
 def _changed(
     connection: Connection, context: Context, key: KeyRow, agent: TeamAgent, sent: dict[str, Any]
 ) -> TeamAgent:
-    """The agent with the fields that were sent; raises `invalid_agent_profile`."""
+    """Return the agent with the sent fields applied; raises `invalid_agent_profile`."""
     policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
     if faults := [*find_faults(sent, context.limits.search_results), *unknown]:
         raise invalid_profile(faults)
@@ -249,7 +249,7 @@ def _changed(
 def _with_ids(
     connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """The policy as sent, with ids for names, and the names that don't exist. Ids that it had before may be deleted."""
+    """Return the sent policy with names resolved to ids, and a fault per unknown name. Keeps ids it already had."""
     found, faults = dict(sent), []
     for field, noun, find in (("bucket_ids", "bucket", _find_bucket), ("source_ids", "source", _find_source)):
         if field not in sent:

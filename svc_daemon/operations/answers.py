@@ -1,7 +1,7 @@
 """Answers: search finds the passages, and the default answerer or the operator's model answers from them.
 
-Only passages that score at least the policy's threshold count; without one, nothing was found, and no model is asked.
-Every citation mark of an answer leads to a quote from one of them, with its place.
+Only passages that score at least the policy's threshold count. If there are none, the answer is that nothing was found,
+and no model is called. Every citation mark of an answer refers to a quote from one of the passages, with its position.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: Characters of a model's text that are processed before other requests get a turn: a few milliseconds at most.
+#: Characters of a model's text to process before yielding to other requests: a few milliseconds at most.
 PART_CHARACTERS = 200
 
 
@@ -39,13 +39,13 @@ PART_CHARACTERS = 200
 class Ask:
     """A question to an agent."""
 
-    #: As the caller spelled it.
+    #: The model or agent name as the caller spelled it.
     model: str
     #: The conversation; its last turn is the user's question.
     turns: tuple[Turn, ...]
     #: The caller's instructions on how to answer.
     instructions: str = ""
-    #: Restrict the search to these; None means everything that the agent searches.
+    #: Restrict the search to these buckets; None means everything that the agent searches.
     buckets: tuple[str, ...] | None = None
 
     @property
@@ -55,7 +55,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """One citation mark of an answer, with the quote and the source behind it."""
+    """A citation mark of an answer, with its quote and source."""
 
     citation: Citation
     found: SearchResults
@@ -65,37 +65,37 @@ class Cited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOutcome:
-    """The whole answer, once all of it has been sent."""
+    """The complete answer, available once all of its text has been sent."""
 
     text: str
     usage: Usage
-    #: Each mark, in the order of the text.
+    #: Every citation mark, in the order of the text.
     cited: tuple[Cited, ...] = ()
     grounded: bool = False
-    #: Why the model stopped early; None if it did not.
+    #: Why the model stopped early; None if it finished.
     cut: Cut | None = None
-    #: The warnings of the search behind it, for example that it matched by words only.
+    #: Warnings from the underlying search, for example that it matched by keyword only.
     warnings: tuple[str, ...] = ()
 
     @property
     def sources(self) -> list[Cited]:
-        """The first mark of each number, in the order of the numbers."""
+        """The first mark of each citation number, sorted by number."""
         first: dict[int, Cited] = {}
         for each in self.cited:
             first.setdefault(each.citation.number, each)
         return list(first.values())
 
 
-#: An answer as it is written: pieces of text, each mark after its piece, and the complete answer last.
+#: An answer as it is written: pieces of text, each mark after the text it supports, and the complete answer last.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
-#: The same with marks that are not yet resolved to their sources.
+#: The same stream, with marks that are not yet resolved to their sources.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
 async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     """Answer from the sources that the key may read and the agent retrieves.
 
-    Raises what a search raises, `answer_failed` and `answer_timeout`; before the first piece, or after any.
+    Raises the errors of a search, `answer_failed` and `answer_timeout`, before the first piece or between pieces.
     """
     query = sharpen(ask.turns, context.limits.query_characters)
     buckets = None if ask.buckets is None else list(ask.buckets)
@@ -118,9 +118,9 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
 
 
 def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchResults]) -> None:
-    """Raises `answer_failed` where a passage was deleted, detached or replaced while the answer was written.
+    """Raises `answer_failed` if a passage was deleted, detached or replaced while the answer was written.
 
-    A model may have used it without a mark, and what is deleted answers nothing from then on.
+    The model may have used the passage without citing it, and deleted content must not appear in answers.
     """
     sources = list_active_sources(connection, team_id, list({each.source.id for each in found}))
     if not all(_still_counts(each, sources.get(each.source.id)) for each in found):
@@ -134,7 +134,7 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
-    """The passages that may be cited: those that reach the policy's threshold or, without one, support an answer."""
+    """Choose the passages to cite: those that reach the policy's threshold or, without one, that support an answer."""
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
     asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)
@@ -149,7 +149,7 @@ async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[S
     trust = trust_of(ask.question, results.chunks)
     said: Sequence[float] = [0.0] * len(passages)
     if trust:
-        # The sentences of fifty long passages take a tenth of a second.
+        # Run in a thread: the sentences of fifty long passages take a tenth of a second.
         evidence = await asyncio.to_thread(weigh_evidence, ask.question, asked.counted, passages)
         said = evidence.said
         weights = {
@@ -187,7 +187,7 @@ async def _say_nothing(ask: Ask) -> Writing:
 
 
 async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
-    # Of fifty passages, each as long as a bucket may cut them, this takes a fifth of a second.
+    # Run in a thread: fifty passages of the maximum chunk size take a fifth of a second.
     quoted = await asyncio.to_thread(quote_best, ask.question, query, passages)
     for piece in quoted:
         yield piece.text
@@ -208,7 +208,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
                 for at in range(0, len(piece), PART_CHARACTERS):
                     for piece_of_answer in written.feed(piece[at : at + PART_CHARACTERS]):
                         yield piece_of_answer
-                    # Give other requests a turn, however much the server sends at once.
+                    # Yield to other requests, however much the model's server sends at once.
                     await asyncio.sleep(0)
         except LlmFailed as error:
             code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
@@ -220,12 +220,12 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
     yield AnswerOutcome(
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
-        # Of an answer as long as one may be, this takes a good part of a second.
+        # Run in a thread: an answer of the maximum length takes a large part of a second.
         grounded=await asyncio.to_thread(written.judge),
         cut=ending.cut,
     )
 
 
 def _count(ask: Ask, text: str) -> Usage:
-    """Count words if the model's server did not report tokens."""
+    """Count words, for use if the model's server did not report tokens."""
     return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

@@ -1,4 +1,7 @@
-"""Batches: created with a session per accepted file, finalized in one or more calls; files determine the status."""
+"""Batches: created with one session per accepted file, and finalized in one or more calls.
+
+A batch's status is computed from the states of its files.
+"""
 
 import json
 from collections.abc import Sequence
@@ -34,46 +37,46 @@ STEP = 25
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A requested batch with each file checked; its buckets are settled when it is created."""
+    """A requested batch whose files are checked; its buckets are resolved when it is created."""
 
     batch: BatchRow
-    #: A session for each good file, and where its source is to go.
+    #: The session of each accepted file, and the destination of its source.
     wanted: Sequence[tuple[UploadRow, Destination]]
-    #: `client_file_id` and `error` of each other file.
+    #: `client_file_id` and `error` of each rejected file.
     rejected: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class BatchItemStatus:
-    """One file of a batch as its status shows it."""
+    """A file of a batch, as the batch status shows it."""
 
     member: BatchMember
     #: A state of `core.uploads.batches`.
     state: str
-    #: From the rows of its source; while the index is rebuilt this is false, but the batch's status stays as it is.
+    #: Computed from the source's rows. While the index is rebuilt this is false, but the batch's status doesn't change.
     ready: bool
     error: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeReport:
-    """The result of a finalize: every file of the batch is in exactly one of the two."""
+    """The result of a finalize: every file of the batch is in exactly one of `outcomes` and `pending`."""
 
     status: str
     outcomes: tuple[Finalized, ...]
-    #: Sessions without all their bytes, and why they are not finalized.
+    #: Sessions that are not finalized yet, and why.
     pending: tuple[tuple[UploadRow, str], ...]
 
 
 async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
-    """Open the batch with a session per accepted file, or find the one that this request opened before.
+    """Create the batch with one session per accepted file, or return the batch that an earlier request created.
 
-    A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` where no
-    file is wanted, and the rate limits' errors.
+    A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` if every
+    file is rejected, the errors of the rate limits, and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
-        # Most files share their buckets, and these are looked up once.
+        # Most files share their buckets, so look up each set of buckets once.
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
         opened = [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
@@ -95,16 +98,16 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
 
 
 def refuse_empty(opening: Opening) -> None:
-    """Raises `invalid_request` for a batch of which every file is rejected."""
+    """Raises `invalid_request` if every file of the batch is rejected."""
     if not opening.wanted:
         first = opening.rejected[0]
         raise refusal("files", f"no file can be taken; {first['client_file_id']}: {first['error']['message']}")
 
 
 def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> BatchRow:
-    """The batch of this bucket, which must be active, for a finalize; raises NotFound.
+    """Find a batch in this bucket, to finalize it. Raises NotFound, also if the bucket is not active.
 
-    Raises `forbidden_project_key` where some of its files go into buckets that the key can't reach.
+    Raises `forbidden_project_key` if some of the batch's files go into buckets that the key can't reach.
     """
 
     def work(connection: Connection) -> BatchRow:
@@ -119,9 +122,9 @@ def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> Bat
 
 
 async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, abandon: bool) -> FinalizeReport:
-    """Make sources of the files whose bytes are there; with `abandon`, give up the rest so that the batch can end.
+    """Create sources from the files whose bytes are complete; with `abandon`, cancel the rest to end the batch.
 
-    Raises `request_in_progress` while another finalize works on the same files, `storage_full`.
+    Raises `request_in_progress` while another finalize works on the same files, and `storage_full`.
     """
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     ready = [upload for upload in members if is_complete(context, upload)]
@@ -140,18 +143,18 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     pending += [(upload, "time_budget_exhausted") for upload in late]
     rolled = show_batch(context, key, batch.id)[1]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
-    # Specification, Batch status: a finalize that leaves items pending reports partial, also where none is finalized.
+    # Specification, Batch status: a finalize that leaves items pending reports partial, even if it finalized none.
     return FinalizeReport("partial" if pending else rolled.status, ended, tuple(pending))
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
-    """The result that a finalize would have for each file now, in order; nothing is stored."""
+    """Return the result that a finalize would have for each file now, in order. Stores nothing."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     return [await judge_finalize(context, upload) for upload in members]
 
 
 def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
-    """The batch, its status and those of its files that the key may see, in one snapshot; raises NotFound."""
+    """Return the batch, its status and the files that the key may see, from one snapshot; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
@@ -169,7 +172,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
 
 
 def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchRow:
-    """Raises NotFound; a key that is kept to some buckets sees the batches of these."""
+    """Find a batch; a key limited to some buckets sees the batches in those buckets. Raises NotFound."""
     batch = store.get_batch(connection, key.team_id, batch_id)
     if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
@@ -177,7 +180,7 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
-    """The sessions as a replay answers with them: those that expired unfinished get a new life and a new token."""
+    """Return the sessions for a replay; renew those that expired unfinished, with a new expiry and a new token."""
     batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
     if context.clock.timestamp() < batch.expires_at:
         return context.look(lambda connection: uploads.list_uploads(connection, batch_id))
@@ -193,7 +196,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 
 async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
-    """Cancel the sessions that still lack bytes, and stop requests that are sending to them."""
+    """Cancel the sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
     async with AsyncExitStack() as held:
         for upload in missing:
             if upload.status == uploads.OPEN:
@@ -207,7 +210,7 @@ async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
 
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:
-    """The file's state: its session's until it is finalized, then its source's."""
+    """Return the file's state: the state of its session until it is finalized, then that of its source."""
     if member.upload_status == uploads.FAILED:
         return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
     if member.upload_status == uploads.CANCELED:
@@ -238,7 +241,7 @@ def _parsed(error: str | None) -> dict[str, Any] | None:
 
 
 def in_batch(upload: UploadRow, batch: BatchRow, position: int, client_file_id: str) -> UploadRow:
-    """The session as a member of the batch."""
+    """Return the session as a member of the batch."""
     return replace(
         upload, batch_id=batch.id, client_file_id=client_file_id, position=position, expires_at=batch.expires_at
     )

@@ -1,4 +1,4 @@
-"""Bucket verbs: put, create, list, get, update."""
+"""Bucket operations: put, create, list, get, update."""
 
 from dataclasses import asdict, replace
 from sqlite3 import Connection
@@ -31,7 +31,10 @@ from svc_daemon.wire.faults import plain
 
 
 async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:
-    """The bucket of that slug and whether this call made it; raises `bucket_slug_exists` unless it is active."""
+    """Get or create the bucket with this slug. Returns it, and whether this call created it.
+
+    Raises `bucket_slug_exists` if the bucket exists but is not active.
+    """
     existing = context.read(lambda connection: check_put(connection, key, slug))
     if existing is not None:
         return await context.read_aside(lambda c: view_bucket(existing, take_census(c, existing.id))), False
@@ -46,7 +49,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
 
 
 def check_put(connection: Connection, key: KeyRow, slug: str) -> BucketRow | None:
-    """The bucket that a put would find, None where it would make one; raises what the put would."""
+    """Return the bucket that a put would find, or None if it would create one; raises the same errors as the put."""
     existing = find_bucket(connection, key.team_id, slug)
     if key.buckets is not None and (existing is None or existing.id not in key.buckets):
         raise _limited()
@@ -56,7 +59,7 @@ def check_put(connection: Connection, key: KeyRow, slug: str) -> BucketRow | Non
 
 
 def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
-    """Raises what making a bucket with this slug would."""
+    """Raises the errors that creating a bucket with this slug would raise."""
     if key.buckets is not None:
         raise _limited()
     existing = find_bucket(connection, key.team_id, slug)
@@ -65,7 +68,7 @@ def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
 
 
 async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
-    """Make a bucket; raises `bucket_slug_exists` where the slug is taken and this is no replay."""
+    """Create a bucket; raises `bucket_slug_exists` if the slug is taken, unless this is a replay."""
     wanted = new_bucket(context, request.key, fields.slug, fields)
 
     def work(connection: Connection) -> Outcome:
@@ -84,7 +87,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
 async def list_reachable_buckets(
     context: Context, key: KeyRow, *, include_archived: bool, members: bool
 ) -> list[wire.Bucket]:
-    """Every bucket that the key may reach, oldest first; archived ones only when asked for, deleting ones never."""
+    """List the buckets that the key can reach, oldest first; archived ones only on request, deleting ones never."""
     statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
 
     def work(connection: Connection) -> list[wire.Bucket]:
@@ -96,7 +99,7 @@ async def list_reachable_buckets(
 
 
 async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bool) -> wire.Bucket:
-    """One bucket, whatever its status."""
+    """Show a bucket, whatever its status."""
 
     def work(connection: Connection) -> wire.Bucket:
         found = get_reachable_bucket(connection, key, bucket)
@@ -106,7 +109,7 @@ async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bo
 
 
 async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:
-    """Write the fields that were sent; raises `delete_in_progress` for a bucket that is being deleted."""
+    """Update the fields that were sent; raises `delete_in_progress` if the bucket is being deleted."""
     sent = change.model_dump(exclude_unset=True, exclude_none=True)
 
     def work(connection: Connection) -> wire.Bucket:
@@ -131,7 +134,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
 
 
 def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
-    """The bucket's chunking with the sizes that were sent, the default's where none was; raises `invalid_request`."""
+    """Merge the sent sizes into the bucket's chunking; none resets it to the default. Raises `invalid_request`."""
     sizes = {**asdict(chunking_of(bucket)), **sent} if sent else {}
     try:
         return wire.Chunking(**sizes).model_dump()
@@ -167,7 +170,7 @@ def _slug_taken(bucket: BucketRow) -> ServiceError:
 
 
 def _limited() -> ServiceError:
-    """A key that is kept to some buckets can't reach a new one, so it may not make one."""
+    """Build the error for a key limited to some buckets: it couldn't reach a new bucket, so it may not create one."""
     return ServiceError(
         ErrorCode.FORBIDDEN_PROJECT_KEY,
         "This key is limited to certain buckets and can't make another.",

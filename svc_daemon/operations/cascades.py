@@ -1,12 +1,12 @@
 """Deleting a bucket: hidden at once, then emptied by a task in steps, then removed.
 
     active, archived -> deleting      one transaction: the bucket is marked, its cascade queued
-    deleting -> (no row)              every member was deleted, or stays in another bucket
-    deleting -> active                some could not be deleted: `lastDeleteError` has the reason, a delete runs again
+    deleting -> (no row)              every member was deleted, or remains in another bucket
+    deleting -> active                some members could not be deleted, see `lastDeleteError`; delete again to retry
 
-From the first commit on, the view of sources ignores the bucket, so no search and no listing shows sources that are
-only in it, however far the task is. A step is one transaction that records its progress, so a kill loses only the
-current step. No source can join a bucket that is being deleted.
+After the first commit, the view of sources ignores the bucket, so no search or listing shows sources that are only in
+this bucket, however far the task has come. A step is one transaction that records its progress, so a kill loses only
+the current step. No source can join a bucket that is being deleted.
 """
 
 from collections.abc import Sequence
@@ -40,22 +40,22 @@ from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import CASCADE
 
-#: Members of one step: some 20 ms of the writer's time, so that others' writes go on in between.
+#: Members per step: about 20 ms of the database writer's time, so that other writes can run in between.
 STEP_LIMIT = 200
-#: What a task that deletes is doing, as its progress shows.
+#: The stage name in the progress of a deletion task.
 STAGE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeClaim:
-    """A cascade that this worker holds, as it stood at the claim."""
+    """A cascade that this worker has claimed, with its state at the time of the claim."""
 
     task: TaskRow
     cascade: Cascade
 
 
 async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
-    """Hide the bucket, and queue the removal of the sources that are in no other.
+    """Hide the bucket, and queue the removal of the sources that are in no other bucket.
 
     Raises `bucket_not_found`, `force_required`, and `delete_in_progress` while an earlier call's cascade runs.
     """
@@ -85,7 +85,7 @@ async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bo
 
 
 def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -> Cascade:
-    """The task that empties the bucket, which is `deleting`."""
+    """Queue the task that empties the bucket, whose status must be `deleting`."""
     task = TaskRow(
         id=context.ids.make(ids.TASK),
         team_id=bucket.team_id,
@@ -113,7 +113,7 @@ async def claim_cascade(context: Context) -> CascadeClaim | None:
 
 
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
-    """Ids of the members to remove next; empty when all are done, or when the claim is stale."""
+    """List the ids of the members to remove next; empty if all are done or the claim is stale."""
 
     def work(connection: Connection) -> list[str]:
         now = _held(connection, claim)
@@ -123,7 +123,7 @@ def next_members(context: Context, claim: CascadeClaim) -> list[str]:
 
 
 async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
-    """One step: what is in no other bucket is deleted, the rest leaves this one. A stale claim changes nothing."""
+    """Delete the sources that are in no other bucket, and detach the rest. Does nothing if the claim is stale."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -139,7 +139,7 @@ async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequ
 
 
 async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
-    """Leave a member that can't be deleted in the bucket, and continue with the next one."""
+    """Leave a member that can't be deleted in the bucket, and continue with the next member."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -151,7 +151,7 @@ async def skip_member(context: Context, claim: CascadeClaim, source_id: str, rea
 
 
 async def end_uploads(context: Context, claim: CascadeClaim) -> None:
-    """End upload sessions into this bucket only; remove it from sessions that have other buckets."""
+    """End upload sessions that have only this bucket; remove the bucket from sessions that have others."""
     bucket_id, after_id = claim.cascade.bucket_id, ""
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
         for upload in found:
@@ -160,7 +160,7 @@ async def end_uploads(context: Context, claim: CascadeClaim) -> None:
 
 
 async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
-    """End the cascade: the bucket is removed, or active again if some members are left."""
+    """End the cascade: remove the bucket, or make it active again if some members are left."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -172,7 +172,7 @@ async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
-    """Retry a failed attempt after a pause; after the last attempt the bucket is active again."""
+    """Retry a failed attempt after a pause; after the last attempt, make the bucket active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -195,12 +195,12 @@ async def park_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
-    """The cascade as it is now, if the claim still holds."""
+    """Return the cascade as it is now, or None if the claim is stale."""
     return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
 
 
 def _remove(connection: Connection, context: Context, cascade: Cascade, source_id: str) -> bool:
-    """True when the source is deleted, False when it only leaves the bucket."""
+    """Remove a member. Returns True if the source is deleted, False if it only leaves the bucket."""
     source = find_source(connection, cascade.team_id, source_id)
     if source is None:
         return True
@@ -220,7 +220,7 @@ def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade
 
 def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
     left = memberships.count_members(connection, cascade.bucket_id)
-    # What another request deleted meanwhile counts as deleted too.
+    # Members that another request deleted meanwhile count as deleted too.
     ended = replace(cascade, failed=left, deleted=cascade.total - cascade.detached - left)
     _note(connection, context, claim, ended)
     if left:

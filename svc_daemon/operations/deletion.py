@@ -1,7 +1,7 @@
-"""Deleting and detaching: in effect for every search from the moment of the commit; blob and index rows follow.
+"""Deleting and detaching: visible to every search from the commit on; blob and index rows are removed afterwards.
 
-One transaction removes the rows and leaves a tombstone. The sweeper then unlinks the blob and cleans the index, also
-after a crash. A running indexing finds its claim stale and changes nothing: delete wins.
+One transaction removes the rows and leaves a tombstone. The sweeper then unlinks the blob and cleans the index, even
+after a crash. An indexing task in progress finds its claim stale and changes nothing: the delete wins.
 """
 
 from collections.abc import Collection
@@ -24,8 +24,8 @@ from svc_daemon.wire.codes import ErrorCode
 async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:
     """Remove the source, its memberships, its bytes and its index rows.
 
-    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach, and `delete_blocked`
-    where an agent's policy names it, unless forced.
+    Raises `forbidden_project_key` if the source is also in buckets that the key can't reach, and `delete_blocked` if
+    an agent's policy names the source, unless `force` is set.
     """
 
     def work(connection: Connection) -> None:
@@ -45,7 +45,7 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
 
 
 async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> tuple[str, list[str]]:
-    """Take the source out of this bucket only. Returns the bucket's id and the ids of those it still belongs to."""
+    """Remove the source from this bucket only. Returns the bucket's id and the source's remaining bucket ids."""
 
     def work(connection: Connection) -> tuple[str, list[str]]:
         found = get_reachable_bucket(connection, key, bucket)
@@ -64,9 +64,9 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 
 
 def leave_bucket(connection: Connection, context: Context, source: SourceRow, bucket_id: str) -> None:
-    """End one membership, and have the index updated.
+    """Remove the source from the bucket, and schedule the update of the index.
 
-    It may have been the last one that the source wasn't active in: then its event is recorded.
+    If this was the last bucket in which the source wasn't active yet, the source is ready now: record its event.
     """
     delete_membership(connection, source.id, bucket_id)
     create_detachment(connection, source.team_id, source.id)
@@ -76,14 +76,14 @@ def leave_bucket(connection: Connection, context: Context, source: SourceRow, bu
     if not left.in_maintenance:
         record_event(connection, context, left)
     elif left.webhook is not None:
-        # Syncs wait for the end of the maintenance, and the event comes with the last of them.
+        # Syncs wait for the end of the maintenance, and the last one records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 
 def give_places(
     connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
-    """Give the places of `old` in these buckets to its successor, and delete `old` if it has no other."""
+    """Remove `old` from these buckets in favor of its successor, and delete `old` if it has no other bucket."""
     if set(old.places) <= set(bucket_ids):
         remove_source(connection, context, old, replaced_by=successor_id)
         return
@@ -92,7 +92,7 @@ def give_places(
 
 
 def remove_source(connection: Connection, context: Context, source: SourceRow, replaced_by: str | None = None) -> None:
-    """Delete the source's rows, and leave a tombstone for its bytes and index rows."""
+    """Delete the source's rows, and leave a tombstone so that its bytes and index rows are removed too."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)

@@ -1,4 +1,4 @@
-"""Destinations: the buckets that something new goes into, found before the create and settled in its transaction.
+"""Destinations: the buckets of a new source, looked up before the create and resolved again in its transaction.
 
 A missing bucket is created in the same transaction as its first source, or not at all.
 """
@@ -23,15 +23,15 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Buckets as a request names them, and as they were found; at least one, each once.
+    """The buckets that a request names, and the rows found for them: at least one, without duplicates.
 
-    They may change until the create commits, so `settle_buckets` looks at them again.
+    The buckets may change until the create commits, so `settle_buckets` looks them up again.
     """
 
     naming: Naming
-    #: In the order of their names.
+    #: In the order in which the request names them.
     buckets: tuple[BucketRow, ...]
-    #: Slugs of buckets that the create is to make.
+    #: Slugs of the buckets that the create will make.
     missing: tuple[str, ...] = ()
 
     @property
@@ -45,30 +45,30 @@ class Destination:
 
     @property
     def slug(self) -> str:
-        """The slug of the first bucket, for answers that have room for only one."""
+        """The slug of the first bucket, for responses that have room for only one."""
         return self.slugs[0]
 
     @property
     def identity(self) -> str:
         """The buckets as part of a request's fingerprint, which is the same whether ids or slugs were sent.
 
-        For buckets named in a body these are slugs, since a bucket that the request creates has no id before.
+        Buckets named in a request body are identified by slug, since a bucket that the request creates has no id yet.
         """
         return ",".join(sorted(self.slugs) if self.naming.in_body else self.ids)
 
 
 def find_destination(connection: Connection, context: Context, key: KeyRow, naming: Naming) -> Destination:
-    """The named buckets, which must be active and within the key's reach; raises as `find_destinations`."""
+    """Find the named buckets, which must be active and reachable by the key; raises like `find_destinations`."""
     return find_destinations(connection, context, key, [naming])[0]
 
 
 def find_destinations(
     connection: Connection, context: Context, key: KeyRow, namings: Sequence[Naming]
 ) -> list[Destination]:
-    """As `find_destination`, for several items of one request.
+    """Like `find_destination`, for several items of one request.
 
-    Raises `bucket_not_found` for a bucket in the path, `bucket_assignment_failed` that lists each one that fails in
-    a body, and `forbidden_project_key` where buckets are to be made and the key may not.
+    Raises `bucket_not_found` if a bucket in the path fails, `bucket_assignment_failed`, which lists every failed bucket
+    in a body, and `forbidden_project_key` if buckets are to be created and the key may not create them.
     """
     if any(naming.creates_missing for naming in namings):
         require(key, api_keys.BUCKET_CREATE)
@@ -84,9 +84,9 @@ def find_destinations(
 def find_in_manifest(
     connection: Connection, context: Context, key: KeyRow, naming: ManifestNaming
 ) -> list[Destination]:
-    """Where each item of a batch goes: into its own buckets, else into the root's.
+    """Find the destination of each item of a batch: the item's own buckets, or else those of the manifest's root.
 
-    Raises as `find_destinations`, and `invalid_request` for an item whose own buckets are not the root's.
+    Raises like `find_destinations`, and `invalid_request` if an item's own buckets differ from the root's.
     """
     distinct = list(dict.fromkeys(each for each in (naming.root, *naming.items) if each is not None))
     by_naming = dict(zip(distinct, find_destinations(connection, context, key, distinct), strict=True))
@@ -100,7 +100,7 @@ def find_in_manifest(
 
 
 def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
-    """Create missing buckets, in the transaction of the create, and return all ids. Raises as `find_destination`."""
+    """Create missing buckets, in the transaction of the create, and return all ids. Raises like `find_destination`."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids
@@ -111,7 +111,7 @@ def settle_buckets(connection: Connection, context: Context, key: KeyRow, destin
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A name in a body that leads to no bucket."""
+    """A bucket name in a request body that can't be used."""
 
     name: BucketName
     #: `not_found`, `invalid_slug`, `archived` or `deleting`.
@@ -122,9 +122,9 @@ class _Failed:
 def _look_up(
     connection: Connection, key: KeyRow, namings: Sequence[Naming], most: int
 ) -> dict[str, BucketRow | NotFound]:
-    """The bucket or error for each name, each looked up once: a hundred items may name a hundred buckets each.
+    """Look up each name once, and return its bucket or error: a hundred items may name a hundred buckets each.
 
-    Raises `invalid_request` for more than `most`, before any is looked up.
+    Raises `invalid_request` if there are more than `most` names, before looking up any.
     """
     texts: set[str] = set()
     for name in (name for naming in namings for name in naming.names):

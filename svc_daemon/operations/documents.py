@@ -1,4 +1,4 @@
-"""Indexing of one document: its stored bytes are read, and its text is put into the index."""
+"""Indexing a single document: read its stored bytes, and put its text into the index."""
 
 import asyncio
 import errno
@@ -23,7 +23,7 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 class Rereading:
     """The hash of the stored bytes, and the text that was extracted from them now."""
 
-    #: In hex; None where the bytes are gone.
+    #: SHA-256 in hex; None if the bytes are gone.
     sha256: str | None
     extraction: Extraction | None
     #: Why there is no extraction.
@@ -31,7 +31,7 @@ class Rereading:
 
 
 async def extract(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
-    """Have the cage read the source's bytes; raises ExtractionFailed."""
+    """Extract the text of the source's bytes in the sandboxed extractor; raises ExtractionFailed."""
     source = reading.source
     path = context.blobs.find(source.blob_name)
     if path is None:
@@ -46,7 +46,7 @@ async def extract(context: Context, extractor: Extractor, reading: SourceReading
 
 
 async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
-    """Hash and read the stored bytes as they are now, whatever the index holds; raises NotFound."""
+    """Hash and extract the stored bytes as they are now, regardless of the index; raises NotFound."""
     reading = context.read(partial(find_reading, team_id=source.team_id, source_id=source.id))
     if reading is None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
@@ -68,13 +68,13 @@ def _hash(path: Path) -> str:
 
 
 async def read(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
-    """Have the stored bytes read, unless the index could not take them; raises ExtractionFailed, ProviderFailed."""
+    """Extract the stored bytes, unless the disk has no room for the index; raises ExtractionFailed, ProviderFailed."""
     await asyncio.to_thread(check_room, context)
     return await extract(context, extractor, reading)
 
 
 def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
-    """Give the document to the index, under the title that the source has by then. Raises ProviderError."""
+    """Put the document into the index, under the source's current title. Raises ProviderError."""
     check_room(context)
     document = IndexDocument(
         source_id=source.id,
@@ -87,23 +87,23 @@ def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
     provider.put_document(source.team_id, document, source.searched_places)
     now = _find(context, source)
     if now is not None:
-        # It may have changed since the claim, or since an earlier one whose document a kill has left there.
+        # The title may have changed since the claim, or since an earlier attempt that was killed after its put.
         provider.set_title(source.team_id, source.id, now.title)
 
 
 def undo(context: Context, source: SourceRow) -> None:
-    """Remove a document from the index if its source was deleted while it was put there."""
+    """Remove a document from the index if its source was deleted in the meantime."""
     if _find(context, source) is None:
         context.provider.delete_document(source.team_id, source.id)
 
 
 def check_room(context: Context) -> None:
-    """Raises ProviderFailed while the disk is nearly full: on a full disk, not even deletes would work."""
+    """Raises ProviderFailed if the disk is nearly full: on a full disk, even deletes would fail."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         failure = ProviderFailed("The disk is nearly full.", retryable=True)
         raise failure from OSError(errno.ENOSPC, "below the reserve")
 
 
 def _find(context: Context, source: SourceRow) -> SourceRow | None:
-    """The source as it is now."""
+    """Return the source as it is now."""
     return context.read(lambda connection: find_source(connection, source.team_id, source.id))
