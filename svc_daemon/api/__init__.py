@@ -1,1 +1,1 @@
-"""HTTP with Starlette: the URL map, the layers around it, and handlers that parse, call one operation and respond."""
+"""The HTTP API, built on Starlette: routes, middleware, and handlers that parse, call one operation and respond."""

@@ -1,7 +1,7 @@
-"""The operator's routes, for `svc-daemon` while the service runs: teams, their keys and indexes, switching search off.
+"""The operator's routes, for `svc-daemon` while the service runs: manage teams, keys and indexes, and disable search.
 
-They need the operator token, from a file that only the service's user can read, and a client on this machine that is no
-browser. They are not part of the public API, and not in its OpenAPI document.
+Requests must carry the operator token, stored in a file that only the service's user can read, and must come from this
+machine but not from a browser. These routes are not part of the public API or its OpenAPI document.
 """
 
 import hmac
@@ -83,7 +83,7 @@ def check_operator(request: Request) -> None:
 
 
 def _route(method: str, path: str, handler: Answering, *, has_body: bool = False) -> Route:
-    """A route that only the operator may call."""
+    """Build a route that only the operator may call."""
 
     async def guarded(request: Request) -> Response:
         check_operator(request)
@@ -92,7 +92,7 @@ def _route(method: str, path: str, handler: Answering, *, has_body: bool = False
             if not has_body:
                 await refuse_dry_run_in_body(request)
         body = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
-        # It may hold a new key.
+        # The response may contain a new key.
         return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
     return Route(path, guarded, methods=[method])

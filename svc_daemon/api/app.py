@@ -1,4 +1,4 @@
-"""The URL map of the service, and the application made of it. Each handler module ends with its rows in full.
+"""The routes of the service and the application that serves them. Each handler module defines its routes at its end.
 
     GET                    /healthz, /openapi.json                         services
     GET                    /v1/version, /v1/limits                         services
@@ -33,7 +33,7 @@
     POST                   /v1/responses                                   responses
     POST                   /v1/chat/completions                            completions
 
-Aliases that are kept for old clients:
+Aliases kept for old clients:
 
     GET                    /v1/knowledge/buckets                           buckets
     GET                    /v1/knowledge/files/{source_id}                 sources
@@ -41,7 +41,7 @@ Aliases that are kept for old clients:
     POST                   /v1/knowledge/files:batch/upload-session        legacy
     POST                   /v1/knowledge/websites                          legacy
 
-Beside the API: `/admin/…` for the operator (`admin`), and `POST /mcp` (`mcp`).
+Outside the public API: `/admin/…` for the operator (`admin`), and `POST /mcp` (`mcp`).
 """
 
 import asyncio
@@ -97,9 +97,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Starlette:
-    """The application; `lifespan` sets in its state what handlers take from there.
+    """Create the application. `lifespan` must set the state that handlers read.
 
-    That is `context`, `extractor`, `installation_id`, `operator_token` and `started_s`.
+    The state attributes are `context`, `extractor`, `installation_id`, `operator_token` and `started_s`.
     """
     app = Starlette(
         routes=[
@@ -111,10 +111,10 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # A redirect would have an empty body; an unknown path gets the envelope instead.
+    # A redirect would have an empty body. An unknown path gets the error envelope instead.
     app.router.redirect_slashes = False
-    # Made when it is first asked for: it takes 0.2 s, and most daemons are never asked.
+    # Built on first request, because building takes 0.2 s and most daemons never serve it.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
-    #: Set when the server begins to stop: what waits ends then.
+    #: Set when the server begins to shut down, so that pending waits end.
     app.state.stopping = asyncio.Event()
     return app

@@ -1,4 +1,4 @@
-"""JSON bodies: counted while they arrive, parsed strictly, and turned into models."""
+"""Request bodies: read with a size limit, parsed as strict JSON, and validated as models."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -15,25 +15,25 @@ from svc_daemon.wire.scopes import ScopedBody
 
 MAX_JSON_BYTES = 1024 * 1024
 
-#: Below these names is the caller's own data, in which any name is allowed.
+#: Fields that hold the caller's own data, in which any name is allowed.
 FREE_FORM = ("metadata",)
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 async def read_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
-    """The JSON object in the body.
+    """Read the JSON object in the body.
 
-    Raises ServiceError: 415 `unsupported_media_type`; 413 `request_too_large`, before the first byte where
-    Content-Length shows it; 400 `invalid_json`; 400 `invalid_request` for what is no object or names `team_id`. Raises
-    ClientDisconnect.
+    Raises ServiceError: 415 `unsupported_media_type`; 413 `request_too_large`, before reading anything if
+    Content-Length exceeds the limit; 400 `invalid_json`; 400 `invalid_request` if the body is not an object or contains
+    `team_id`. Raises ClientDisconnect.
     """
     refuse_other_types(request)
     return _parse(await read_bytes(request, max_bytes=max_bytes))
 
 
 async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
-    """As read_json, and `{}` for a request without a body, whatever its content type."""
+    """Like read_json, but returns `{}` if the request has no body, whatever its content type."""
     data = await read_bytes(request, max_bytes=max_bytes)
     if not data:
         return {}
@@ -42,25 +42,25 @@ async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTE
 
 
 async def read_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
-    """The body as a model; raises as read_json, and 400 `invalid_request` with `details.errors` if it doesn't fit."""
+    """Read the body as a model. Raises like read_json, and `invalid_request` with `details.errors` if invalid."""
     refuse_scopes_in_query(request, model)
     return parse_model(await read_json(request, max_bytes=max_bytes), model)
 
 
 async def read_optional_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
-    """As read_model, where no body at all means no field."""
+    """Like read_model, but treats a missing body as an empty object."""
     return parse_model(await read_optional_json(request, max_bytes=max_bytes), model)
 
 
 def refuse_scopes_in_query(request: Request, model: type[BaseModel]) -> None:
-    """Raises `invalid_request` where the scope of a scoped body is in the query string, which nobody reads."""
+    """Raises `invalid_request` if the query string has scope fields, which are read from the body only."""
     for name in request.query_params:
         if issubclass(model, ScopedBody) and model.means_scope(name):
             raise refusal(name, "A scope can't be sent in the query string of this; send it in the body.")
 
 
 def parse_model(fields: Any, model: type[Model]) -> Model:
-    """Fields of a body, a form or a query as a model; raises 400 `invalid_request` with `details.errors`."""
+    """Validate the fields of a body, form or query. Raises 400 `invalid_request` with `details.errors` if invalid."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -68,7 +68,7 @@ def parse_model(fields: Any, model: type[Model]) -> Model:
 
 
 async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
-    """The whole body; raises 413 `request_too_large` as soon as it is known to be longer."""
+    """Read the whole body. Raises 413 `request_too_large` as soon as it is known to exceed `max_bytes`."""
     if content_length(request) == 0:
         return b""
     data = bytearray()
@@ -79,7 +79,7 @@ async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
 
 
 async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    """The body as it comes; raises 413 `request_too_large` as soon as it is known to be longer."""
+    """Yield the body as it arrives. Raises 413 `request_too_large` as soon as it is known to exceed `max_bytes`."""
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
         # Nothing has been received yet, so a client that waits for 100 Continue gets the error and sends nothing.
@@ -94,7 +94,7 @@ async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[by
 
 
 def content_length(request: Request) -> int | None:
-    """The declared length of the body in bytes, None where it is sent in chunks or has none."""
+    """Return the declared length of the body in bytes; None if it is chunked or has no Content-Length."""
     declared = request.headers.get("content-length")
     return int(declared) if declared is not None and declared.isascii() and declared.isdigit() else None
 
@@ -107,12 +107,12 @@ def refuse_encoding(request: Request) -> None:
 
 
 def media_type(content_type: str) -> str:
-    """The type of a Content-Type header without its parameters, in small letters."""
+    """Return the media type of a Content-Type header in lower case, without parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def refuse_other_types(request: Request) -> None:
-    """Raises 415 `unsupported_media_type` for a body that is not JSON, as it is."""
+    """Raises 415 `unsupported_media_type` for a body that is compressed or is not JSON."""
     refuse_encoding(request)
     sent = media_type(request.headers.get("content-type", ""))
     if sent != "application/json" and not (sent.startswith("application/") and sent.endswith("+json")):
@@ -122,14 +122,14 @@ def refuse_other_types(request: Request) -> None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     document = parse_object(data)
-    # The name can only come spelled out or with an escape; most bodies have neither and are not walked.
+    # The name must appear literally or with a JSON escape. Most bodies have neither, so they need no traversal.
     if b"team_id" in data or b"\\u" in data:
         refuse_team(document)
     return document
 
 
 def refuse_team(document: dict[str, Any]) -> None:
-    """Raises 400 `invalid_request` where `team_id` is anywhere outside the caller's own data."""
+    """Raises 400 `invalid_request` if `team_id` occurs anywhere outside the caller's own data."""
     path = find_key(document, "team_id", skipping=FREE_FORM)
     if path is not None:
         raise refusal(path, "The team follows from the API key; team_id is not accepted.")

@@ -1,7 +1,7 @@
-"""A route as data: what `app` serves and what `openapi` describes are made from the same rows.
+"""Routes as data: `app` serves and `openapi` documents the same table of endpoints.
 
-A row whose `query` has `dry_run` returns what it would do instead of doing it. Every other row with effects refuses a
-dry run: work that was done although only a dry run was asked for can't be taken back.
+An endpoint with `dry_run` in its `query` can report what it would do without doing it. Any other endpoint with side
+effects refuses a dry run, because ignoring the flag would perform work that can't be undone.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,43 +27,43 @@ class Endpoint:
     """One method on one path."""
 
     method: str
-    #: With parameters in braces.
+    #: Path template, with parameters in braces.
     path: str
     handler: Handler
-    #: One line for the API's document.
+    #: One-line summary for the OpenAPI document.
     summary: str
-    #: Success statuses and the model of their bodies, or several joined by `|`; None is bytes.
+    #: Success statuses and the model of their bodies, or a union of models; None means raw bytes.
     answers: Mapping[int, type[BaseModel] | UnionType | None]
     _: KW_ONLY
-    #: Model of the JSON body; None where there is none.
+    #: Model of the JSON body; None if there is none.
     body: type[BaseModel] | None = None
-    #: Whether it changes nothing, whatever its method.
+    #: Whether it has no side effects, whatever its method.
     reads: bool = False
-    #: Answers with events instead, where the body asks for a stream.
+    #: Whether it responds with an event stream if the body requests one.
     streams: bool = False
-    #: A request without a body counts as an empty object.
+    #: Whether a missing body counts as an empty object.
     optional: bool = False
-    #: A multipart form with a file instead.
+    #: Whether the body is a multipart form with a file.
     form: Mapping[str, str] = field(default_factory=dict)
-    #: Bytes instead, of any type.
+    #: Whether the body is raw bytes of any type.
     raw: bool = False
-    #: Headers that it reads, besides those of all, and what each means.
+    #: Request headers specific to this endpoint, with their descriptions.
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: Query parameters and what each means.
+    #: Query parameters with their descriptions.
     query: Mapping[str, str] = field(default_factory=dict)
-    #: What it refuses besides the common refusals.
+    #: Error codes besides the common ones.
     errors: tuple[ErrorCode, ...] = ()
-    #: Takes `Idempotency-Key`.
+    #: Whether it accepts `Idempotency-Key`.
     repeatable: bool = False
-    #: The path that replaces it, if it is an alias for old clients.
+    #: For an alias kept for old clients, the path that replaces it.
     successor: str | None = None
-    #: Needs an API key.
+    #: Whether it requires an API key.
     keyed: bool = True
     #: The name for `url_for`, if a response contains this address.
     name: str | None = None
 
 
-# What the rows of several nouns share: parameters and their meaning, and errors.
+# Parameters and errors shared by the endpoints of several handler modules.
 
 DRY = {DRY_RUN: "true: only validate."}
 PAGE = {
@@ -78,7 +78,7 @@ GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
-#: A page without bytes is one that can't be analysed.
+#: For pages, `empty_file` means that the page can't be parsed.
 PAGED = (E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)
 INDEX = (E.SEARCH_FAILED, E.TEAM_STORE_MAINTENANCE)
 SEARCH = (
@@ -97,13 +97,13 @@ ANSWER = (*SEARCH, E.ANSWER_FAILED, E.ANSWER_TIMEOUT)
 
 
 def serving(row: Endpoint) -> Handler:
-    """The row's handler; it refuses a dry run first where the row has effects and no dry run."""
+    """Return the endpoint's handler; if it has side effects but no dry run, wrap it to refuse dry runs first."""
     if row.method in ("GET", "OPTIONS") or row.reads or DRY_RUN in row.query:
         return row.handler
 
     async def handle(request: Request) -> Response:
         refuse_dry_run_in_query(request)
-        # The model of a body decides by itself whether it has the field.
+        # If there is a body model, the model itself accepts or refuses the field.
         if row.body is None and not row.raw:
             caller(request)
             await refuse_dry_run_in_body(request)
@@ -113,13 +113,13 @@ def serving(row: Endpoint) -> Handler:
 
 
 def refuse_dry_run_in_query(request: Request) -> None:
-    """Raises `invalid_request` where the query string asks for a dry run."""
+    """Raises `invalid_request` if the query string asks for a dry run."""
     if is_dry_run(request):
         raise refusal(DRY_RUN, "There is no dry run of this.")
 
 
 async def refuse_dry_run_in_body(request: Request) -> None:
-    """Raises `invalid_request` where a body that is not read otherwise asks for one; it may have any form."""
+    """Raises `invalid_request` if an otherwise unused body, which may have any format, asks for a dry run."""
     data = await read_bytes(request, max_bytes=context_of(request).limits.json_bytes)
     if DRY_RUN.encode() not in data:
         return

@@ -1,6 +1,6 @@
-"""Event streams: an answer that is sent while it is made, and work that ends when its client goes away.
+"""Event streams: send an answer while it is being generated, and stop the work if the client disconnects.
 
-Nothing is sent before the first event, so that earlier failures are plain errors with their own status.
+Nothing is sent before the first event, so failures before it become ordinary error responses.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
-#: The end of a stream of OpenAI's chat, which its clients wait for.
+#: Terminates an OpenAI chat stream; clients wait for it.
 DONE = b"data: [DONE]\n\n"
 
 
 class EventStream(Response):
-    """Sends events as they come. Raises what comes before the first of them, and ClientDisconnect."""
+    """Sends events as they arrive. Propagates exceptions raised before the first event, and raises ClientDisconnect."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         self.status_code, self.background, self._events = 200, None, events

@@ -1,1 +1,1 @@
-"""Connections: the server's side of each socket, and how many there may be."""
+"""Server-side handling of client connections, including the limit on their number."""

@@ -1,19 +1,19 @@
-"""The server's side of one connection: uvicorn's h11 protocol, with a deadline for everything a client can leave open.
+"""The server's side of one connection: uvicorn's h11 protocol with a deadline for every state.
 
-Theory of operation. A connection is in one of four situations:
+Theory of operation. A connection is in one of four states:
 
-    idle            no byte of a request yet; ended by uvicorn's keep-alive timer, or by ours on a fresh connection
-    reading a head  ended after `head_s`, with 408
-    serving         the application has the request; `Deadlines` times its body, and we time a response that is not read
-    lingering       answered before the whole body was there (`transports`); ended after `linger_s` or `linger_bytes`
+    idle            no byte of a request yet; closed by uvicorn's keep-alive timer, or by ours on a new connection
+    reading a head  closed after `head_s`, with 408
+    serving         the application has the request; `Deadlines` times its body, and we time out unread responses
+    lingering       answered before the whole body arrived (`transports`); closed after `linger_s` or `linger_bytes`
 
-One timer per connection covers all four, so that requests need no timers of their own.
+One timer per connection covers all four states, so requests need no timers of their own.
 
-The number of open connections is limited. When there are too many, the one that has been idle longest is closed, unless
-its socket has unread bytes. So idle sockets keep no client out.
+The number of open connections is limited. When the limit is exceeded, the connection that has been idle longest is
+closed, unless its socket has unread bytes. Idle connections therefore never keep new clients out.
 
-Requests that h11 refuses never reach the application; they are answered here, in the same envelope and with a request
-id.
+Requests that h11 refuses never reach the application; they are answered here, with the same error envelope and a
+request id.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: An episode ends when no event of its kind has happened for this long.
+#: A series of events ends when no further event has happened for this long.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
@@ -52,20 +52,20 @@ _ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 def server_config(
     app: ASGIApp, limits: ClientLimits, new_id: Callable[[], str], *, max_head_bytes: int, stop_s: int
 ) -> uvicorn.Config:
-    """uvicorn as this service runs it, to be served on sockets that the caller has bound.
+    """Create the uvicorn configuration, for serving on sockets that the caller has bound.
 
-    `new_id` makes whole request ids. `stop_s` bounds how long a stop waits for requests in flight.
+    `new_id` creates complete request ids. `stop_s` limits how long shutdown waits for requests in flight.
     """
     fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
     return uvicorn.Config(
         app,
-        # uvicorn makes one protocol per connection, of this class.
+        # uvicorn creates one instance of this class per connection.
         http=type("LimitedProtocol", (ClientProtocol,), fields),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
-        # Loopback is a proxy to uvicorn by default, and any local client could claim any address.
+        # By default uvicorn trusts loopback as a proxy, so any local client could claim any address.
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=limits.keep_alive_s,
@@ -75,19 +75,19 @@ def server_config(
 
 
 class Episodes:
-    """Finds the first event of each series, since each series is logged only once."""
+    """Detects the first event of each series, so that a series is logged only once."""
 
     def __init__(self) -> None:
         self._last_s = -QUIET_S
 
     def begins(self) -> bool:
-        """Record an event; returns whether it is the first for a while."""
+        """Record an event and return whether it starts a new series."""
         last_s, self._last_s = self._last_s, time.monotonic()
         return self._last_s - last_s >= QUIET_S
 
 
 class Crowd:
-    """The connections of one server."""
+    """The open connections of one server, limited in number."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -95,14 +95,14 @@ class Crowd:
         self._episodes = Episodes()
 
     def enter(self, newcomer: "ClientProtocol") -> None:
-        """Add a connection, and end one if that is too many; the new one itself if all others are busy."""
+        """Add a connection. If the limit is exceeded, close an idle one, or the new one if all others are busy."""
         self._members.add(newcomer)
         if len(self._members) <= self.most:
             return
         waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
         waiting.sort(key=lambda member: member.waiting_since_s)
         leaving = next((member for member in waiting if not member.has_unread()), newcomer)
-        # Removed at once, so that the next new connection closes another one.
+        # Removed immediately, so that the next new connection closes a different one.
         self.leave(leaving)
         leaving.cut()
         if self._episodes.begins():
@@ -130,7 +130,7 @@ class ClientProtocol(H11Protocol):
         self.app = self._serve
         #: When this connection last began to wait for a request.
         self.waiting_since_s = 0.0
-        #: When the head that is being read began; None where none is.
+        #: When the request head being read began; None if no head is being read.
         self._head_since_s: float | None = None
         #: When the client stopped reading our response; None while it reads.
         self._unread_since_s: float | None = None
@@ -142,10 +142,10 @@ class ClientProtocol(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def is_client_sending(self) -> bool:
-        """Whether the client has more to send than we have read."""
+        """Return whether the client has not finished sending its request."""
         return not self._has_ended and self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
 
-    # What the crowd calls.
+    # Called by Crowd.
 
     def has_unread(self) -> bool:
         arrivals = select.poll()
@@ -155,7 +155,7 @@ class ClientProtocol(H11Protocol):
     def cut(self) -> None:
         self.link.abort()
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.link = ClientTransport(transport, self.limits, self.is_client_sending)
@@ -175,7 +175,7 @@ class ClientProtocol(H11Protocol):
             self._head_since_s = None
 
     def eof_received(self) -> None:
-        """The client has stopped sending; if its body is incomplete, it may still read the refusal."""
+        """Handle the client's EOF. If its body is incomplete, the client may still read the error response."""
         self._has_ended = True
         if self.conn.their_state is h11.SEND_BODY and not self.link.is_closing():
             self._refuse(refusal("", "The connection ended before the body did."))
@@ -195,7 +195,7 @@ class ClientProtocol(H11Protocol):
         self._unread_since_s = None
         super().resume_writing()
 
-    # What uvicorn calls.
+    # Called by uvicorn.
 
     def on_response_complete(self) -> None:
         self.waiting_since_s = self.loop.time()
@@ -218,9 +218,9 @@ class ClientProtocol(H11Protocol):
             self._refuse(refusal("", "The request is not valid HTTP/1.1."))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application; a response sent before the whole body has come announces that the connection will close.
+        """Run the application. A response sent before the whole body has arrived gets `Connection: close`.
 
-        A target in absolute form is replaced by its path; the host that it names is in `authority`, for the guards.
+        A request target in absolute form is replaced by its path; its host is kept in `authority` for Guards.
         """
         if parts := _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None:
             path = parts[2] or b"/"
@@ -233,10 +233,10 @@ class ClientProtocol(H11Protocol):
 
         await self.config.loaded_app(scope, receive, send_closing)
 
-    # What ends a connection.
+    # Closing the connection.
 
     def _look(self) -> None:
-        """Close the connection if a time limit has passed; otherwise check again at the next one."""
+        """Close the connection if a time limit has passed; otherwise check again at the next time limit."""
         now_s, limits = self.loop.time(), self.limits
         head_end_s = now_s + limits.head_s if self._head_since_s is None else self._head_since_s + limits.head_s
         if now_s < head_end_s:
@@ -247,14 +247,14 @@ class ClientProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
         else:
-            # A browser opens connections before it needs them; a response to no request would only confuse it.
+            # Browsers open connections in advance; a response without a request would confuse them.
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:
-        """Send an error unless the application has begun to respond, and close."""
+        """Send an error, unless the application has begun to respond, and close the connection."""
         request_id = ""
         if self.is_serving:
-            # The application finds its client gone.
+            # The application sees a disconnected client.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             request_id = str(self.cycle.scope["state"].get("request_id", ""))
@@ -262,7 +262,7 @@ class ClientProtocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             fields = {"status": error.rule.status, "code": error.code}
             logger.info("refused before routing", extra={"request_id": request_id, "fields": fields})
-            # Written without h11, which is in an error state.
+            # Written directly, because h11 is in an error state.
             response = response_of(error, request_id)
             lines = [b"HTTP/1.1 %d %s" % (response.status, STATUS_PHRASES[response.status])]
             lines += [b"%s: %s" % header for header in (*response.headers, *identity_headers(request_id), _CLOSE)]

@@ -1,12 +1,12 @@
-"""The transport of one connection: it sends a response in one piece, and closes when the client has stopped sending.
+"""The transport of one connection: coalesces writes, and closes once the client has stopped sending.
 
 uvicorn writes the head and the body of a response separately. Two packets cost a second system call, wake the client
-twice, and wait 40 ms for each other where Nagle's algorithm is on; so what is written in one turn of the event loop is
-sent together.
+twice, and can be delayed by 40 ms if Nagle's algorithm is on. So all writes of one event loop iteration are sent
+together.
 
-Closing a socket with unread bytes resets the connection, and the reset can overtake the response. So our side is
-shut after the response, what still arrives is thrown away, and the connection is cut when the client ends it or its
-time is over.
+Closing a socket with unread bytes resets the connection, and the reset can overtake the response. So we shut down our
+side after the response, discard what still arrives, and close the connection when the client does or when the time
+limit passes.
 """
 
 import asyncio
@@ -15,29 +15,29 @@ from typing import Any
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 
-#: Bytes that are sent at once, so that a client that doesn't read still slows the writer down.
+#: Buffered bytes that trigger an immediate send, so that backpressure from a slow client still reaches the writer.
 _GATHERED_BYTES = 64 * 1024
 
 
 class ClientTransport(asyncio.Transport):
-    """A layer over the event loop's transport, which the loop itself goes on using."""
+    """Wraps the event loop's transport, which the loop itself continues to use."""
 
     def __init__(self, transport: asyncio.Transport, limits: ClientLimits, is_sending: Callable[[], bool]) -> None:
         super().__init__()
-        #: Whether the response is sent and what arrives is thrown away.
+        #: Whether the response has been sent and incoming bytes are being discarded.
         self.lingering = False
         self._transport = transport
         self._limits = limits
         self._left_bytes = limits.linger_bytes
-        #: Whether the client has more to send than we have read.
+        #: Whether the client has not finished sending its request.
         self._is_sending = is_sending
         self._cut: asyncio.TimerHandle | None = None
-        #: Written, but not yet passed on to the event loop.
+        #: Written, but not yet passed to the event loop's transport.
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
 
     def close(self) -> None:
-        """Flush what was written and close: at once, or once the client is done."""
+        """Flush the buffer and close: immediately, or once the client has finished sending."""
         if self.is_closing():
             return
         self._flush()
@@ -50,7 +50,7 @@ class ClientTransport(asyncio.Transport):
         try:
             self._transport.write_eof()
         except OSError:
-            # The client has gone already.
+            # The client has already disconnected.
             self._transport.abort()
 
     def throw_away(self, size_bytes: int) -> None:
@@ -60,7 +60,7 @@ class ClientTransport(asyncio.Transport):
             self._transport.abort()
 
     def forget(self) -> None:
-        """The connection is gone."""
+        """Drop the buffer of a lost connection."""
         self._unsent.clear()
         if self._cut is not None:
             self._cut.cancel()
@@ -69,7 +69,7 @@ class ClientTransport(asyncio.Transport):
         return self.lingering or self._transport.is_closing()
 
     def write(self, data: Any) -> None:
-        """Take bytes for this turn of the event loop."""
+        """Buffer bytes to be sent at the end of this event loop iteration."""
         if not data:
             return
         self._unsent.append(data)

@@ -1,12 +1,12 @@
-"""Faults: the one map from exceptions to responses, in the service's envelope or in OpenAI's.
+"""Faults: maps exceptions to responses, in the service's error envelope or OpenAI's.
 
-Every exception ends here as a ServiceError, and every ServiceError as one JSON response. What was not expected becomes
-`internal_error`: its traceback is logged under the request's id, and none of it is shown to the caller. Once the
-response has begun nothing more can be sent, and returning makes the server close the connection.
+Every exception ends here as a ServiceError, and every ServiceError as one JSON response. An unexpected exception
+becomes `internal_error`: its traceback is logged with the request's id, and nothing of it is shown to the caller. Once
+the response has begun, no error can be sent; returning makes the server close the connection.
 
-On the routes that OpenAI's clients call, errors have the shape that these clients read (specification, Errors):
-`{"error": {"code", "message", "type", "param"}}` and nothing beside it. The request's id is in a header of every
-response, and whether to retry in one of every error.
+On the routes that OpenAI's clients call, errors have the format that these clients expect (specification, Errors):
+`{"error": {"code", "message", "type", "param"}}` and nothing else. A header of every response has the request's id, and
+a header of every error says whether to retry.
 """
 
 import errno
@@ -35,32 +35,32 @@ from svc_daemon.wire.scopes import faults_of
 
 logger = logging.getLogger(__name__)
 
-#: Fields of one model that an error names; a body with a thousand faults does not get all of them back.
+#: Maximum number of invalid fields that one error reports.
 MAX_ERRORS_SHOWN = 20
 
-#: Characters of a path that leads nowhere.
+#: Maximum number of characters of an unknown path in the error message.
 MAX_PATH_SHOWN = 200
 
 SHOULD_RETRY = names.SHOULD_RETRY.lower().encode()
 
-#: What starlette itself raises, by status.
+#: Error codes for Starlette's own HTTPExceptions, by status.
 _OF_STATUS = {
     400: ErrorCode.INVALID_REQUEST,
     404: ErrorCode.NOT_FOUND,
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: Errors of a disk that is not full, but can't be written.
+#: SQLite or OS errors of a disk that can't be written, other than a full one.
 _DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
-#: OpenAI's word for the kind of error, by status.
+#: OpenAI's error `type`, by status.
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """An error as it is sent."""
+    """An error response: its JSON body, status and headers."""
 
     status: int
     headers: list[Header]
@@ -68,17 +68,17 @@ class ErrorResponse:
 
 
 def response_of(error: ServiceError, request_id: str, *, openai_style: bool = False) -> ErrorResponse:
-    """The response to an error, in the service's envelope or in OpenAI's, which has no request id in its body."""
+    """Build the response to an error, in the service's envelope or in OpenAI's, which has no request id in its body."""
     if openai_style:
         document = openai_error(error).model_dump()
     else:
         document = {"error": {**error.as_error(), "details": error.details}, "request_id": request_id}
-    # ASCII only, so that a message that quotes half a surrogate pair can still be sent.
+    # ASCII only, so that a message that contains a lone surrogate can still be sent.
     body = json.dumps(document, default=str, separators=(",", ":")).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
-        # OpenAI's clients obey it: without it they retry 408, 409, 429 and every 5xx.
+        # OpenAI's clients honor this header; without it they retry 408, 409, 429 and every 5xx.
         (SHOULD_RETRY, b"true" if error.rule.retryable else b"false"),
     ]
     if isinstance(error, FramingFault):
@@ -88,7 +88,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
     if "retry_after_seconds" in error.details:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.details["retry_after_seconds"]))))
     if error.details.get("range"):
-        # The offset from which a resumable upload continues: its clients read the header.
+        # Clients of resumable uploads read the offset to continue from in this header.
         headers.append((b"range", error.details["range"].encode()))
     if "allowed_methods" in error.details:
         headers.append((b"allow", ", ".join(error.details["allowed_methods"]).encode()))
@@ -96,12 +96,12 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
 
 
 def is_openai_path(path: str) -> bool:
-    """Whether OpenAI's own client calls this path and expects errors of its shape there."""
+    """Return whether OpenAI clients call this path and expect OpenAI's error format."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _OPENAI_PATHS)
 
 
 def openai_error(error: ServiceError) -> OpenAIError:
-    """The error in OpenAI's shape; `param` is the first field that it is about."""
+    """Convert the error to OpenAI's format; `param` is the first invalid field."""
     if error.code is ErrorCode.RAG_QUOTA_EXCEEDED:
         kind = "insufficient_quota"
     elif error.rule.status >= 500:
@@ -114,7 +114,7 @@ def openai_error(error: ServiceError) -> OpenAIError:
 
 
 def service_error(error: Exception) -> ServiceError:
-    """The error of the table that an exception is to the caller."""
+    """Convert an exception to the ServiceError that the caller gets."""
     if isinstance(error, ServiceError):
         return error
     lack = find_lack(error)
@@ -129,21 +129,21 @@ def service_error(error: Exception) -> ServiceError:
 
 
 def invalid_fields(error: ValidationError) -> ServiceError:
-    """A 400 `invalid_request` with `details.errors: [{path, message}]`, never with the values that were sent."""
+    """Create a 400 `invalid_request` with `details.errors: [{path, message}]`, without the values that were sent."""
     return refusals(faults_of(error)[:MAX_ERRORS_SHOWN])
 
 
 async def raise_again(_request: Request, error: Exception) -> Response:
-    """Handler for starlette's own table, which would answer its exceptions with text: leaves them to Faults."""
+    """Re-raise Starlette's exceptions, so that Faults answers them instead of Starlette's plain-text handlers."""
     raise error
 
 
 class Faults:
-    """Turns what the application raises into a response."""
+    """Middleware that turns the application's exceptions into responses."""
 
     def __init__(self, app: ASGIApp, openai_style: Callable[[str], bool] = is_openai_path) -> None:
         self.app = app
-        #: Whether the errors of a path (as decoded by the server) have OpenAI's shape.
+        #: Whether errors on a path (as decoded by the server) have OpenAI's format.
         self.openai_style = openai_style
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -173,12 +173,12 @@ class Faults:
     async def _respond(self, fault: ServiceError, scope: Scope, send: Send) -> None:
         path = scope["path"]
         if fault.code is ErrorCode.NOT_FOUND and fault.message == ERRORS[fault.code].sentence:
-            # Also for a path that is closed to the caller. A client whose base URL has /v1 twice or not at all finds
-            # out from this what is wrong.
+            # Also for paths that the caller may not access. The path shows if the client's base URL has /v1 twice or
+            # not at all.
             message = f"There is nothing at {path[:MAX_PATH_SHOWN]!r}."
             fault = ServiceError(fault.code, f"{message} The API's paths begin with /v1, once; /openapi.json has all.")
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:
-            # Of every route of this path: starlette names the methods of the first one only.
+            # The methods of every route with this path: Starlette lists only those of the first.
             routes = scope["router"].routes if "router" in scope else []
             partial = [each for each in routes if isinstance(each, Route) and each.matches(scope)[0] is Match.PARTIAL]
             methods = sorted({method for route in partial for method in route.methods or ()})

@@ -17,14 +17,14 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: Headers that are judged; a second line of one counts too.
+#: Headers that are checked, including repeated lines.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class FramingFault(ServiceError):
-    """It is not certain where this request ends, so nothing more may be read from its connection."""
+    """The end of this request is ambiguous, so nothing more may be read from its connection."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])
@@ -32,20 +32,20 @@ class FramingFault(ServiceError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """Who may speak to this daemon, and how large the head of a request may be."""
+    """Which hosts and origins may access this daemon, and the maximum size of a request head."""
 
-    #: Host names taken besides the loopback ones, on any port; an IPv6 address is in brackets.
+    #: Host names accepted besides the loopback ones, on any port; IPv6 addresses are in brackets.
     hosts: Collection[str] = ()
-    #: Origins of web pages that may drive this daemon, such as `https://docs.example.org`.
+    #: Origins of web pages that may access this daemon, such as `https://docs.example.org`.
     origins: Collection[str] = ()
-    #: Largest request line and headers together, in bytes; h11's own bound covers only incomplete ones.
+    #: Maximum size of request line and headers together, in bytes; h11's own limit covers only incomplete heads.
     max_head_bytes: int = 16 * 1024
-    #: Paths (as decoded by the server) on which Origin isn't checked: the token in them is the authority.
+    #: Paths (as decoded by the server) on which Origin isn't checked: the token in the path authorizes the request.
     exempt: Callable[[str], bool] | None = None
 
 
 class Guards:
-    """Refuses by raising ServiceError, so it is inside of Faults."""
+    """Middleware that refuses requests by raising ServiceError, so it must run inside Faults."""
 
     def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
         self.app = app
@@ -58,7 +58,7 @@ class Guards:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        # About the size of request line and headers, with four bytes a header for colon, space and end of line.
+        # Approximate size of request line and headers, with four bytes per header for colon, space and end of line.
         target_bytes = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         headers = scope["headers"]
         head_bytes = target_bytes + 4 * len(headers) + sum(map(len, chain.from_iterable(headers)))
@@ -66,7 +66,7 @@ class Guards:
             raise ServiceError(ErrorCode.HEADERS_TOO_LARGE, max_bytes=self.rules.max_head_bytes)
         watched = [header for header in headers if header[0] in _WATCHED]
         hosts = [value for name, value in watched if name == b"host"]
-        # A target in absolute form names the host once more.
+        # A request target in absolute form also names a host.
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
@@ -75,7 +75,7 @@ class Guards:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
         query = scope["query_string"]
-        # SQLite and other C code ignore everything after a NUL.
+        # SQLite and other C code may ignore everything after a NUL.
         if b"%00" in query or b"\0" in query:
             raise refusal("", "The query string has NUL in it.")
         if query and any(name == "team_id" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)):
@@ -85,7 +85,7 @@ class Guards:
     def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
         origins = [value.lower() for name, value in watched if name == b"origin"]
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
-        # A page of a configured origin is cross-site too; its browser names the origin with all that changes something.
+        # A page of a configured origin is cross-site too; its browser sends Origin with every unsafe request.
         is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
         exempt = self.rules.exempt
         if is_foreign and not (exempt and exempt(scope["path"])):

@@ -1,12 +1,12 @@
-"""Hardening: the order of the layers around the routes, in one place.
+"""Hardening: the middleware around the routes, and its order.
 
-From the outside in, each for a reason:
+From the outermost to the innermost:
 
-    ResponseHeaders  gives the request its id; its headers are on every response, refusals included
-    AccessLogs       sees each response, those of Faults too
-    Faults           turns what is raised below it into a response
-    Guards           refuses before anything is read or looked up
-    Deadlines        times the body that the routes read
+    ResponseHeaders  gives the request its id, and adds headers to every response, including errors
+    AccessLogs       logs each response, including those of Faults
+    Faults           turns exceptions raised further inside into responses
+    Guards           refuses requests before anything is read or looked up
+    Deadlines        limits the time for receiving the body
 """
 
 import time
@@ -27,26 +27,26 @@ from svc_daemon.api.layers.response_headers import ResponseHeaders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardening:
-    """The settings of the layers."""
+    """The settings of the middleware."""
 
-    #: Makes whole request ids, such as `req_01k2…`.
+    #: Creates complete request ids, such as `req_01k2…`.
     new_id: Callable[[], str]
     rules: GuardRules = field(default_factory=GuardRules)
     limits: ClientLimits = field(default_factory=ClientLimits)
-    #: Seconds that never go back.
+    #: Monotonic clock, in seconds.
     clock: Callable[[], float] = time.monotonic
-    #: Whether the errors of a path have OpenAI's shape.
+    #: Whether errors on a path have OpenAI's format.
     openai_style: Callable[[str], bool] = is_openai_path
 
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
-#: For `Starlette(exception_handlers=…)`: without it starlette answers 404 and 405 by itself, in text.
+#: For `Starlette(exception_handlers=…)`: without it, Starlette answers 404 and 405 itself, as plain text.
 EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {HTTPException: raise_again}
 
 
 def middleware(hardening: Hardening, successors: Mapping[str, str] = NO_ALIASES) -> list[Middleware]:
-    """The layers, for `Starlette(middleware=…)`; `successors` as `ResponseHeaders` takes them."""
+    """Return the list for `Starlette(middleware=…)`; `successors` is passed to `ResponseHeaders`."""
     return [
         Middleware(ResponseHeaders, new_id=hardening.new_id, successors=successors),
         Middleware(AccessLogs, clock=hardening.clock),

@@ -1,10 +1,10 @@
-"""Response headers: what every response carries, whatever the routes answered.
+"""Response headers: added to every response, whatever the route.
 
     X-Request-Id, Svc-Version, Svc-Api   on every response
-    Access-Control-*                     on those of the storage door, which pages of any origin may read
-    Deprecation, Link                    on those of an alias; the link names the route that has succeeded it
+    Access-Control-*                     on the storage routes, which pages of any origin may read
+    Deprecation, Link                    on aliases; the link names the successor route
 
-This is the outermost layer, so refusals carry them too.
+This is the outermost middleware, so errors carry them too.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,10 +19,10 @@ from svc_daemon.logs import REQUEST_ID as LOGGED_REQUEST_ID
 from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_VERSION
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
-#: A header as ASGI has it: the name in lower case, and the value.
+#: A header as in ASGI: name in lower case, and value.
 Header = tuple[bytes, bytes]
 
-#: On paths below this the token in the path is the authority.
+#: On paths with this prefix, the token in the path authorizes the request.
 STORAGE_PREFIX = "/v1/storage/"
 
 _REQUEST_ID = REQUEST_ID.lower().encode()
@@ -39,12 +39,12 @@ _BUCKET = "{bucket}"
 
 
 def identity_headers(request_id: str) -> list[Header]:
-    """What every response carries: `X-Request-Id`, `Svc-Version`, `Svc-Api`."""
+    """Return the headers of every response: `X-Request-Id`, `Svc-Version`, `Svc-Api`."""
     return [(_REQUEST_ID, request_id.encode()), *_RELEASE]
 
 
 def request_id_of(scope: Scope) -> str:
-    """The id of this request; empty where ResponseHeaders has not seen it."""
+    """Return the request's id; empty if ResponseHeaders has not processed the request."""
     return str(scope.get("state", {}).get("request_id", ""))
 
 
@@ -53,7 +53,7 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Put this bucket into the response's link to the successor, where the successor's path has one."""
+    """Set the bucket for the successor link of the response, if the successor's path contains a bucket."""
     request.state.successor_bucket = slug
 
 
@@ -62,9 +62,9 @@ class ResponseHeaders:
 
     def __init__(self, app: ASGIApp, new_id: Callable[[], str], successors: Mapping[str, str]) -> None:
         self.app = app
-        #: Makes whole ids, such as `req_01k2…`.
+        #: Creates complete ids, such as `req_01k2…`.
         self.new_id = new_id
-        #: The path that a client should use, by the alias's own; both are templates.
+        #: Maps the path template of each alias to that of its successor.
         self.successors = successors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,10 +88,10 @@ class ResponseHeaders:
         await self.app(scope, receive, send_with_headers)
 
     def _successor(self, scope: Scope) -> str | None:
-        """The path that has succeeded the route, which the router has put into the scope by now; None for no alias."""
+        """Return the successor path of the route in the scope (set by the router); None if it is not an alias."""
         route = scope.get("route")
         if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
             return None
-        # Braces are not allowed in an address: an unknown bucket is %7Bbucket%7D.
+        # Braces are not allowed in URLs, so an unknown bucket becomes %7Bbucket%7D.
         bucket = scope["state"].get("successor_bucket", quote(_BUCKET))
         return self.successors.get(route.path, "").replace(_BUCKET, bucket)
