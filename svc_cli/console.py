@@ -1,4 +1,4 @@
-"""The two output streams: data on stdout, messages on stderr. Each stream has colours or not on its own.
+"""The two output streams: data on stdout, messages on stderr. Colours are decided for each stream.
 
 With `--json`, exactly one JSON value is written to stdout, even on failure. With `--ndjson`, each event is written as a
 line of JSON when it happens, and that value last. Everything else is written to stderr.

@@ -22,7 +22,7 @@ class Exit(IntEnum):
     CONFLICT = 6
     #: A 429, a 5xx or a network error, after the last retry.
     TEMPORARY = 7
-    #: The time of `--timeout` has passed; the daemon continues the work.
+    #: `--timeout` has passed; the daemon continues the work.
     TIMEOUT = 8
     #: `diff` or `sync --dry-run --exit-code` found changes to make.
     PENDING = 10

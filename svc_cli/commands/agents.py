@@ -75,12 +75,12 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="N",
-            help="Set the default number of passages for a request, 1 to 50; none removes the default.",
+            help="Set the default number of passages for a request, 1 to 50; none removes it.",
         ),
     ] = None
     threshold: Annotated[
         str | None,
-        typer.Option(metavar="SCORE", help="Set the minimum score of a passage, 0 to 1; none removes the minimum."),
+        typer.Option(metavar="SCORE", help="Set the minimum score for passages to be used, 0 to 1; none removes it."),
     ] = None
     surface: Annotated[
         str | None,

@@ -29,7 +29,7 @@ complete -o bashdefault -o default -F _svc svc
 
 
 def bash(places: Sequence[CommandPlace]) -> str:
-    """For bash 3.2 and newer."""
+    """Build the script for bash 3.2 and newer."""
     lines = [_BASH_HEAD, f"            {_alternatives(place.path for place in places[1:])})"]
     lines += ['                where="$where ${COMP_WORDS[index]}" ;;', _BASH_MIDDLE]
     for keys, flag in _flags_with_values(places):
@@ -76,7 +76,7 @@ fi
 
 
 def zsh(places: Sequence[CommandPlace]) -> str:
-    """For a file `_svc` on the fpath, or to be sourced after compinit."""
+    """Build the script for zsh: a file `_svc` on the fpath, or to be sourced after compinit."""
     lines = [_ZSH_HEAD, f"            ({_alternatives(place.path for place in places[1:])})"]
     lines += ['                where="$where ${words[index]}" ;;', _ZSH_MIDDLE]
     for keys, flag in _flags_with_values(places):
@@ -114,7 +114,7 @@ complete -c svc -e"""
 
 
 def fish(places: Sequence[CommandPlace]) -> str:
-    """For ~/.config/fish/completions/svc.fish."""
+    """Build the script for fish, to be saved as ~/.config/fish/completions/svc.fish."""
     paths = " ".join(_quoted(place.path) for place in places[1:])
     lines = [_FISH_HEAD, f"            case {paths}", _FISH_MIDDLE]
     for place in places:
@@ -170,7 +170,7 @@ Register-ArgumentCompleter -Native -CommandName svc -ScriptBlock {
 
 
 def powershell(places: Sequence[CommandPlace]) -> str:
-    """For PowerShell 5.1 and newer, to be invoked from the profile."""
+    """Build the script for PowerShell 5.1 and newer, to be invoked from the profile."""
     head = "# Completion of svc for PowerShell, made by `svc completion powershell`.\n$svcPlaces = @{"
     lines = [head]
     for place in places:

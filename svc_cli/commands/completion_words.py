@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-#: What can follow a flag or be an argument: nothing, one of several words, a bucket, or any text.
+#: The kind of value that a flag or argument takes: none, one of several words, a bucket, or any text.
 Kind = Literal["none", "choice", "bucket", "free"]
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag, with all its spellings."""
+    """A flag with all its names."""
 
     names: tuple[str, ...]
     help: str
@@ -26,7 +26,7 @@ class CommandPlace:
     #: The name and help of each subcommand.
     commands: tuple[tuple[str, str], ...]
     flags: tuple[Flag, ...]
-    #: The kind of its first argument.
+    #: The kind of value of the first argument.
     argument: Kind
     choices: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ app = new_app()
 def diff(call: Invocation, flags: DiffFlags) -> Exit:
     """Show what `svc sync` would do, without changing anything.
 
-    Exits with code 10 if there is something to do.
+    Exits with code 10 if a sync would change anything.
     """
     shared = {name: getattr(flags, name) for name in DiffFlags.__dataclass_fields__}
     return run(call, SyncFlags(**shared, dry_run=True, exit_code=True))

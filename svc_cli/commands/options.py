@@ -82,7 +82,7 @@ class Invocation:
     def __init__(self, console: Console, flags: Flags, root: Any = None) -> None:
         self.console = console
         self.flags = flags
-        #: The whole `svc` command as Typer built it.
+        #: The top-level `svc` command, as built by Typer.
         self.root = root
         console.format = "ndjson" if flags.ndjson else "json" if flags.json else "text"
         console.debug = flags.debug

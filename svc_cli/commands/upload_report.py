@@ -41,7 +41,7 @@ class Summary:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of items by outcome, and how many of all items are ready or still pending."""
+        """The number of items for each outcome, and the numbers of ready and pending items."""
         counted = Counter(item.action for item in self.items)
         return {action: counted[action] for action in ACTIONS} | {
             "ready": sum(item.ready for item in self.items),

@@ -80,7 +80,7 @@ def wait(
 ) -> Exit:
     """Wait until each source or batch is ready or has failed.
 
-    Exits with code 3 if any of them has failed, and with code 8 if the time given with --timeout has passed.
+    Exits with code 3 if any of them has failed, and with code 8 if --timeout has passed.
     """
     timeout_s = parse_duration(timeout)
     with call.client() as client, call.progress() as progress:
