@@ -1,13 +1,13 @@
-"""The engine behind `upload`, `import`, `sync` and the tools: files and URLs into a bucket.
+"""Brings files and URLs into a bucket, for the commands `upload`, `import` and `sync` and for the tools.
 
-ignores      pure: the rules of a folder's ignore files
-skips        which files are left out, by name and by state, and the title of each
-selections   paths as given to the list of files, each with its title
-contents     the bytes of a file that held still while it was read
-decisions    pure: what the bucket holds and what is on disk to what is done
-items        what became of each file, and the exit code that follows
-transfers    files on their way: alone, through a session, or together as a batch
-queues       many transfers at a time, packed and sent as they come
-runs         all files: read ahead, sent in parallel, then waited for until they are ready
-imports      URLs, which the service fetches by itself
+ignores      matches paths against a folder's ignore files (pure)
+skips        decides which files are left out, by name and metadata, and what title each file gets
+selections   expands the given paths to a list of files with their titles
+contents     reads and hashes files, and detects changes in the meantime
+decisions    compares a file with the bucket's sources and decides what to do (pure)
+items        records the result for each file, and computes the exit code
+transfers    sends files alone, through a session, or together as a batch
+queues       packs files into groups and sends several groups at a time
+runs         reads ahead, sends in parallel, then waits until all sources are ready
+imports      asks the service to fetch URLs
 """

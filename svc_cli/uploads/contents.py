@@ -1,7 +1,8 @@
 """Reads files so that the bytes that are sent are the ones that were hashed, even if the file changes.
 
-A file is hashed first, to know whether it has to be sent at all. Small ones are kept from then on; larger ones are read
-again when they are sent, and one that has changed in between is noticed: by its stamp here, by its hash at the service.
+A file is hashed first, to know whether it has to be sent at all. The bytes of small files are kept in memory; larger
+files are read again when they are sent. A change in between is detected by the file's stamp here, and by its hash at
+the service.
 """
 
 import hashlib
@@ -22,33 +23,33 @@ STDIN = "-"
 #: Attempts to read a file that is being written.
 ATTEMPTS = 3
 PAUSE_S = 0.25
-#: Files up to this size stay in memory between hashing and sending: a few hundred wait at a time.
+#: Files up to this size are kept in memory between hashing and sending. At most a few hundred wait at a time.
 KEPT_BYTES = 64 * 1024
-#: Larger ones are read in blocks of this size.
+#: Larger files are read in blocks of this size.
 BLOCK_BYTES = 1024 * 1024
 
-#: Device, inode, size and time of change, which differ for another file or other bytes.
+#: Device, inode, size and modification time; at least one differs if the file was replaced or its bytes changed.
 Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The bytes of a file as it was hashed: kept ones, or those of the file if it is still the same."""
+    """The bytes of a file as it was hashed: kept in memory, or read again from the file if it is unchanged."""
 
     path: Path
     sha256: str
     size_bytes: int
-    #: The bytes, where the file is small or standard input.
+    #: The bytes, if the file is small or standard input; otherwise None.
     data: bytes | None = None
-    #: What the file was when it was hashed; None for standard input.
+    #: The file's stamp when it was hashed; None for standard input.
     stamp: Stamp | None = None
 
     def whole(self) -> bytes:
-        """All bytes. Raises FileRefused when the file has changed since it was hashed."""
+        """Return all bytes. Raises FileRefused if the file has changed since it was hashed."""
         return b"".join(self.blocks(0))
 
     def blocks(self, offset: int) -> Iterator[bytes]:
-        """The bytes from `offset` on. Raises FileRefused when the file has changed since it was hashed."""
+        """Yield the bytes from `offset` on. Raises FileRefused if the file has changed since it was hashed."""
         if self.data is not None:
             yield self.data[offset:]
             return
@@ -68,7 +69,7 @@ class FileContent:
 def read(path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep) -> FileContent:
     """Read and hash a file, or standard input for `-`.
 
-    Raises FileRefused where it is unreadable, empty or too large, or changes all the time.
+    Raises FileRefused if the file is unreadable, empty or too large, or if it changes during every attempt.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -85,7 +86,7 @@ def read(path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep
 
 
 def changed() -> FileRefused:
-    """The error for a file that is not the one that was hashed any more; nothing of it was kept."""
+    """Return the error for a file that has changed since it was hashed; the service keeps none of its bytes."""
     return FileRefused(
         "the file changed while it was sent; nothing of it was kept.",
         code="svc_file_unstable",
@@ -94,7 +95,7 @@ def changed() -> FileRefused:
 
 
 def _read_once(path: Path, max_bytes: int) -> FileContent | None:
-    """The file as it is now; None if it changed meanwhile. Reads at most one byte more than the limit."""
+    """Read and hash the file; None if it changed during the read. Reads at most one byte more than the limit."""
     if str(path) == STDIN:
         data = sys.stdin.buffer.read(max_bytes + 1)
         if len(data) > max_bytes:
@@ -120,9 +121,9 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, open for reading. Raises FileRefused where the system refuses it, also later."""
+    """Open the file for reading. Raises FileRefused if opening it, or reading it in the block, fails."""
     try:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to would block for ever.
+        # Without O_NONBLOCK, opening a pipe without a writer would block forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             yield file

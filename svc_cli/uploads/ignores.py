@@ -1,7 +1,7 @@
-"""Which entries of a folder its `.gitignore` and `.svcignore` files leave out, by git's own rules.
+"""Decides which entries of a folder are ignored by `.gitignore` and `.svcignore` files, following git's rules.
 
-A pattern is about the very path that it matches, not about what lies below it: a walk does not enter a folder that is
-ignored, and a folder that is kept decides nothing about its files. A pattern that is invalid for git matches nothing.
+A pattern applies only to the path that it matches, not to paths below it: a walk does not enter an ignored folder, and
+an exception for a folder does not extend to its files. A pattern that git considers invalid matches nothing.
 """
 
 import os
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
-#: Read in this order: the rules of `.svcignore` come later and win.
+#: Read in this order, so the rules of `.svcignore` take precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
-#: Git's names for kinds of characters, as Python writes them inside brackets.
+#: POSIX character classes, which git supports, and their equivalents inside brackets of a Python regex.
 _KINDS = {
     "alnum": "A-Za-z0-9",
     "alpha": "A-Za-z",
@@ -30,12 +30,12 @@ _KINDS = {
     "xdigit": "A-Fa-f0-9",
 }
 _NOTHING = "(?!)"
-#: One piece of a pattern: two or more stars that fill the space between slashes, another run of stars, an escape,
-#: brackets with their escapes and kinds, or any other character.
+#: One token of a pattern: a path component of two or more stars, any other run of stars, an escape, a bracket
+#: expression, or any other character.
 _PIECE = re.compile(
     r"(?P<deep>(?<![^/])\*{2,}(?:/|\Z))|\*+|\\.?|\[[!^]?\]?(?:\\.|\[:[^\]/]*:\]|[^\]\\])*\]|.", re.DOTALL
 )
-#: One piece between brackets: a kind, a range, or a character.
+#: One token of a bracket expression: a character class, a range, or a character.
 _INSIDE = re.compile(r"\[:(?P<kind>[^\]]*):\]|(?P<low>\\.|[^\\])(?:-(?P<high>\\.|[^\\]))?", re.DOTALL)
 
 
@@ -44,15 +44,15 @@ class Pattern(NamedTuple):
 
     text: str
     regex: re.Pattern[str]
-    #: It begins with `!`.
+    #: Whether it begins with `!`, which makes it an exception.
     keeps: bool
-    #: It ends in `/`.
+    #: Whether it ends in `/`, and so matches folders only.
     only_folders: bool
-    #: It is compared with the path below its file's folder, not with the name alone.
+    #: Whether it is matched against the path relative to its ignore file's folder, not against the name alone.
     is_path: bool
 
     def matches(self, path: str, *, is_folder: bool) -> bool:
-        """Whether the pattern is about this path, which has `/` between its parts and none at its end."""
+        """Whether the pattern matches this path, which is `/`-separated and has no trailing slash."""
         if self.only_folders and not is_folder:
             return False
         return self.regex.fullmatch(path if self.is_path else path.rpartition("/")[2]) is not None
@@ -66,15 +66,15 @@ class Patterns:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The patterns of a file's text."""
+        """Parse the text of an ignore file."""
         return cls(line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
 
     def find(self, path: str, *, is_folder: bool) -> Pattern | None:
-        """The last pattern that matches the path."""
+        """Return the last pattern that matches the path, or None."""
         return next((each for each in reversed(self.all) if each.matches(path, is_folder=is_folder)), None)
 
     def covers(self, path: str) -> bool:
-        """Whether the last pattern that matches a file, or a folder around it, takes the file in."""
+        """Whether the file is included, by the last pattern that matches it or one of its parent folders."""
         parts = path.split("/")
         above = ["/".join(parts[:end]) for end in range(1, len(parts))]
         for pattern in reversed(self.all):
@@ -84,8 +84,8 @@ class Patterns:
 
 
 def _parse(line: str) -> Pattern | None:
-    """The pattern of a line; None for a comment or a blank line."""
-    # Spaces at the end don't count, but for one behind a backslash.
+    """Parse a line; None for a comment or a blank line."""
+    # Trailing spaces are ignored, unless escaped with a backslash.
     end = len(line.rstrip(" "))
     slashes = end - len(line[:end].rstrip("\\"))
     text = line[: end + slashes % 2]
@@ -101,7 +101,7 @@ def _parse(line: str) -> Pattern | None:
 
 
 def _translate(piece: re.Match[str]) -> str:
-    """A piece of a pattern as a regular expression."""
+    """Convert a token of a pattern to a regular expression."""
     word = piece[0]
     if piece["deep"]:
         return "(?:.*/)?" if word.endswith("/") else ".*"
@@ -117,7 +117,7 @@ def _translate(piece: re.Match[str]) -> str:
 
 
 def _translate_brackets(inside: str) -> str:
-    """The text between brackets as a regular expression, which never matches a slash."""
+    """Convert a bracket expression to a regular expression, which never matches a slash."""
     if inside in {"", "!", "^"}:  # also a bracket that is never closed
         return _NOTHING
     is_other = inside[0] in "!^"
@@ -138,31 +138,31 @@ def _translate_brackets(inside: str) -> str:
 class Layer(NamedTuple):
     """The rules of one file, or of the command line."""
 
-    #: Length of the path of the folder that the rules are for: patterns are matched against the rest.
+    #: Length of the path of the folder that the rules apply to; patterns are matched against what follows it.
     behind: int
     patterns: Patterns
-    #: The file, or what else gave them.
+    #: Where the rules come from: the path of the ignore file, or for example an option.
     origin: str
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules in force inside one folder: those of the folders above first, its own last."""
+    """The rules that apply inside one folder: those of its parent folders first, its own last."""
 
     layers: tuple[Layer, ...] = ()
 
     def inside(self, folder: Path) -> "IgnoreRules":
-        """The rules one folder deeper, with its own ignore files added. `folder` is absolute."""
+        """Return these rules plus those of the ignore files in `folder`, a subfolder. Its path is absolute."""
         rules = self
         for path in (folder / name for name in IGNORE_FILES):
-            # A pipe of that name would block for ever.
+            # Reading a named pipe would block forever.
             with suppress(OSError):
                 text = path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else ""
                 rules = rules.under(folder, Patterns.parse(text), str(path)) if text else rules
         return rules
 
     def under(self, folder: Path, patterns: Patterns, origin: str) -> "IgnoreRules":
-        """These rules, and others for what is inside `folder`."""
+        """Return these rules plus `patterns`, which apply inside `folder`."""
         behind = len(str(folder).rstrip(os.sep)) + 1
         return IgnoreRules((*self.layers, Layer(behind, patterns, origin)))
 
@@ -172,7 +172,7 @@ class IgnoreRules:
         return found is not None and not found[1].keeps
 
     def find(self, path: str, *, is_folder: bool) -> tuple[str, Pattern] | None:
-        """The last rule that matches the absolute path, and where it comes from."""
+        """Return the origin and pattern of the last rule that matches the absolute path, or None."""
         for behind, patterns, origin in reversed(self.layers):
             relative = path[behind:] if os.sep == "/" else path[behind:].replace(os.sep, "/")
             if pattern := patterns.find(relative, is_folder=is_folder):
@@ -181,9 +181,9 @@ class IgnoreRules:
 
 
 def rules_above(folder: Path) -> IgnoreRules:
-    """The rules that reach `folder` from its repository's root: git's files up to the folder that holds `.git`.
+    """Return the rules that apply to `folder` from the folders above it, up to its repository's root.
 
-    Where they ignore the folder itself, or one around it, they ignore all that is in it.
+    If they ignore the folder itself or one of its parents, they ignore everything inside.
     """
     root = find_repository(folder)
     rules = IgnoreRules()
@@ -199,7 +199,7 @@ def rules_above(folder: Path) -> IgnoreRules:
 
 
 def find_repository(folder: Path) -> Path | None:
-    """The root of the repository that the folder is in: the nearest that holds `.git`."""
+    """Return the root of the folder's repository: the nearest folder, itself or a parent, that contains `.git`."""
     for parent in (folder, *folder.parents):
         # A folder may not be readable; listing it reports that.
         with suppress(OSError):

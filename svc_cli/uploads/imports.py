@@ -1,8 +1,8 @@
-"""URLs into a bucket: the service fetches them.
+"""Imports URLs into a bucket; the service fetches them.
 
-In a bucket the URL is the import's identity: one that a source came from is not fetched again, unless that is asked
-for. So running a command twice doubles nothing; and what has changed at its host comes in by a refresh, which costs
-one request where nothing has.
+Within a bucket, an import is identified by its URL. A URL that already has a source is not fetched again unless a
+refresh is requested, so running a command twice creates no duplicates. A refresh imports the content if it has changed
+at the host, and costs one request if it has not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,20 +25,20 @@ class ImportOptions:
 
     bucket_id: str
     kind: Kind
-    #: Everything but the URL.
+    #: The request for every URL, with the URL itself to be filled in.
     pattern: ImportRequest
-    #: Fetch again what the bucket has.
+    #: Fetch URLs again that already have a source in the bucket.
     is_refresh: bool = False
     is_dry: bool = False
 
 
 def sources_by_url(sources: Iterable[Json]) -> dict[str, Json]:
-    """The sources that came from URLs, by their URL; the newest where several did."""
+    """Map each URL to the source that was imported from it; to the newest if there are several."""
     return {source["source_url"]: source for source in sources if source.get("source_url")}
 
 
 def import_one(client: Client, url: str, known: Mapping[str, Json], options: ImportOptions) -> ReportItem:
-    """Import one URL, and return the result. Raises SvcError only for errors that every URL would meet."""
+    """Import one URL, and return the result. Raises SvcError only for errors that affect every URL."""
     item = ReportItem(path=url, action="created")
     try:
         if (source := known.get(url)) is not None:
@@ -53,7 +53,7 @@ def import_one(client: Client, url: str, known: Mapping[str, Json], options: Imp
 
 
 def _fetch_again(client: Client, source: Json, item: ReportItem, options: ImportOptions) -> None:
-    """The bucket has this URL: leave it, fetch it again, or have a failed one indexed again."""
+    """Handle a URL that the bucket has: leave the source, fetch the URL again, or queue a failed source again."""
     if options.is_refresh:
         item.action = "refreshed"
         if options.is_dry:
@@ -71,7 +71,7 @@ def _fetch_again(client: Client, source: Json, item: ReportItem, options: Import
 
 
 def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
-    """Import a new URL as the user chose; otherwise as a file, or as a page if the service suggests that."""
+    """Import a new URL in the way the user chose; by default as a file, or as a page if the service suggests that."""
     try:
         source = _create(client, wanted, "page" if options.kind == "page" else "file", options)
     except ApiError as error:
@@ -80,7 +80,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
             return
         if error.code != "website_url_exists":
             raise
-        # The team has the page, perhaps under another spelling of its URL, perhaps in another bucket.
+        # The team already has the page, perhaps under another spelling of its URL or in another bucket.
         source = client.source(str(error.details["source_id"]))
         if options.bucket_id in source["bucket_ids"]:
             _fetch_again(client, source, item, options)
@@ -93,7 +93,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 
 
 def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> Json | None:
-    """The new source; None in a dry run. If a key's source was deleted, the key of the next epoch is used."""
+    """Create the source; None in a dry run. If the source behind a key was deleted, use the key of the next epoch."""
     if options.is_dry:
         client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
         return None

@@ -8,7 +8,7 @@ from svc_cli.exits import Exit
 from svc_cli.uploads.skips import Skip, code_of
 from svc_daemon.wire import Json
 
-#: What an action is called when nothing was to be sent.
+#: The names of the actions in a dry run.
 DRY_ACTIONS = {
     "created": "would_create",
     "replaced": "would_replace",
@@ -26,7 +26,7 @@ class ReportItem:
     #: One of the report's actions, such as `created` or `skipped`.
     action: str
     source_id: str | None = None
-    #: The source's status as last seen; None where there is no source.
+    #: The source's status as last seen; None if there is no source.
     status: str | None = None
     ready: bool = False
     size_bytes: int | None = None
@@ -36,14 +36,14 @@ class ReportItem:
     #: `{code, message, …}` of a failure or a conflict; `as_json` gives it every field.
     error: Json | None = None
     warnings: list[str] = field(default_factory=list)
-    #: Exit code that this item alone would give.
+    #: The exit code if this were the only item.
     exit: Exit = Exit.DONE
-    #: Bytes that went over the line for it.
+    #: Bytes sent for this item.
     sent_bytes: int = 0
 
     @classmethod
     def of_skip(cls, skip: Skip) -> "ReportItem":
-        """A file that was left out; one that was wanted has failed."""
+        """Return the item for a skipped file; it counts as failed if the skip has an error code."""
         item = cls(path=skip.path, action="skipped", reason=skip.reason)
         if skip.error_code is not None:
             item.reason = None
@@ -52,11 +52,11 @@ class ReportItem:
 
     @property
     def is_pending(self) -> bool:
-        """Accepted, but neither ready nor failed yet."""
+        """Whether the source was accepted, but is neither ready nor failed yet."""
         return self.source_id is not None and not self.ready and not self.error
 
     def follow(self, source: Json) -> None:
-        """Take over the present state of the source."""
+        """Update the item from the current state of its source."""
         self.source_id = source["id"]
         self.status = source["status"]
         self.ready = bool(source.get("ready"))
@@ -74,15 +74,15 @@ class ReportItem:
         self.error = {**error.body(), "request_id": error.request_id}
 
     def fail(self, error: Json) -> None:
-        """Record that its source failed, or is gone."""
+        """Record that the source failed or was deleted."""
         self.action, self.error, self.exit = "failed", error, Exit.FAILED
 
     def conflict(self, source_id: str, error: Json) -> None:
-        """Record that another source is in the way."""
+        """Record a conflict with another source."""
         self.action, self.source_id, self.error, self.exit = "conflict", source_id, error, Exit.CONFLICT
 
     def as_json(self, *, is_dry: bool = False) -> Json:
-        """The item as `--json` shows it."""
+        """Return the item as shown by `--json`."""
         return {
             "path": self.path,
             "action": DRY_ACTIONS.get(self.action, self.action) if is_dry else self.action,
@@ -99,19 +99,19 @@ class ReportItem:
 
 
 def worst(exits: Iterable[Exit]) -> Exit:
-    """The exit code of many items: that of the failed ones if all have the same, otherwise FAILED."""
+    """Combine the exit codes of many items: the code of the failed items if they all share it, otherwise FAILED."""
     kinds = set(exits) - {Exit.DONE}
     return kinds.pop() if len(kinds) == 1 else Exit.FAILED if kinds else Exit.DONE
 
 
 def exit_for(items: Sequence[ReportItem], *, is_strict: bool) -> Exit:
-    """The exit code of a report: one kind of trouble gives its own code, several give 3, with `--strict` skips too."""
+    """Return the exit code of a report: that of the failures if they agree, otherwise 3. `is_strict` counts skips."""
     has_failed = is_strict and any(item.action == "skipped" for item in items)
     return worst(item.exit for item in items) or (Exit.FAILED if has_failed else Exit.DONE)
 
 
 def error_for(items: Sequence[ReportItem], many: str) -> Json:
-    """The error of a report that did not end well: that of the only item in trouble, else one for all.
+    """Return the error of a report with failures: that of the item if only one failed, otherwise a summary.
 
     `many` completes the sentence "N … failed."
     """

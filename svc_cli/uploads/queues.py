@@ -1,15 +1,15 @@
-"""Sends many files at the same time: packed in groups, sent by threads, and reported as they end.
+"""Sends many files in parallel: packs them into groups, sends the groups in threads, and reports each as it ends.
 
-There are two kinds of threads. Senders send the bytes of files, of all batches together. Each shipper handles one batch
-from its create to its finalize, so that the next batch is opened while the bytes of the one before are still sent. The
-caller's thread packs and collects; all callbacks but `on_sent` are called there.
+There are two kinds of threads. Senders are shared by all batches and send the bytes of files. Each shipper handles one
+batch from its creation to its finalization, so that the next batch is opened while the bytes of the previous one are
+still being sent. The caller's thread packs files and collects results; it calls all callbacks except `on_sent`.
 
-Files are grouped in their order, one group after the other. So the run after a killed one forms the same groups for the
-files that are left, and continues their sessions. In a group the small files come first, since the service indexes them
-in this order. A large file is sent alone, so that it can be continued whatever else has changed in its folder.
+Files are grouped in their order, one group after the other. The run after a killed one therefore forms the same groups
+from the remaining files and continues their sessions. In a group the small files come first, since the service indexes
+in this order. A large file is sent alone, so that its upload can be continued even if other files have changed.
 
 The main thread never waits for a future: an interrupt inside `wait` or `result` may leave the future's lock locked, and
-the thread that completes the future would wait for ever. It waits for a queue instead, where Ctrl-C is safe.
+the thread that completes the future would wait forever. It waits for a queue instead, where Ctrl-C is safe.
 """
 
 import time
@@ -34,44 +34,44 @@ Mode = Literal["auto", "one", "session", "batch"]
 
 #: Interval at which the waiting main thread wakes, since the system may deliver a signal to another thread.
 HEARTBEAT_S = 0.2
-#: After an interrupt, requests under way have so long to end.
+#: Seconds that running requests get to finish after an interrupt.
 GRACE_S = 1.0
-#: Batches under way at a time: one is opened and one finalized while the bytes of a third go out.
+#: Maximum number of concurrent batches: one is opened and one finalized while the bytes of a third are sent.
 BATCHES_AT_ONCE = 3
-#: A file over this goes through a session, which a cut does not throw back to its first byte.
+#: A larger file is sent through a session, which can be resumed after a broken connection.
 LARGE_BYTES = 8 * 1024 * 1024
-#: Bytes of one batch: what has to be sent again at most where a batch was lost.
+#: Maximum bytes of one batch, and so the most that has to be sent again if a batch is lost.
 BATCH_BYTES = 256 * 1024 * 1024
 
 
 class Crew:
-    """A pool of threads, whose tasks report their end to a queue."""
+    """A thread pool that puts the future of each finished task into a queue."""
 
     def __init__(self, size: int, name: str) -> None:
         self.pool = ThreadPoolExecutor(size, thread_name_prefix=name)
 
     @shielded()
     def give(self, task: Callable[[], T], done: "SimpleQueue[Future[T]]") -> "Future[T]":
-        """Queue the task; its future is put into `done` when it has ended."""
+        """Queue the task; its future is put into `done` when it is finished."""
         future = self.pool.submit(task)
         future.add_done_callback(done.put)
         return future
 
     @shielded()
     def end(self) -> None:
-        """Begin nothing more, without waiting for running tasks."""
+        """Start no more tasks; does not wait for running ones."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
 def take(done: "SimpleQueue[Future[T]]") -> "Future[T] | None":
-    """The next future that has ended; None after a heartbeat without one."""
+    """Return the next finished future; None if none finishes within a heartbeat."""
     with suppress(Empty):
         return done.get(timeout=HEARTBEAT_S)
     return None
 
 
 class Packer:
-    """Takes transfers one by one and gives groups as they fill up. Pure."""
+    """Packs transfers into groups. Pure."""
 
     def __init__(self, mode: Mode) -> None:
         self._mode = mode
@@ -79,7 +79,7 @@ class Packer:
         self._waiting_bytes = 0
 
     def add(self, transfer: Transfer) -> Iterator[TransferGroup]:
-        """The groups that are complete with this transfer, or without it."""
+        """Add a transfer, and yield the groups that are now complete."""
         if self._mode in {"one", "session"}:
             yield TransferGroup("one" if self._mode == "one" else "session", (transfer,))
             return
@@ -94,7 +94,7 @@ class Packer:
             yield from self.rest()
 
     def rest(self) -> Iterator[TransferGroup]:
-        """What is left; a single file needs no batch unless one was asked for."""
+        """Yield the remaining transfers; a single file is sent without a batch unless batches were requested."""
         group, self._waiting, self._waiting_bytes = sorted(self._waiting, key=lambda each: each.size_bytes), [], 0
         if group:
             yield TransferGroup("one" if len(group) == 1 and self._mode == "auto" else "batch", tuple(group))
@@ -115,7 +115,7 @@ class TransferQueue:
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_sent` gets the size of each block that went out, in any thread; `on_wait` is called now and then while
+        """`on_sent` gets the size of each block sent, in any thread; `on_wait` is called now and then while
         nothing else happens."""
         #: The batches that were opened.
         self.batch_ids: list[str] = []
@@ -144,15 +144,15 @@ class TransferQueue:
             while self._under_way and time.monotonic() < deadline_s:
                 self._collect()  # a further error would only hide the first one
         finally:
-            self._senders.end()  # a shipper whose request is answered meanwhile has bytes to give to them
+            self._senders.end()  # last, because shippers that are still running give them bytes to send
 
     def add(self, transfer: Transfer) -> None:
-        """Send a file, soon. Raises SvcError for what would stop every file."""
+        """Queue a file. Raises SvcError for errors that affect every file."""
         for group in self._packer.add(transfer):
             self.send(group)
 
     def send(self, group: TransferGroup) -> None:
-        """Send files together, as soon as there is room for them. Raises SvcError as `add`."""
+        """Send a group as soon as there is capacity. Raises SvcError like `add`."""
         crew, most = (self._shippers, BATCHES_AT_ONCE) if group.kind == "batch" else (self._senders, self._jobs)
         while sum(each.kind == group.kind for each in self._under_way.values()) >= most:
             self._collect_or_raise()
@@ -161,12 +161,12 @@ class TransferQueue:
             self._under_way[crew.give(partial(self._sender.send, group), self._done)] = group
 
     def flush(self) -> None:
-        """Send what is packed so far, full or not."""
+        """Send the groups packed so far, even if they are not full."""
         for group in self._packer.rest():
             self.send(group)
 
     def finish(self) -> None:
-        """Send the rest and wait for everything. Raises SvcError as `add`."""
+        """Send the rest and wait for everything. Raises SvcError like `add`."""
         self.flush()
         while self._under_way:
             self._collect_or_raise()
@@ -177,7 +177,7 @@ class TransferQueue:
         self._on_wait()
 
     def _collect(self) -> SvcError | None:
-        """Report the next group that ends, if one does soon; returns the error where it would stop every file."""
+        """Report the next group if one ends within a heartbeat; returns its error if it affects every file."""
         future = take(self._done)
         if future is None:
             return None

@@ -1,4 +1,4 @@
-"""A whole upload: look at the bucket once, read ahead, send in parallel, then wait until all of it is ready."""
+"""Runs an upload: looks at the bucket once, reads ahead, sends in parallel, then waits until all sources are ready."""
 
 import time
 from collections import defaultdict, deque
@@ -30,7 +30,7 @@ from svc_daemon.wire import Json
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Up to so many titles are looked up one by one; beyond, the bucket is listed once.
+#: Up to this many titles are looked up one by one; for more, the bucket is listed once.
 FEW_TITLES = 4
 #: Files per task of a reader, since switching threads costs more than reading a small file.
 READ_AT_ONCE = 25
@@ -50,7 +50,7 @@ class UploadOptions:
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
     mode: Mode = "auto"
-    #: Files at a time.
+    #: Number of files sent at a time.
     jobs: int
     no_create: bool = False
     is_strict: bool = False
@@ -64,11 +64,11 @@ class UploadRun:
 
     client: Client
     progress: Progress
-    #: Called with each item when it is delivered and again when its source has settled.
+    #: Called with each item when it is delivered, and again when its source is settled.
     on_item: Callable[[ReportItem], None]
     #: The results by path, in the order in which they ended.
     items: dict[str, ReportItem] = field(default_factory=dict)
-    #: What ended it early.
+    #: The error that ended the run early.
     stopped_by: SvcError | None = None
     batch_ids: list[str] = field(default_factory=list)
     _flow: Flow = field(default_factory=Flow)
@@ -76,7 +76,7 @@ class UploadRun:
     def send_all(
         self, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
     ) -> None:
-        """Send every file; an error that every file would meet ends it, kept in `stopped_by`."""
+        """Send every file. An error that affects every file ends the run and is stored in `stopped_by`."""
         self.progress.begin("sending" if not options.is_dry else "comparing", len(files))
         readers = Crew(options.jobs, "read")
         queue = TransferQueue(
@@ -100,7 +100,7 @@ class UploadRun:
             queue.finish()
 
     def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
-        """Run every task, `jobs` at a time; an error that every one would meet ends it, kept in `stopped_by`."""
+        """Run the tasks, `jobs` at a time; an error that affects all of them ends the run and goes to `stopped_by`."""
         self.progress.begin(label, len(tasks))
         crew, done = Crew(jobs, "task"), SimpleQueue[Future[ReportItem]]()
         under_way: set[Future[ReportItem]] = set()
@@ -116,11 +116,11 @@ class UploadRun:
                     self._take(done, under_way)
 
     def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
-        """Wait until every accepted source is ready or has failed; what ends the wait early is kept in `stopped_by`."""
+        """Wait until every accepted source is ready or failed. An error that ends the wait goes to `stopped_by`."""
         pending: defaultdict[str, list[ReportItem]] = defaultdict(list)
         for item in self.items.values():
             if item.is_pending and item.source_id:
-                # Two spellings of one page are one source.
+                # Two spellings of one page's URL have the same source.
                 pending[item.source_id].append(item)
         if not pending or self.stopped_by:
             return
@@ -133,7 +133,7 @@ class UploadRun:
 
         try:
             wait_until_settled(self.client, watch, timeout_s=timeout_s, on_change=show)
-        except SvcError as error:  # a time-out, or a daemon that is gone: what is known by now is still reported
+        except SvcError as error:  # a timeout or an unreachable daemon: report what is known so far
             self.stopped_by = error
         except KeyboardInterrupt:
             self.stopped_by = interrupted()
@@ -145,7 +145,7 @@ class UploadRun:
     def _read_ahead(
         self, readers: Crew, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
     ) -> "Iterator[ReportItem | Transfer]":
-        """What the tasks return, in order; they run a little ahead of what is taken."""
+        """Yield the results of the tasks in order; the tasks run a little ahead of the consumer."""
         rest = iter(tasks)
         ahead: deque[SimpleQueue[Future[list[ReportItem | Transfer]]]] = deque()
         while True:
@@ -162,7 +162,7 @@ class UploadRun:
             yield from examined
 
     def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
-        """Collect the next task that ends, if one does soon; raises an error that every task would meet."""
+        """Collect the next task if one ends within a heartbeat; raises errors that affect every task."""
         future = take(done)
         if future is None:
             return
@@ -198,7 +198,7 @@ class UploadRun:
 def _examine_some(
     client: Client, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
 ) -> list[ReportItem | Transfer]:
-    """What is to be sent of each file, or what became of it. Raises SvcError only for what would stop every file."""
+    """Return a transfer for each file to send, otherwise an item. Raises SvcError only if it affects every file."""
     found: list[ReportItem | Transfer] = []
     for file in files:
         item = ReportItem(path=file.title, action="created")
@@ -250,7 +250,7 @@ def _examine(
 
 
 def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
-    """What the bucket holds under these titles, or in all; an absent bucket holds nothing.
+    """Return the bucket's sources with these titles, or all of them; a missing bucket has none.
 
     Raises ApiError `bucket_not_found` for an archived bucket.
     """
@@ -272,7 +272,7 @@ def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> Kn
 
 
 def refuse_archived(bucket: Json) -> None:
-    """Raises ApiError `bucket_not_found`, as the service does for what is new: no search finds what is there."""
+    """Raise ApiError `bucket_not_found` if the bucket is archived, as the service does for new sources."""
     if bucket["status"] == "archived":
         message = f"The bucket {bucket['slug']!r} is archived: it takes nothing, and no search finds what it has."
         error = ApiError(404, {"code": "bucket_not_found", "message": message, "details": {"status": "archived"}})
@@ -281,17 +281,17 @@ def refuse_archived(bucket: Json) -> None:
 
 
 def elapsed_ms(began_s: float) -> int:
-    """Milliseconds since a reading of the monotonic clock."""
+    """Return the milliseconds since `began_s`, a reading of the monotonic clock."""
     return round((time.monotonic() - began_s) * 1000)
 
 
 def interrupted() -> Interrupted:
-    """The error of a run that Ctrl-C ended."""
+    """Return the error for a run that was ended by Ctrl-C."""
     return Interrupted("Interrupted.", hint="run the same command again: it goes on where it stopped.")
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """A command that may be run again wherever it was interrupted."""
+    """Mark a command as safe to run again after an interrupt at any point."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,7 +1,7 @@
-"""From paths as the user gave them to the files that go up, each with its title.
+"""Expands the paths that the user gave to the files to upload, each with its title.
 
-A file that is named is always sent. A folder is walked: what starts with a dot, is ignored, is a link, or is of a type
-that the service can't read is left out and listed. The title is the path as given, with `/` between its parts.
+A file that is named is always sent. A folder is walked: entries that start with a dot, are ignored, are links, or have
+a type that the service can't read are skipped and listed. The title is the path as given, `/`-separated.
 """
 
 import glob
@@ -27,7 +27,7 @@ from svc_cli.uploads.skips import (
     reason_by_name,
 )
 
-#: The entries of one folder that are still to be met, each with the rules that hold in it.
+#: The entries of one folder that are still to be visited, each with the ignore rules that apply to it.
 _Level = Iterator[tuple["os.DirEntry[str]", IgnoreRules]]
 
 
@@ -35,10 +35,10 @@ _Level = Iterator[tuple["os.DirEntry[str]", IgnoreRules]]
 class SelectedFile:
     """A file that was chosen."""
 
-    #: As it is opened; `-` is standard input.
+    #: The path to open; `-` is standard input.
     path: Path
     title: str
-    #: Named by the user, not found in a folder.
+    #: Whether the user named the file; otherwise it was found in a folder.
     is_named: bool
 
 
@@ -56,7 +56,7 @@ class FolderPolicy:
 
 @dataclass(slots=True)
 class Selection:
-    """What was found under the paths that were given."""
+    """The files found under the given paths."""
 
     policy: FolderPolicy
     files: list[SelectedFile] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Selection:
     _titles: Titles = field(default_factory=Titles)
 
     def add(self, path: Path) -> None:
-        """Take a path that was named. Raises PathMissing for a link that leads nowhere."""
+        """Add a path that the user named. Raises PathMissing for a broken link."""
         if str(path) == STDIN:
             self.files.append(SelectedFile(path, STDIN, is_named=True))
         elif path.is_dir():
@@ -77,7 +77,7 @@ class Selection:
             self.skips.append(Skip(name, SPELLED_TWICE, "svc_title_conflict"))
 
     def drop_doubles(self) -> None:
-        """Keep one file of each title, the one that was named before one that was found."""
+        """Keep one file per title, preferring files that were named to files found in a folder."""
         unique: dict[str, SelectedFile] = {}
         for file in self.files:
             if file.is_named or file.title not in unique:
@@ -86,7 +86,7 @@ class Selection:
         self.skips = [skip for skip in dict.fromkeys(self.skips) if skip.path not in unique]
 
     def _walk(self, root: Path) -> None:
-        """Take what is below a folder, in order; with a stack of its own, since a tree may be deeper than Python's."""
+        """Add the files below a folder, in order. Not recursive, since a tree may be deeper than Python's stack."""
         levels = [self._list(root, rules_above(root.absolute()))]
         while levels:
             found = next(levels[-1], None)
@@ -107,7 +107,7 @@ class Selection:
                 self._take(entry)
 
     def _list(self, folder: Path, above: IgnoreRules) -> _Level:
-        # Rules are matched on absolute paths: `docs`, `./docs` and `.` are one folder.
+        # Rules are matched on absolute paths: `docs`, `./docs` and `.` may be the same folder.
         rules = above.inside(folder.absolute())
         try:
             with os.scandir(folder) as found:
@@ -118,13 +118,13 @@ class Selection:
         yield from ((entry, rules) for entry in entries)
 
     def _take(self, entry: "os.DirEntry[str]") -> None:
-        """Take a file of a folder, unless its state forbids it."""
+        """Add a file found in a folder, unless its metadata excludes it."""
         path, policy = Path(entry.path), self.policy
         name, title = self._titles.name(str(path)), composed(str(path))
         try:
             facts = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
-            return  # gone since the folder was listed
+            return  # deleted since the folder was listed
         except OSError as error:
             self.skips.append(Skip.unreadable(name, error))
             return
@@ -140,10 +140,10 @@ class Selection:
 
 
 def select(paths: Iterable[str], policy: FolderPolicy, title: str | None = None) -> Selection:
-    """Files behind the paths, in order, each once.
+    """Return the files that the paths stand for, in order and without duplicates.
 
-    Raises PathMissing for a path or pattern that leads nowhere, and UsageError when `title` would go to several files
-    or standard input has none.
+    Raises PathMissing if a path doesn't exist or a pattern matches nothing, and UsageError if `title` is given for
+    several files or missing for standard input.
     """
     selection = Selection(policy)
     for path in expand(paths):
@@ -160,13 +160,13 @@ def select(paths: Iterable[str], policy: FolderPolicy, title: str | None = None)
 
 
 def expand(paths: Iterable[str]) -> list[Path]:
-    """The paths with their patterns resolved. Raises PathMissing for what leads nowhere."""
+    """Expand glob patterns in the paths. Raises PathMissing if a path doesn't exist or a pattern matches nothing."""
     found: list[Path] = []
     for given in paths:
         if given == STDIN or _exists(given):
             found.append(Path(given))
             continue
-        # Shells expand patterns themselves; a quoted one, or `**` where the shell lacks it, arrives here.
+        # Shells expand patterns themselves, except quoted ones, or `**` if the shell doesn't support it.
         # Path.glob takes no absolute pattern.
         matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
         if not matches:
@@ -176,11 +176,11 @@ def expand(paths: Iterable[str]) -> list[Path]:
 
 
 def _exists(given: str) -> bool:
-    """Whether the path leads to anything. Raises FileRefused where the system doesn't let us look."""
+    """Whether the path exists. Raises FileRefused if the system denies access."""
     try:
         os.lstat(given)
     except PermissionError as error:
         raise FileRefused(f"{given}: {error.strerror}.", code="svc_file_unreadable") from error
-    except (OSError, ValueError):  # ValueError: a NUL, which no path holds
+    except (OSError, ValueError):  # ValueError: the path contains a NUL character
         return False
     return True

@@ -1,4 +1,4 @@
-"""Which files of a folder are left out, by name and by state, and the title of each."""
+"""Decides which files of a folder are left out, by name and metadata, and what title each file gets."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from svc_daemon.wire.file_names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
 SPELLED_TWICE = "another file has this name, spelled with other code points"
-#: Enough of a file to see that it is not text.
+#: Bytes read from the start of a file to decide whether it is text.
 SNIFF_BYTES = 8192
 
-#: The code in JSON for the words of a reason up to its colon.
+#: The code in JSON for each reason, by the reason's text up to its colon.
 CODES = {
     "dotfile": "dotfile",
     "ignored": "ignored",
@@ -41,7 +41,7 @@ CODES = {
 
 
 def readable_extensions(limits: Json) -> frozenset[str]:
-    """Extensions that the service can read, by its answer to `limits()`: lower case with their dot."""
+    """Return the extensions that the service can read, from its `limits()`: lower case, with their dot."""
     return frozenset(f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"])
 
 
@@ -50,30 +50,30 @@ class Skip(NamedTuple):
 
     path: str
     reason: str
-    #: Set where the file was wanted and could not be taken: it counts as failed.
+    #: Set if the file should have been sent but couldn't be; it counts as failed.
     error_code: str | None = None
 
     @classmethod
     def unreadable(cls, path: str, error: OSError) -> "Skip":
-        """What the system doesn't let us read; what is gone since the folder around it was listed has not failed."""
+        """Return the skip for an unreadable path; it has not failed if it was deleted since its folder was listed."""
         is_gone = isinstance(error, FileNotFoundError)
         return cls(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
 
 
 def code_of(reason: str) -> str:
-    """The code of a reason; for one that is not listed, its own words."""
+    """Return the code of a reason; a reason that has none is returned as it is."""
     words = reason.partition(":")[0]
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
 
 
 class Titles:
-    """The titles of the paths of one walk. Two spellings of one name look the same: only the first has its title."""
+    """Assigns titles to the paths of a walk. Of paths that differ only in normalization, the first gets the title."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
     def name(self, path: str) -> str:
-        """The title of a path; where another spelling of it has that, the path with its code points visible."""
+        """Return the title of a path; if another spelling has it already, the path with its code points visible."""
         title = composed(path)
         if title.isascii() or self._first.setdefault(title, path) == path:
             return title
@@ -81,14 +81,14 @@ class Titles:
 
 
 def composed(path: str) -> str:
-    """A path as a title: `/`-separated and composed, so that two systems spell the same name the same way."""
+    """Convert a path to a title: `/`-separated and in NFC, so that all systems spell the same name the same way."""
     if path.isascii() and os.sep == "/":
         return path
     return unicodedata.normalize("NFC", path if os.sep == "/" else path.replace(os.sep, "/"))
 
 
 def is_utf8(name: str) -> bool:
-    """Whether a name can be sent at all; other bytes arrive from the system as lone surrogates."""
+    """Whether a name can be encoded as UTF-8; Python represents undecodable bytes of a name as lone surrogates."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -97,7 +97,7 @@ def is_utf8(name: str) -> bool:
 
 
 def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
-    """Why an entry of this name, and this absolute path, is left out of its folder."""
+    """Return why the entry with this name and absolute path is left out; None if it is not."""
     if name.startswith("."):
         return "dotfile"
     if rules.layers and rules.ignores(path, is_folder=is_folder):
@@ -107,7 +107,7 @@ def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool)
 
 
 def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_characters: int) -> str | None:
-    """Why a file with this title is left out, by the system's facts about it."""
+    """Return why the file with this title is left out, judged by its metadata; None if it is not."""
     if not stat.S_ISREG(facts.st_mode):
         return "not a regular file"
     if facts.st_size == 0:
@@ -118,7 +118,7 @@ def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_
 
 
 def leads_to_folder(link: Path) -> bool:
-    """Whether a link leads to a folder, as far as the system shows it."""
+    """Whether a link points to a folder; False if the system denies access."""
     try:
         return link.is_dir()
     except OSError:
@@ -126,7 +126,7 @@ def leads_to_folder(link: Path) -> bool:
 
 
 def can_extract(path: Path, extensions: frozenset[str]) -> bool:
-    """Whether the service reads files of this name, or, where the name is no answer, whether the file is text."""
+    """Whether the service can read the file, judged by its name or, if that is inconclusive, by whether it is text."""
     if not {path.suffix.lower(), "".join(path.suffixes[-2:]).lower()}.isdisjoint(extensions):
         return True
     try:
@@ -138,7 +138,7 @@ def can_extract(path: Path, extensions: frozenset[str]) -> bool:
 
 
 def is_text(start: bytes) -> bool:
-    """Whether the first bytes of a file are UTF-8 text; a character cut at the end counts as text."""
+    """Whether the first bytes of a file are UTF-8 text; a character truncated at the end counts as text."""
     if b"\0" in start:
         return False
     try:

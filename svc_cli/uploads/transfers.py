@@ -1,12 +1,12 @@
-"""Sends files into one bucket: each alone, through sessions, or up to a hundred together as a batch.
+"""Sends files into one bucket: in a single request, through a session, or up to 100 together as a batch.
 
 Each create has a key derived from the content, so a repeated run continues a killed one: the service replays the answer
 to a known key. If the source was deleted, renamed or removed from the bucket since, the key of the next epoch creates
 it again.
 
-A batch is one create, its bytes in parallel, then one finalize that makes sources of all of them. What is pending after
-a finalize is sent or finalized again as long as that helps; what was rejected or failed is recorded with its error and
-not tried again.
+A batch is opened by one create; its bytes are sent in parallel, and one finalize makes sources of all of them. Files
+that are pending after a finalize are sent or finalized again as long as that makes progress; files that were rejected
+or failed are recorded with their error and not retried.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,17 +25,17 @@ from svc_cli.uploads.contents import FileContent, changed
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
-#: The most epochs; a file that is removed and sent again more often is in a loop.
+#: Maximum number of epochs; a file that was removed and sent again more often is in a loop.
 MOST_EPOCHS = 1000
-#: Rounds of sending and finalizing: more are needed only where the service loses bytes or runs out of time each time.
+#: Maximum rounds of sending and finalizing; only a service that loses bytes or times out each time needs more.
 MOST_ROUNDS = 10
-#: A batch that is refused as a whole with one of these may hold files that are fine by themselves.
+#: If a whole batch is refused with one of these statuses, some of its files may still be acceptable.
 _REFUSALS = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A file that is to be sent. What becomes of it is recorded in `item`."""
+    """A file to be sent. The result is recorded in `item`."""
 
     item: ReportItem
     content: FileContent
@@ -47,25 +47,25 @@ class Transfer:
 
     @property
     def member(self) -> Member:
-        """The file as one of a batch."""
+        """Return the file as a member of a batch."""
         return Member(self.description, self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class TransferGroup:
-    """Files that are sent together; one alone, but for a batch."""
+    """Files that are sent together: a batch, or a single file."""
 
     kind: Literal["one", "session", "batch"]
     transfers: tuple[Transfer, ...]
 
 
 class Sender:
-    """Sends files into one bucket. Threads share it."""
+    """Sends files into one bucket. Threads may share it."""
 
     def __init__(
         self, client: Client, bucket_id: str, pool: Executor, *, on_sent: OnSent, on_batch: Callable[[str], None]
     ) -> None:
-        """`pool` sends the bytes of a batch's files. `on_sent` gets the size of each block that went out, `on_batch`
+        """`pool` sends the bytes of a batch's files. `on_sent` gets the size of each block sent, `on_batch`
         the id of each batch that was opened; both are called in any thread."""
         self.client = client
         self.bucket_id = bucket_id
@@ -74,7 +74,7 @@ class Sender:
         self._on_batch = on_batch
 
     def send(self, group: TransferGroup) -> None:
-        """Send the files, and record in their items what became of them. Raises SvcError for what would stop all."""
+        """Send the files, and record the results in their items. Raises SvcError for errors that affect every file."""
         if group.kind == "batch":
             self._send_batch(group.transfers)
             return
@@ -102,11 +102,11 @@ class Sender:
         raise too_many_epochs()
 
     def _send_session(self, transfer: Transfer) -> None:
-        """Send the file through a session of its own; one that was begun by an earlier run goes on."""
+        """Send the file through its own session, continuing one that an earlier run began."""
         for epoch in range(MOST_EPOCHS):
             key = session_key(self.bucket_id, transfer.description, transfer.size_bytes, epoch)
             opened = self.client.open_upload(self.bucket_id, transfer.description, transfer.size_bytes, key)
-            if opened.body["status"] == "canceled":  # or failed for good
+            if opened.body["status"] == "canceled":  # or failed permanently
                 continue
             if opened.body["status"] != "finalized":
                 self._send_bytes(opened.body["upload_url"], transfer, resume=opened.is_replay)
@@ -131,7 +131,7 @@ class Sender:
             except ApiError as error:
                 if error.status not in _REFUSALS or stops_everything(error):
                     raise
-                # Find out which of them the service takes, and why not the others.
+                # Bisect to find which files the service accepts, and the errors of the others.
                 middle = len(left) // 2
                 if middle:
                     self._send_batch(left[:middle])
@@ -166,7 +166,7 @@ class Sender:
         return dead
 
     def _sort_replayed(self, batch_id: str, transfers: Mapping[str, Transfer]) -> tuple[list[str], list[Transfer]]:
-        """Of a batch that was opened before: which files still lack bytes or a source, and which can't get one now."""
+        """Split the files of a batch opened earlier: those lacking bytes or a source, and those that can't get one."""
         open_ids, dead = [], []
         for item in self.client.batch(batch_id, items=True)["items"]:
             transfer = transfers[item["client_file_id"]]
@@ -179,7 +179,7 @@ class Sender:
         return open_ids, dead
 
     def _send_all(self, targets: Mapping[str, Transfer], *, resume: bool) -> None:
-        """Send the bytes in parallel; an error about one file is kept in its item."""
+        """Send the bytes in parallel; an error that affects one file is stored in its item."""
         sending = [
             (transfer, self._pool.submit(self._send_bytes, url, transfer, resume=resume))
             for url, transfer in targets.items()
@@ -193,7 +193,10 @@ class Sender:
                 future.cancel()
 
     def _finalize(self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]) -> list[str]:
-        """Take over what became of the files; those that are still pending. What we gave up is given up there too."""
+        """Finalize the batch, record the results, and return the ids of the files that are still pending.
+
+        If one of the open files has failed here, the service abandons the pending ones.
+        """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
         report = self.client.finalize_batch(self.bucket_id, batch_id, mode)
@@ -208,7 +211,7 @@ class Sender:
         return [each for each in pending if transfers[each].item.error is None]
 
     def _send_bytes(self, upload_url: str, transfer: Transfer, *, resume: bool) -> None:
-        """Send what the service doesn't have of a file. Raises FileRefused when it changed meanwhile."""
+        """Send the bytes of a file that the service doesn't have yet. Raises FileRefused if the file has changed."""
         try:
             transfer.item.sent_bytes += self.client.send_bytes(
                 upload_url, transfer.content, resume=resume, on_sent=self._on_sent
@@ -219,7 +222,7 @@ class Sender:
             raise
 
     def _find_living(self, source_id: str, transfer: Transfer) -> Json | None:
-        """The source behind a replayed answer as it is now; None when it is gone, renamed, or out of this bucket."""
+        """Return the source of a replayed answer; None if it was deleted, renamed, or removed from the bucket."""
         try:
             source = self.client.source(source_id)
         except ApiError as error:
@@ -229,19 +232,19 @@ class Sender:
         return source if self._is_here(source, transfer) else None
 
     def _is_here(self, source: Json, transfer: Transfer) -> bool:
-        """Whether a source still is what this file is to become."""
+        """Whether the source is still in the bucket and has this file's title."""
         return source["title"] == transfer.description.title and self.bucket_id in source["bucket_ids"]
 
 
 def stops_everything(error: SvcError) -> bool:
-    """Whether the next file would fail too: a refused key, a missing bucket, a broken connection."""
+    """Whether the error affects every file: a refused key, a missing bucket, a broken connection."""
     is_bucket = error.code in {"bucket_not_found", "bucket_assignment_failed"}
     is_dead = isinstance(error, NetworkFailed) and error.is_dead
     return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
 
 
 def too_many_epochs() -> FileRefused:
-    """The error that ends the search for a key that has not been used up."""
+    """Return the error for a file that has used up the idempotency keys of all epochs."""
     return FileRefused("it was removed and sent again too often this week.", code="svc_too_many_epochs")
 
 
@@ -261,5 +264,5 @@ def _refusing(transfer: Transfer) -> Iterator[None]:
 
 
 def _error(body: Json) -> ApiError:
-    """An item's error as if the file had been sent alone."""
+    """Convert an item's error to the ApiError of a single upload."""
     return ApiError(404 if body["code"].endswith("_not_found") else 400, body)
