@@ -1,7 +1,7 @@
-"""Archives that documents are made of (DOCX, XLSX, PPTX, EPUB, …): none is parsed before its sizes are known.
+"""Check zip-based documents (DOCX, XLSX, PPTX, EPUB, …) for zip bombs before they are parsed.
 
-A few kilobytes can expand to gigabytes, and parsers don't check. So the declared sizes are checked first, then every
-member is expanded and counted, and only then is the file parsed. Archives inside archives are never opened.
+A few kilobytes can expand to gigabytes, and parsers don't check this. So the declared sizes are checked first, then
+every member is expanded and counted, and only then is the file parsed. Nested archives are never opened.
 """
 
 import zlib
@@ -16,15 +16,15 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.limits import CageLimits
 
 _ENCRYPTED_FLAG = 1
-#: Expanded at a time.
+#: Maximum number of bytes expanded in one step.
 READ_BYTES = 256 * 1024
-#: Small members may be as repetitive as they like.
+#: Members up to this size are exempt from the compression ratio check.
 _RATIO_FROM_BYTES = 1024**2
 
 
 @contextmanager
 def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
-    """A zip archive whose members are all within the limits; raises ExtractionFailed where they are not."""
+    """Open a zip archive. Raises ExtractionFailed if it is damaged, encrypted or exceeds the limits."""
     try:
         with ZipFile(BytesIO(data)) as archive:
             _check_members(archive, limits)
@@ -34,7 +34,7 @@ def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
 
 
 def check_archive(data: bytes, limits: CageLimits) -> None:
-    """Raise ExtractionFailed where `data` is no archive within the limits, or where its XML declares entities."""
+    """Raise ExtractionFailed if `open_archive` refuses the data, or if a member is XML that declares entities."""
     with open_archive(data, limits) as archive:
         for member in archive.infolist():
             with archive.open(member) as content:
@@ -51,7 +51,7 @@ def _check_members(archive: ZipFile, limits: CageLimits) -> None:
         raise too_large(limits)
     for member in members:
         check_ratio(member.compress_size, member.file_size, limits)
-    # Declared sizes can be false: count what really comes out.
+    # The declared sizes can be false: count the bytes actually produced.
     total = 0
     for member in members:
         size = 0
@@ -65,11 +65,11 @@ def _check_members(archive: ZipFile, limits: CageLimits) -> None:
 
 
 def check_ratio(packed_bytes: int, size: int, limits: CageLimits) -> None:
-    """Raise ExtractionFailed where the expanded size is too many times the packed one."""
+    """Raise ExtractionFailed if the compression ratio is over the limit."""
     if size > _RATIO_FROM_BYTES and size > limits.archive_ratio * max(packed_bytes, 1):
         raise failures.over_limit(f"The file expands to more than {limits.archive_ratio} times its size.")
 
 
 def too_large(limits: CageLimits) -> failures.ExtractionFailed:
-    """The failure of a file that expands to more than it may."""
+    """Return the error for a file whose expanded size is over the limit."""
     return failures.over_limit(f"The file expands to more than {limits.archive_bytes // 1024**2} MB.")

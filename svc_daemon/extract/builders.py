@@ -1,4 +1,4 @@
-"""Putting a document together: its text, its blocks with their offsets, and the path of headings above each."""
+"""Build a document: its text, its blocks with their offsets, and the heading path of each block."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,30 +6,30 @@ from itertools import accumulate
 
 from svc_daemon.core.text.chunking import Block, Document
 
-#: A longer heading is no heading; the path is repeated with every chunk below it.
+#: Longer headings are treated as paragraphs, because every chunk repeats its heading path.
 HEADING_CHARACTERS = 200
-#: Where titles are cut: the title may be the first paragraph of a file that has no other.
+#: Maximum length of a title; longer titles are truncated, such as when a file's title is its first paragraph.
 TITLE_CHARACTERS = 1000
-#: Runs of pages that a warning names, so that a document with a thousand gaps gets a short one.
+#: Maximum number of page ranges listed in a warning, so that it stays short.
 RUNS_NAMED = 50
 
-#: Controls, lone surrogates and non-characters, which neither databases nor JSON readers take.
+#: Control characters, lone surrogates and noncharacters, which databases or JSON parsers may reject.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def fit(text: str) -> str:
-    """`text` with LF line ends, and a space for each character that can't be stored; the lines stay the same."""
+    """Normalize line ends to LF and replace characters that can't be stored with spaces, keeping line numbers."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNFIT.sub(" ", text) if _UNFIT.search(text) else text
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space as one space."""
+    """Collapse each run of whitespace to a single space."""
     return " ".join(text.split())
 
 
 def pages_named(numbers: Sequence[int]) -> str:
-    """`Page 4`, or `Pages 1-3, 7` for 1, 2, 3, 7; the numbers ascend."""
+    """Format ascending page numbers as ranges: `Page 4`, or `Pages 1-3, 7` for 1, 2, 3, 7."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -41,35 +41,35 @@ def pages_named(numbers: Sequence[int]) -> str:
 
 
 class HeadingPath:
-    """The headings above a place, outermost first."""
+    """Tracks the headings above the current position, outermost first."""
 
     def __init__(self) -> None:
         self._open: list[tuple[int, str]] = []
         self.path: tuple[str, ...] = ()
 
     def clear(self) -> None:
-        """Forget the headings: what follows is below none."""
+        """Reset the path: the next blocks are not under any heading."""
         self._open, self.path = [], ()
 
     def enter(self, level: int, title: str) -> None:
-        """A heading of this level ends those of its own level and of deeper ones."""
+        """Add a heading, which closes all headings of the same or a deeper level."""
         self._open = [*((depth, above) for depth, above in self._open if depth < level), (level, title)]
         self.path = tuple(above for _, above in self._open)
 
 
 class LineDocument:
-    """A document that keeps its original text and marks spans of its lines as blocks."""
+    """Builds a document that keeps its original text, with line ranges marked as blocks."""
 
     def __init__(self, text: str) -> None:
         self.text = fit(text)
-        #: Lines without their line ends.
+        #: The lines without line terminators.
         self.lines = self.text.split("\n")
         self.headings = HeadingPath()
         self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
         self._blocks: list[Block] = []
 
     def add(self, kind: str, first: int, last: int) -> None:
-        """Mark lines `first` to `last` (from 0, both inclusive) as one block, less its blank last lines."""
+        """Mark lines `first` to `last` (0-based, inclusive) as one block, without trailing blank lines."""
         while last > first and not self.lines[last].strip():
             last -= 1
         start, end = self._starts[first], self._starts[last + 1] - 1
@@ -89,7 +89,7 @@ class LineDocument:
         )
 
     def add_heading(self, level: int, title: str, first: int, last: int) -> None:
-        """Mark a heading; one without words or too long for a path is a paragraph."""
+        """Mark a heading; if its title is empty or too long, mark it as a paragraph instead."""
         title = one_line(title)
         if not title or len(title) > HEADING_CHARACTERS:
             self.add("paragraph", first, last)
@@ -98,7 +98,7 @@ class LineDocument:
         self.add("heading", first, last)
 
     def add_paragraphs(self, kind: str, first: int, last: int) -> None:
-        """Mark each run of lines between blank ones as a block."""
+        """Mark each run of non-blank lines as a block."""
         begun: int | None = None
         for number in range(first, last + 1):
             blank = not self.lines[number].strip()
@@ -113,29 +113,29 @@ class LineDocument:
 
 
 class FlowDocument:
-    """A document whose text is put together from pieces, in reading order."""
+    """Builds a document whose text is joined from pieces in reading order."""
 
     def __init__(self) -> None:
         self.headings = HeadingPath()
-        #: Page, slide or sheet of what is added next, from 1.
+        #: Number of the page, slide or sheet for the next blocks, 1-based.
         self.page: int | None = None
         self._parts: list[str] = []
         self._blocks: list[Block] = []
-        #: Characters so far.
+        #: Number of characters so far.
         self.size = 0
         self._last_kind = ""
 
     @property
     def count(self) -> int:
-        """Blocks so far."""
+        """The number of blocks so far."""
         return len(self._blocks)
 
     def add(self, kind: str, text: str) -> bool:
-        """Append a block; False where the text is blank, and nothing is added."""
+        """Append a block. If the text is blank, append nothing and return False."""
         text = fit(text).strip("\n ")
         if not text or text.isspace():
             return False
-        # Items and rows follow each other on lines, everything else after a blank line.
+        # Consecutive items or rows are separated by a line break, all other blocks by a blank line.
         is_next_line = kind == self._last_kind and kind in {"item", "row"}
         separator = "" if not self._parts else "\n" if is_next_line else "\n\n"
         start, self._last_kind = self.size + len(separator), kind
@@ -154,12 +154,12 @@ class FlowDocument:
         return True
 
     def add_all(self, kind: str, texts: Iterable[str]) -> bool:
-        """Append a block for each text; False where all of them are blank."""
+        """Append a block for each text. Returns False if all of them are blank."""
         added = [self.add(kind, text) for text in texts]
         return any(added)
 
     def add_heading(self, level: int, title: str) -> None:
-        """Append a heading; one that is too long for a path is a paragraph."""
+        """Append a heading; if its title is too long, append it as a paragraph instead."""
         title = one_line(fit(title))
         if len(title) > HEADING_CHARACTERS:
             self.add("paragraph", title)
@@ -168,7 +168,7 @@ class FlowDocument:
             self.add("heading", title)
 
     def add_row(self, cells: Iterable[str]) -> bool:
-        """Append a row of a table; False where all of its cells are blank."""
+        """Append a table row. Returns False if all of its cells are blank."""
         return self.add("row", " | ".join(one_line(cell) for cell in cells).strip("| "))
 
     def finish(

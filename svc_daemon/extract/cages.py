@@ -1,8 +1,8 @@
-"""The daemon's side of the cage: documents in, extractions or failures out, and the fork server kept alive.
+"""The daemon's side of the cage: submits documents, receives the results, and keeps the fork server running.
 
-A job is one document. Two things come back for it: the lines of its reply on its own pipe, and from the fork server
-how its child ended. A complete reply counts at once; an incomplete one is explained by how the child ended. When the
-fork server dies, its jobs fail (their callers retry them), and the next document starts a new one.
+A job is one document. It yields two results: the reply on the job's own pipe, and the child's exit status from the fork
+server. A complete reply is used at once; if it is incomplete, the exit status explains why. If the fork server dies,
+its jobs fail (their callers retry them), and the next document starts a new server.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ Outcome = dict[str, Any]
 
 
 class Extractor:
-    """Reads stored files, each in a child process of its own.
+    """Reads stored files, each in its own child process.
 
-    `scratch_dir` belongs to this extractor alone: it is emptied at start, and holds the children's private folders.
+    No other process may use `scratch_dir`: it is emptied at start, and holds the children's private folders.
     """
 
     def __init__(self, scratch_dir: Path, limits: CageLimits | None = None) -> None:
-        #: Emptied at every start of a fork server; gone when the extractor is closed.
+        #: Emptied whenever a fork server starts, and deleted when the extractor is closed.
         self.scratch_dir = scratch_dir.absolute()
         self._limits = limits or CageLimits()
         self._slots = asyncio.Semaphore(self._limits.children)
@@ -47,14 +47,14 @@ class Extractor:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Start the fork server; returns as soon as the process exists, while it still imports."""
+        """Start the fork server. Returns as soon as the process exists, before it has loaded its modules."""
         await self._living_server()
 
     async def extract(self, path: Path, *, filename: str, content_type: str, chunking: ChunkingOptions) -> Extraction:
-        """Text and chunks of a stored file; `content_type` is the declared media type.
+        """Extract the text and chunks of a stored file; `content_type` is the declared media type.
 
-        Raises ExtractionFailed where the document holds no readable text, FileNotFoundError where there is no such
-        file, and other OSErrors where the machine is short of something. Cancelling the call ends the child.
+        Raises ExtractionFailed if no text can be read from the document, FileNotFoundError if the file does not exist,
+        and other OSErrors if the machine is out of a resource. Cancelling the call kills the child.
         """
         request = {"filename": filename, "content_type": content_type, "chunking": asdict(chunking)}
         async with self._slots:
@@ -67,7 +67,7 @@ class Extractor:
             return await job.result()
 
     async def close(self) -> None:
-        """End every child and the fork server; the documents being read fail as crashed."""
+        """Stop the fork server and all children. Documents still being read fail as crashed."""
         self._is_closed = True
         async with self._starting:
             server, self._server = self._server, None
@@ -113,7 +113,7 @@ class _Server:
         return cls(process, control, limits, scratch)
 
     def submit(self, request: dict[str, Any], blob: int) -> "_Job":
-        """Have a document read; raises ExtractionFailed (crashed) when the server does not take it."""
+        """Send a document to the server. Raises ExtractionFailed (crashed) if the server does not accept it."""
         self._last_job += 1
         job = self._last_job
         readable, writable = os.pipe()
@@ -130,14 +130,14 @@ class _Server:
         return _Job(self, job, readable, outcome, self._limits)
 
     def kill(self, job: int) -> None:
-        """Have a job's child killed, if it still runs."""
+        """Ask the server to kill a job's child if it is still running."""
         if job in self._outcomes:
             with suppress(OSError):
                 send_request(self._control, {"kill": job})
 
     async def stop(self) -> None:
-        """Close the socket, which ends the server and its children, and wait for that."""
-        # The listener reads the socket, so it ends first; the server ends when its socket closes.
+        """Close the socket, which makes the server and its children end, and wait until the server has ended."""
+        # The listener reads from the socket, so cancel it before the socket is closed.
         self._listener.cancel()
         await asyncio.wait([self._listener])
         self._control.close()
@@ -156,7 +156,7 @@ class _Server:
                         if not future.done():
                             future.set_result(outcome)
         finally:
-            # No outcome arrives any more, so no caller may wait for one.
+            # No more outcomes will arrive, so wake the callers that wait for one.
             self._fail_jobs()
         _log.warning("The extraction server ended. %s", last_words(_error_log(self._scratch)))
 
@@ -185,7 +185,7 @@ class _Job:
         self._limits = limits
 
     async def result(self) -> Extraction:
-        """The document's extraction; raises ExtractionFailed, or OSError where the machine is short of something."""
+        """Wait for the extraction. Raises ExtractionFailed, or OSError if the machine is out of a resource."""
         try:
             reply = await self._read_reply()
             if reply.is_complete:
@@ -198,14 +198,14 @@ class _Job:
                 raise failures.crashed("The extraction server could not begin with the document.") from refused
             raise self._explain(outcome)
         except ValueError as error:
-            # A line over the limit.
+            # A line exceeded the limit.
             raise failures.crashed("The parser's reply was damaged.") from error
         finally:
-            # Ends the child of a caller that gave up or has enough; does nothing where it has ended.
+            # Kill the child if the call was cancelled or needs no more of the reply; no effect if it has ended.
             self._server.kill(self._number)
 
     async def _read_reply(self) -> ChildReply:
-        """What the child wrote until it ended or was complete; raises ValueError for a line over the limit."""
+        """Read the reply until the child closes its pipe. Raises ValueError if a line exceeds the limit."""
         reply, size = ChildReply(), 0
         reader = asyncio.StreamReader(limit=LINE_BYTES)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -217,12 +217,12 @@ class _Job:
                 if size > self._limits.output_bytes:
                     raise failures.over_limit(f"The document's text is over {self._limits.output_bytes // 1024**2} MB.")
                 reply.feed(line)
-                # Lines that are already here are read without a pause; the loop has other work.
+                # Reading buffered lines does not suspend, so let other tasks run.
                 await asyncio.sleep(0)
         return reply
 
     def _explain(self, outcome: Outcome) -> ExtractionFailed:
-        """Why a reply stayed incomplete."""
+        """Convert the child's exit status to the error that explains an incomplete reply."""
         if outcome["killed"] == "wall":
             return failures.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
         if outcome["exit"] == -signal.SIGXCPU:
@@ -244,5 +244,5 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
 
 
 def _error_log(scratch: Path) -> Path:
-    """The fork server's standard error; its children's goes nowhere."""
+    """Return the file for the fork server's standard error; that of its children is discarded."""
     return scratch / "server.log"

@@ -1,7 +1,7 @@
-"""The life of one child: it confines itself, reads one document from standard input, replies and ends.
+"""The code of one child process: restrict itself, read one document from standard input, reply and exit.
 
-Order matters: the limits are set before the first byte of the document is read. A child that outlives both the daemon
-and its server is ended by its own alarm.
+The order matters: the limits are set before the first byte of the document is read. If a child outlives both the daemon
+and the fork server, its own alarm ends it.
 """
 
 import ctypes
@@ -32,12 +32,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: CageLimits, parent: int) -> NoReturn:
-    """Be the child: never returns, and runs no exit handlers of the process it was forked from."""
+    """Run as the child. Never returns, and skips the exit handlers inherited from the fork server."""
     status = FAILED
     try:
         _confine(blob, output, folder, limits, parent)
         logging.disable()
-        # Parsers make few cycles; fewer collections save a tenth of the time of a large document.
+        # Parsers create few reference cycles; fewer garbage collections save 10% of the time of a large document.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError), os.fdopen(_OUTPUT, "wb", buffering=256 * 1024) as out:
             try:
@@ -48,24 +48,24 @@ def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: C
                 out.write(failure_line(failures.unreadable("The document is nested too deeply.")))
         status = REPLIED
     except MemoryError:
-        # There may be too little left to build a sentence.
+        # There may not be enough memory left to write an error message.
         status = OUT_OF_MEMORY
     except OSError as error:
-        # What the whole machine is short of is reported by its errno: the next attempt may succeed. What only the
-        # cage limits is the document's fault.
+        # If the whole machine is out of a resource, report the errno, because a retry may succeed. If only a limit of
+        # the cage was exceeded, the document is the cause.
         if error.errno == errno.ENOMEM:
             status = OUT_OF_MEMORY
         else:
             status = SHORT + error.errno if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENFILE) else REFUSED
     finally:
-        # Nothing of the server's may run in the child, whatever went wrong.
+        # Whatever happens, the child must never run the fork server's code.
         os._exit(status)
 
 
 def _confine(blob: int, output: int, folder: str, limits: CageLimits, parent: int) -> None:
-    """Blob on 0, reply on 3, the null device on 1 and 2, nothing else open; a session and limits of its own."""
+    """Restrict this process: its own session and limits, and only these descriptors: 0 blob, 1-2 null, 3 reply."""
     null = os.open(os.devnull, os.O_RDWR)
-    # Copies above the target numbers first: any of the three may already be one of them.
+    # First duplicate to numbers above the targets, because any of the three may already have a target number.
     spare = []
     for descriptor in (blob, null, null, output):
         copy = os.dup(descriptor)
@@ -76,14 +76,14 @@ def _confine(blob: int, output: int, folder: str, limits: CageLimits, parent: in
         os.dup2(descriptor, number, inheritable=False)
     os.closerange(_OUTPUT + 1, os.sysconf("SC_OPEN_MAX"))
     os.setsid()
-    # On Linux the kernel kills this child when its server dies; elsewhere the alarm must do.
+    # On Linux the kernel kills this child when the fork server dies; elsewhere only the alarm ends it.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
     for signal_number in (signal.SIGCHLD, signal.SIGALRM):
         signal.signal(signal_number, signal.SIG_DFL)
-    # The server kills at the wall limit; this is for a child whose server was killed.
+    # The server enforces the wall-clock limit; the alarm is for a child whose server was killed.
     signal.alarm(math.ceil(limits.wall_seconds) + 1)
     os.chdir(folder)
     os.umask(0o077)
@@ -97,17 +97,17 @@ def _confine(blob: int, output: int, folder: str, limits: CageLimits, parent: in
 
 def _set_limit(kind: int, soft: int, hard: int) -> None:
     _, highest = resource.getrlimit(kind)
-    # The machine may allow less than our limit.
+    # The system's hard limit may be lower than ours.
     top = hard if highest == resource.RLIM_INFINITY else min(hard, highest)
     resource.setrlimit(kind, (min(soft, top), top))
 
 
 def _read(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
-    """The lines of the reply; raises ExtractionFailed for what is known to go wrong with documents."""
+    """Read the document and yield the lines of the reply. Raises ExtractionFailed if it has no readable text."""
     with os.fdopen(0, "rb", closefd=False) as blob:
         data = blob.read()
     content_type = detect(data, request["filename"], request["content_type"])
-    # An unknown declared type must not hide a format that the bytes and the name show.
+    # An unknown declared type must not override a format that can be detected from the bytes and the file name.
     shown = detect(data, request["filename"])
     readable = shown if find_format(shown) and not find_format(content_type) else content_type
     given = Given(data=data, filename=request["filename"], content_type=readable, limits=limits)

@@ -1,4 +1,4 @@
-"""XML that declares entities: no parser here expands them, so their text would be missing without a warning."""
+"""Refuse XML that declares entities: our parsers don't expand them, so their text would silently be missing."""
 
 import codecs
 import re
@@ -8,19 +8,19 @@ from xml.parsers import expat
 
 from svc_daemon.extract import failures
 
-#: The kinds of UTF-32 by their first bytes, with a byte order mark or without.
+#: The UTF-32 variants by their first bytes, with or without a byte order mark.
 _WIDE = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"<\0\0\0": "utf-32-le", b"\0\0\0<": "utf-32-be"}
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 
 
 class _Passed(Exception):
-    """Nothing after this point can declare an entity."""
+    """Stops the parser at a point after which no entity can be declared."""
 
 
 def check_entities(pieces: Iterable[bytes]) -> None:
-    """Raise ExtractionFailed where the pieces are XML that declares entities, or uses some of a file outside.
+    """Raise ExtractionFailed if the pieces are XML that declares entities or uses entities of an external file.
 
-    What is not XML passes: its own parser reports what is wrong with it.
+    Anything that is not XML passes: the parser of its format reports any errors.
     """
     pieces = iter(pieces)
     head = next(pieces, b"")
@@ -28,7 +28,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
     declared = _DECLARED.match(head)
     encoding = _WIDE.get(head[:4]) or (declared and declared[1].decode())
     try:
-        # Encodings that parsers know and expat does not are converted for it.
+        # Convert encodings that our parsers support but expat doesn't.
         is_foreign = encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-16")
     except LookupError:
         is_foreign = False
@@ -47,7 +47,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:
-    # HTML has named characters without declaring them, and its parser knows these.
+    # HTML has predefined named characters, which its parser knows.
     if name.lower() != "html":
         parser.StartElementHandler = None
 

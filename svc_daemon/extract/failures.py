@@ -1,13 +1,13 @@
-"""Why a document yielded no text: the failure that both sides of the cage share."""
+"""Errors for documents from which no text could be extracted, used on both sides of the cage."""
 
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Only failures that may be the machine's fault are worth another attempt.
+#: Only failures that the machine may have caused are worth a retry.
 _RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})
 
 
 class ExtractionFailed(Exception):
-    """The document gives no text; `message` is a sentence for the user."""
+    """No text can be extracted from the document; `message` is a sentence for the user."""
 
     def __init__(self, code: SourceErrorCode, message: str, retryable: bool | None = None) -> None:
         super().__init__(f"{code}: {message}")

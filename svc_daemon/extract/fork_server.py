@@ -1,9 +1,9 @@
-"""The process that children are forked from: it forks, watches, kills and reaps, and reads no document itself.
+"""The process that forks, watches, kills and reaps the children; it reads no documents itself.
 
-Started by `cages` with an empty environment, a session of its own and one socket of the daemon's (its standard
-input). It sleeps until the daemon asks for a child or for an end to one, a child ends (SIGCHLD), or a wall limit
-passes. Since it alone reaps, a process id that it kills is always still its child's. When the daemon ends, its socket
-closes: every child is killed, the folder of scratch files is removed, and the server ends.
+`cages` starts it with an empty environment, its own session and a socket to the daemon as standard input. It sleeps
+until the daemon asks it to fork or kill a child, a child ends (SIGCHLD), or a wall-clock limit expires. Because only
+this process reaps children, a process id that it kills can't have been reused. When the daemon ends, the socket
+closes: all children are killed, the scratch folder is removed, and the server ends.
 """
 
 import errno
@@ -29,18 +29,18 @@ from svc_daemon.extract.formats import READERS
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import SHORT, receive_request
 
-#: What comes with a request: the blob, and the pipe for the reply.
+#: Number of descriptors passed with a request: the blob, and the pipe for the reply.
 _DESCRIPTORS = 2
 
 
 @dataclass(slots=True)
 class _Child:
-    """One document that is being read."""
+    """A running child and its document."""
 
     job: int
     folder: str
     deadline: float
-    #: Why we killed it: `wall` or `asked`; empty while we did not.
+    #: Why the server killed the child: `wall` or `asked`; empty if it did not.
     killed: str = ""
 
 
@@ -56,10 +56,10 @@ class ForkServer:
         """Serve until the daemon closes its socket."""
         self._bell.setblocking(False)
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
-        # Only a signal with a handler rings the bell.
+        # Only a signal with a handler writes to the wakeup descriptor.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # A terminal or a service manager signals every process: the daemon finishes its work first, then closes the
-        # socket.
+        # A terminal or a service manager signals every process. Ignore it: the daemon finishes its work first, then
+        # closes the socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         gc.freeze()
@@ -85,7 +85,10 @@ class ForkServer:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _take_request(self) -> bool:
-        """Kill a child or fork one, or report what the machine is short of; False when the daemon is gone."""
+        """Handle a request to kill or fork a child. Returns False if the daemon is gone.
+
+        If the fork fails, its errno is reported to the daemon.
+        """
         received = receive_request(self._control)
         if received is None:
             return False
@@ -95,7 +98,7 @@ class ForkServer:
                 if child.job == request["kill"]:
                     _kill(pid, child, "asked")
             return True
-        # The kernel drops descriptors that there is no room for.
+        # The kernel drops descriptors if this process has too many open.
         short_of = errno.EMFILE if len(descriptors) < _DESCRIPTORS else 0
         try:
             if not short_of:
@@ -109,16 +112,16 @@ class ForkServer:
         return True
 
     def _fork(self, request: dict[str, Any], blob: int, output: int) -> None:
-        # The parser that the file's name suggests is imported here, once, for all later children.
+        # Import the parser for the file's name or type here, once for all later children.
         format_ = find_format(from_filename(request["filename"]) or request["content_type"])
         module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
         if module and module not in sys.modules:
-            # The child reports a parser that can't be imported.
+            # If the parser can't be imported, the child reports it.
             with suppress(ImportError):
                 import_module(module)
-            # Frozen objects stay shared: no collection in a child writes to their pages.
+            # Memory pages of frozen objects stay shared, because a child's garbage collector doesn't write to them.
             gc.freeze()
-        # Something may have cleaned it up.
+        # Another program may have deleted the folder.
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = tempfile.mkdtemp(dir=self._scratch)
         parent = os.getpid()
@@ -133,7 +136,7 @@ class ForkServer:
         self._children[pid] = _Child(request["job"], folder, time.monotonic() + self._limits.wall_seconds)
 
     def _bury(self, pid: int) -> None:
-        """End what the child left behind while its id is still taken, then reap it and report to the daemon."""
+        """Kill the child's descendants while its process id can't be reused, then reap it and report to the daemon."""
         _kill_group(pid)
         _, status = os.waitpid(pid, 0)
         child = self._children.pop(pid)
@@ -152,12 +155,12 @@ def _kill(pid: int, child: _Child, why: str) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    # A child that has just been forked has no group yet, and a finished one without descendants none any more.
+    # The process group doesn't exist yet if the child was just forked, or any more if it ended without descendants.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def main() -> None:
-    """Entry point: `scratch folder`, `limits as JSON`."""
+    """Entry point. Arguments: the scratch folder, and the limits as JSON."""
     control = socket.socket(fileno=0)
     ForkServer(control, Path(sys.argv[-2]), CageLimits(**json.loads(sys.argv[-1]))).serve()

@@ -1,4 +1,4 @@
-"""What one document may take of the machine: `children` sets it for its process, `fork_server` ends what overruns."""
+"""Resource limits for reading one document: `children` sets them for its process, `fork_server` enforces the time."""
 
 from dataclasses import dataclass
 
@@ -9,27 +9,27 @@ from svc_daemon.settings import Limits
 class CageLimits:
     """Limits of one child and of the document it reads."""
 
-    #: Documents read at the same time; further ones wait.
+    #: Maximum number of documents read at the same time; others wait.
     children: int = 4
-    #: Address space. Parsers of hostile files ask for gigabytes.
+    #: Maximum address space. Malicious files can make parsers allocate gigabytes.
     memory_bytes: int = Limits.extract_memory_bytes
-    #: Processor time.
+    #: Maximum processor time.
     cpu_seconds: int = Limits.extract_cpu_seconds
-    #: Time from the fork to the last byte of the answer; then the child and all it started are killed.
+    #: Maximum time from the fork to the end of the child; then the child and its descendants are killed.
     wall_seconds: float = Limits.extract_wall_seconds
-    #: Largest file the child may write; parsers keep scratch files.
+    #: Maximum size of a file that the child may write; some parsers use scratch files.
     file_bytes: int = 64 * 1024**2
-    #: Open descriptors.
+    #: Maximum number of open descriptors.
     descriptors: int = 64
-    #: What the child may answer: a file of 25 MB as text in a wider encoding, and its chunks.
+    #: Maximum size of the child's reply: enough for 25 MB of text in a wider encoding, and its chunks.
     output_bytes: int = 96 * 1024**2
-    #: Pieces of one document. 25 MB of prose are 30,000; more come from files made of headings alone.
+    #: Maximum number of chunks of one document. 25 MB of prose has 30,000; a file of only headings has more.
     chunks: int = 100_000
-    #: Steps of politeness towards uploads and searches, which go first.
+    #: The child's `nice` increment, so that uploads and searches get priority.
     nice: int = 10
-    #: Members of an archive (DOCX, XLSX, PPTX, EPUB, …).
+    #: Maximum number of members of an archive (DOCX, XLSX, PPTX, EPUB, …).
     archive_entries: int = 2000
-    #: All of an archive's members expanded.
+    #: Maximum expanded size of all members of an archive.
     archive_bytes: int = 200 * 1024**2
-    #: How many times larger than its packed form a member may be.
+    #: Maximum compression ratio of a member.
     archive_ratio: int = 200

@@ -1,8 +1,9 @@
-"""The messages of the cage: requests with their descriptors, outcomes of children, and the lines of a reply.
+"""The protocol of the cage: requests with descriptors, outcomes of children, and replies.
 
-Requests go to the fork server as a length and JSON, with the descriptors attached to the first byte. Outcomes come
-back on the same socket as JSON lines. A reply is JSON lines on the child's own pipe: a head, the text in pieces, the
-chunks in groups, an end; or one failure. Pieces are small, so that no line holds up the daemon's event loop.
+A request to the fork server is a length and JSON, with the descriptors attached to the first byte. Outcomes are sent
+back on the same socket as JSON lines. A reply consists of JSON lines on the child's own pipe: a head, the text in
+pieces, the chunks in groups, and an end line; or a single failure. The pieces are small, so that parsing a line does
+not block the daemon's event loop for long.
 """
 
 import array
@@ -17,16 +18,16 @@ from svc_daemon.core.text.chunking import Chunk, Document, Extraction
 from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Characters of text in one line of a reply, and chunks in one.
+#: Maximum number of text characters, and of chunks, in one line of a reply.
 PIECE_CHARACTERS = 64 * 1024
 GROUP_CHUNKS = 256
-#: Longest line of a reply: a group of chunks under the longest headings, or a piece of text.
+#: Maximum length of a reply line: a group of chunks with the longest headings, or a piece of text.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit status of a child that replied; whose parser raised what no reader expects; that ran out of memory; that was
-#: refused something by the system or its cage.
+#: Exit statuses of a child: it replied, its parser raised an unexpected exception, it ran out of memory, or the
+#: operating system or the cage refused an operation.
 REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
-#: A higher exit status is this plus an errno: the machine was short of something.
+#: A higher exit status is this value plus an errno: the machine was out of a resource.
 SHORT = 100
 
 _LENGTH_BYTES = 4
@@ -37,18 +38,18 @@ _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "li
 
 
 def send_request(control: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send one request; the descriptors stay open here. Raises OSError when the other side is gone or does not read."""
+    """Send a request. The caller still owns the descriptors. Raises OSError if the server is gone or does not read."""
     body = json.dumps(message).encode()
     frame = len(body).to_bytes(_LENGTH_BYTES, "big") + body
     socket.send_fds(control, [frame], list(descriptors))
 
 
 def receive_request(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """The next request and its descriptors; None when the daemon is gone."""
+    """Receive the next request and its descriptors. Returns None if the daemon is gone."""
     try:
         head, ancillary, _, _ = control.recvmsg(_LENGTH_BYTES, _ANCILLARY_BYTES)
     except ConnectionResetError:
-        # It closed without reading the last outcomes.
+        # The daemon closed the socket without reading the last outcomes.
         return None
     if not head:
         return None
@@ -65,7 +66,7 @@ def _receive(control: socket.socket, length: int) -> bytes:
 
 
 def reply_lines(content_type: str, document: Document, chunks: Sequence[Chunk]) -> Iterator[bytes]:
-    """The lines of a successful reply."""
+    """Yield the lines of a successful reply."""
     yield _line({"head": {"content_type": content_type, **{name: getattr(document, name) for name in _HEAD_FIELDS}}})
     for start in range(0, len(document.text), PIECE_CHARACTERS):
         yield _line({"text": document.text[start : start + PIECE_CHARACTERS]})
@@ -84,7 +85,7 @@ def _line(message: dict[str, Any]) -> bytes:
 
 
 class ChildReply:
-    """A reply as it comes in, line by line."""
+    """Assembles a reply line by line."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -94,7 +95,7 @@ class ChildReply:
         self._chunks: list[Chunk] = []
 
     def feed(self, line: bytes) -> None:
-        """Take one line; raises ExtractionFailed for a failure and for a line that is damaged."""
+        """Process one line. Raises ExtractionFailed if the child reports a failure or the line is invalid."""
         try:
             message = json.loads(line)
             if "failure" in message:
@@ -119,7 +120,7 @@ class ChildReply:
             raise crashed("The parser's reply was damaged.") from error
 
     def extraction(self) -> Extraction:
-        """The finished extraction."""
+        """Return the completed extraction."""
         return Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
 
     def _whole_text(self) -> str:
