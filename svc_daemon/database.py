@@ -1,18 +1,17 @@
 """One SQLite file: its connections, and the single writer that commits in groups.
 
-Theory of operation. A commit costs one fsync, whatever it holds. So all writes of a file go through one thread: it
-takes everything that is queued, runs each piece of work inside its own savepoint, commits once, and only then
-answers all of it. While the disk syncs, the next group gathers. A piece of work that raises is rolled back to its
-savepoint and takes nobody with it; a commit that fails answers the whole group with `StorageError`, since none of it
-is stored.
+Theory of operation. A commit costs one fsync, whatever its size. So one thread executes all writes to a file: it takes
+all queued work, runs each piece in its own savepoint, commits once, and only then resolves the futures. During the
+fsync, the next group accumulates in the queue. If a piece of work raises, it is rolled back to its savepoint without
+affecting the others; if the commit fails, the whole group fails with `StorageError`, because none of it is stored.
 
-Readers are query-only connections, one per thread, each read in one snapshot. SQLite before 3.51.3 can lose commits
-when two connections write and checkpoint, hence one writer, and only it checkpoints. The log starts over only in a
-moment when nobody reads from it; where readers overlap without end, new ones are held back for that moment.
+Readers are query-only connections, one per thread, and each read sees one snapshot. SQLite before 3.51.3 can lose
+commits if two connections write and checkpoint, so there is only one writer, and only it checkpoints. SQLite can reset
+the WAL only while nobody reads from it; if reads keep overlapping, new ones are briefly blocked to allow the reset.
 
-After an I/O error nothing more is written: a failed fsync may have dropped pages, and trying again would succeed
-falsely. `on_broken` is called and its owner restarts the process. What the failed commit held may or may not be
-there after the restart: the log may have taken it before its fsync failed.
+After an I/O error nothing more is written: a failed fsync may have dropped pages, and a retry would report a false
+success. `on_broken` is called, and the owner restarts the process. The writes of the failed commit may or may not exist
+after the restart: they may have reached the WAL before its fsync failed.
 """
 
 import os
@@ -33,17 +32,17 @@ from svc_daemon.errors import ShuttingDown, StorageError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-#: More than this in one commit would make the first caller wait too long for the last one's work.
+#: Maximum number of pieces of work per commit, so that the first caller does not wait too long for the others.
 GROUP_LIMIT = 256
-#: Pages of 4 KB in the log before the writer moves them into the file; keeps the log far under 64 MB.
+#: Number of 4 KB pages in the WAL that triggers a checkpoint; keeps the WAL well below 64 MB.
 CHECKPOINT_PAGES = 2000
-#: The log file is cut back to this size, in bytes, after a checkpoint.
+#: The WAL file is truncated to this size, in bytes, after a checkpoint.
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
-#: From this size on the writer waits for the readers of the log, and holds new ones back, to start the log over.
+#: Threshold of the WAL size at which the writer blocks new reads and waits for current ones, to reset the WAL.
 LOG_WAIT_BYTES = 32 * 1024 * 1024
-#: The writer waits for a hanging reader only once per this many bytes, not at every commit.
+#: If a hanging reader prevents the reset, the writer retries after this many more bytes, not at every commit.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
-#: How long one connection waits for others, in seconds.
+#: How long a connection waits for locks held by others, in seconds.
 BUSY_TIMEOUT_S = 5
 
 _Job = tuple[Work[Any], "Future[Any]"]
@@ -51,15 +50,15 @@ _Job = tuple[Work[Any], "Future[Any]"]
 
 @dataclass(slots=True)
 class _Reader:
-    """One thread's query-only connection; the lock is held while it reads."""
+    """A thread's query-only connection; the lock is held during each read."""
 
     connection: sqlite3.Connection
-    #: Reentrant, so that a read inside a read is SQLite's error and not a standstill.
+    #: Reentrant, so that a nested read causes an SQLite error rather than a deadlock.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 class Database:
-    """Access to one SQLite file. Thread-safe; `close` ends the writer after the queued work."""
+    """Access to one SQLite file. Thread-safe; `close` stops the writer after it has finished the queued work."""
 
     def __init__(
         self,
@@ -68,9 +67,9 @@ class Database:
         prepare: Callable[[sqlite3.Connection], None],
         on_broken: Callable[[sqlite3.Error], None] = lambda _: None,
     ) -> None:
-        """Open the file, made where there is none, and `prepare` its schema. Raises StorageError."""
+        """Open the file, creating it if missing, and `prepare` its schema. Raises StorageError."""
         self.path = path
-        #: Pieces of work and commits so far: their ratio shows the group commit.
+        #: Number of pieces of work and of commits so far; their ratio is the average group size.
         self.operations = 0
         self.commits = 0
         self._on_broken = on_broken
@@ -91,13 +90,13 @@ class Database:
 
     @property
     def is_broken(self) -> bool:
-        """Whether an I/O error has ended writing."""
+        """Whether an I/O error has stopped all writes."""
         return self._broken is not None
 
     def submit(self, work: Work[T]) -> "Future[T]":
-        """Queue `work` for the writer; the future is resolved after the commit that holds it."""
+        """Queue `work` for the writer; the future is resolved after the commit that includes it."""
         future: Future[T] = Future()
-        with self._submit_lock:  # nothing may be queued behind the mark that ends the writer
+        with self._submit_lock:  # nothing may be queued after the sentinel that stops the writer
             if self._broken is not None:
                 raise StorageError("The database takes no writes; the service must be restarted.") from self._broken
             if self._closed:
@@ -106,7 +105,7 @@ class Database:
         return future
 
     def write(self, work: Work[T]) -> T:
-        """Run `work` in the writer and wait until it is durable."""
+        """Run `work` in the writer thread and wait until it is durable."""
         return self.submit(work).result()
 
     def read(self, work: Work[T]) -> T:
@@ -120,13 +119,15 @@ class Database:
                 try:
                     return work(reader.connection)
                 finally:
-                    # Nothing was written; what the work raised is the error to report.
+                    # Nothing was written; an exception of the work takes precedence.
                     with suppress(sqlite3.Error):
                         if reader.connection.in_transaction:
                             reader.connection.execute("COMMIT")
 
     def look(self, work: Work[T]) -> T:
-        """Run `work`, which must be a single statement, without a transaction around it: that is a snapshot by itself.
+        """Run `work`, which must execute a single statement, without an explicit transaction.
+
+        One statement always sees one snapshot.
 
         Raises StorageError once closed.
         """
@@ -138,7 +139,7 @@ class Database:
                 return work(reader.connection)
 
     def close(self) -> None:
-        """Finish what is queued, interrupt reads, then close every connection. Safe to call twice."""
+        """Finish the queued work, interrupt reads, then close all connections. Idempotent."""
         with self._submit_lock:
             if self._closed:
                 return
@@ -163,7 +164,7 @@ class Database:
             self._check_readable()
             connection = open_connection(self.path)
             connection.execute("PRAGMA query_only = ON")
-            # A reader that checkpointed would be a second writer of the main file.
+            # A reader that runs a checkpoint would be a second writer of the main file.
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             reader = self._local.reader = _Reader(connection)
             self._readers.append(reader)
@@ -177,7 +178,7 @@ class Database:
                 return
 
     def _gather(self, first: _Job) -> tuple[list[_Job], bool]:
-        """All queued work, and whether the end mark follows it."""
+        """Collect the queued work, and whether the sentinel that stops the writer follows it."""
         group = [first]
         while len(group) < GROUP_LIMIT:
             try:
@@ -190,7 +191,7 @@ class Database:
         return group, False
 
     def _commit(self, waiting: Sequence[_Job]) -> None:
-        # Work whose caller has cancelled it by now is dropped; after this point it is done.
+        # Drop work that its caller has already cancelled; from here on it can't be cancelled.
         group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
         if not group:
             return
@@ -215,25 +216,25 @@ class Database:
         connection.execute("SAVEPOINT work")
         try:
             result = work(connection)
-        except BaseException as error:  # whatever it is, it belongs to the caller, and the group goes on
+        except BaseException as error:  # any exception is passed to the caller, and the group continues
             if not connection.in_transaction or _is_damage(error):
-                # FULL and IOERR roll the whole transaction back by themselves: nothing of the group is left.
+                # SQLite rolls back the whole transaction on FULL and IOERR: nothing of the group is left.
                 raise _as_sqlite(error) from error
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
-            # A full disk becomes StorageError, which the caller can handle; other errors stay.
+            # Convert a full disk to StorageError, which callers can handle; keep other errors.
             return None, _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
         connection.execute("RELEASE work")
         return result, None
 
     def _roll_back(self) -> None:
-        # The error before it is the one to report; a transaction that stays open never commits.
+        # Suppress errors here, because the original one is reported; an open transaction never commits.
         with suppress(sqlite3.Error, MemoryError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _give_up(self, group: Sequence[_Job], error: sqlite3.Error) -> None:
-        """Answer the group with the error; after damage, take nothing more and call `on_broken`."""
+        """Fail the group with the error. After an I/O error or corruption, stop writing and call `on_broken`."""
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error
@@ -243,7 +244,7 @@ class Database:
             self._on_broken(error)
 
     def _bound_log(self) -> None:
-        """Start the log over, once it is large."""
+        """Reset the WAL if it is too large."""
         try:
             size_bytes = log_bytes(self.path)
             if size_bytes < self._log_wait_bytes:
@@ -259,7 +260,7 @@ class Database:
 
 
 def open_connection(path: Path) -> sqlite3.Connection:
-    """A connection with the settings that every file of ours has; transactions are explicit."""
+    """Open a connection with the settings for all our database files; transactions are explicit."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
     for pragma in (
@@ -279,10 +280,10 @@ def open_connection(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that changes nothing, for a file that no process has open; the log of a killed one is read too.
+    """Open a read-only connection to a file that no process has open, including a WAL left by a killed process.
 
-    Without a log the file is read as it is: even a reader would make one, and leave it there. With one, SQLite
-    writes a file beside it; where it can't, both are copied to where it can.
+    Without a WAL the file is opened as immutable, because even a reader would create a WAL and leave it there. With a
+    WAL, SQLite must create a file next to it; if the folder is not writable, both are copied to a temporary folder.
     """
     with ExitStack() as stack:
         mode = "mode=ro" if log_bytes(path) else "immutable=1"
@@ -300,19 +301,22 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def log_bytes(path: Path) -> int:
-    """Size of the file's write-ahead log; 0 where there is none."""
+    """Return the size of the file's write-ahead log (WAL), or 0 if it does not exist."""
     log_path = path.with_name(f"{path.name}-wal")
     return log_path.stat().st_size if log_path.exists() else 0
 
 
 def _close_reader(reader: _Reader) -> None:
-    """Interrupt until the thread is done; if it never is, its connection stays open until the process ends."""
+    """Interrupt the reader's thread until it stops reading, then close its connection.
+
+    If it never stops, the connection stays open until the process ends.
+    """
     for _ in range(BUSY_TIMEOUT_S * 20):
         if reader.lock.acquire(timeout=0.05):
             reader.connection.close()
             reader.lock.release()
             return
-        # Again and again: a statement that begins after one interrupt needs the next.
+        # Repeat the interrupt: it does not affect statements that begin after it.
         reader.connection.interrupt()
 
 
@@ -321,7 +325,7 @@ def _lower(text: str | None) -> str | None:
 
 
 def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """The writer's connection, its schema up to date; closed again where that fails."""
+    """Open the writer's connection and prepare its schema. Raises StorageError."""
     try:
         connection = open_connection(path)
         try:
@@ -335,7 +339,7 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    """SQLite's error, even if the work has wrapped it in another."""
+    """Return the SQLite error, unwrapped if the work raised another error from it."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__
@@ -344,7 +348,7 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
 
 @contextmanager
 def _translating_storage() -> Iterator[None]:
-    """Raise StorageError where the disk fails a read."""
+    """Convert disk errors of a read to StorageError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -354,12 +358,12 @@ def _translating_storage() -> Iterator[None]:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether the disk failed or the file is damaged; a shortage is no damage."""
+    """Whether the disk failed or the file is corrupt; a shortage of resources does not count."""
     return _is_named(error, "IOERR", "CORRUPT", "NOTADB") and not _is_named(error, "IOERR_NOMEM", "IOERR_SHM")
 
 
 def _is_named(error: BaseException, *names: str) -> bool:
-    """Whether SQLite's name of the error begins with one of `names`; errors of the module itself have none."""
+    """Whether SQLite's error name begins with one of `names`. Errors of the `sqlite3` module itself have no name."""
     name: str = getattr(error, "sqlite_errorname", "")
     return name.removeprefix("SQLITE_").startswith(names)
 

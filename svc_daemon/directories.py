@@ -1,4 +1,4 @@
-"""The data directory as a whole: its folders, and the lock that one process at a time holds."""
+"""The data directory: its folders, and the lock that only one process at a time can hold."""
 
 import fcntl
 import os
@@ -52,7 +52,7 @@ def make_folders(files: DataFiles) -> None:
             files.log.parent,
         ):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # One that somebody made beforehand may be open to all.
+        # A directory that already existed may be accessible to other users.
         files.root.chmod(0o700)
     except OSError as error:
         raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
@@ -60,12 +60,12 @@ def make_folders(files: DataFiles) -> None:
 
 @contextmanager
 def lock_directory(files: DataFiles) -> Iterator[None]:
-    """Hold the data directory; the kernel releases the lock however the process ends.
+    """Lock the data directory; the kernel releases the lock however the process ends.
 
-    The lock is on the directory itself, which can't be removed without the data in it. Raises DirectoryLocked, and
-    StorageError where the directory can't be locked at all.
+    The lock is on the directory itself, which can't be deleted while it contains data. Raises DirectoryLocked if
+    another process holds the lock, and StorageError if locking fails for any other reason.
     """
-    # A daemon of an earlier release, which may still run, holds a file of this name instead.
+    # A daemon of an earlier release, which may still be running, locks this file instead.
     earlier = [path for path in [files.root / "lock"] if path.exists()]
     with ExitStack() as stack:
         for path in (files.root, *earlier):
@@ -81,12 +81,12 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
 
 
 def has_state(files: DataFiles) -> bool:
-    """Whether there is a state database. SQLite takes an empty file for a new one, and removes the log beside it."""
+    """Whether a state database exists. An empty file does not count: SQLite treats it as new and deletes its WAL."""
     return files.state.is_file() and files.state.stat().st_size > 0
 
 
 def list_own(folder: Path, shape: re.Pattern[str]) -> list[str]:
-    """The names of this shape in a folder; folders, and whatever has another name, are not ours."""
+    """List the names in a folder that match `shape`, skipping subfolders."""
     with os.scandir(folder) as entries:
         return [
             entry.name for entry in entries if shape.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
@@ -94,7 +94,7 @@ def list_own(folder: Path, shape: re.Pattern[str]) -> list[str]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Fsync a folder, so that its directory entries are durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

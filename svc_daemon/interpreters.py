@@ -1,7 +1,7 @@
-"""Child processes: a new interpreter that runs one module, without access to the rest of the service.
+"""Child processes: new interpreters that each run one module, isolated from the rest of the service.
 
 They do work that may crash, hang or be attacked: reading documents and running models. Each has its own session, an
-empty environment, no folder, and one socket as standard input; it ends when the socket is closed.
+empty environment, `/` as its working directory, and a socket as standard input; it ends when the socket is closed.
 """
 
 import json
@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-#: How long a process may take to end by itself once its socket is closed.
+#: Seconds to wait for a process to end after its socket is closed, before it is killed.
 STOP_S = 5.0
-#: `-I` keeps the environment and the working folder out; the daemon's own path brings exactly its own packages in.
+#: `-I` ignores the environment and the working directory; the daemon's `sys.path` provides exactly its packages.
 _BOOT = (
     "import sys, json, importlib; sys.path[:] = json.loads(sys.argv.pop(1)); "
     "importlib.import_module(sys.argv.pop(1)).main()"
@@ -23,7 +23,7 @@ _BOOT = (
 def start_module(
     module: str, arguments: Sequence[str], control: socket.socket, words: Path
 ) -> "subprocess.Popen[bytes]":
-    """Run `main` of a module with these arguments and this socket; what it complains of goes into the file `words`."""
+    """Run `main` of a module in a new process. `control` is its standard input; its stderr goes to the file `words`."""
     root = str(Path(__file__).parents[1])
     path = [root, *(entry for entry in sys.path if Path(entry).is_absolute() and entry != root)]
     with words.open("wb") as complaints:
@@ -39,7 +39,7 @@ def start_module(
 
 
 def await_end(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for a process whose socket was closed; one that takes too long is killed."""
+    """Wait for a process to end after its socket was closed; kill it after `STOP_S` seconds."""
     try:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
@@ -48,7 +48,7 @@ def await_end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def last_words(words: Path) -> str:
-    """The end of a process's error output."""
+    """Return the end of a process's error output."""
     try:
         return words.read_text("utf-8", "replace")[-2000:].strip()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The listening socket, which is bound before anything is opened."""
+"""The listening socket, which is bound before any data is opened."""
 
 import asyncio
 import errno
@@ -15,34 +15,34 @@ from svc_daemon.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Waiting connections before the kernel refuses.
+#: Maximum number of connections waiting in the kernel's queue.
 BACKLOG = 1024
-#: Connections that are accepted in one turn of the event loop.
+#: Maximum number of connections accepted in one iteration of the event loop.
 ACCEPTED_AT_ONCE = 16
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class AddressTaken(Exception):
-    """Something else listens on the address."""
+    """The daemon can't listen on the address, for example because it is in use."""
 
 
 class Listener(socket.socket):
-    """A listening socket that accepts a few connections at a time, and keeps working without free descriptors.
+    """A listening socket that accepts a few connections at a time, and keeps working if descriptors run out.
 
-    By default the event loop accepts all waiting connections before it handles any, so no limit could work; and without
-    a free descriptor it pauses for a second, and logs a traceback for each waiting one.
+    By default the event loop accepts all waiting connections before it handles any, so a connection limit would have no
+    effect. If descriptors run out, it pauses for a second and logs a traceback for each waiting connection.
     """
 
     def __init__(self, family: int) -> None:
-        # The protocol is named because asyncio turns Nagle's delay off only then: it costs 40 ms an answer.
+        # asyncio disables Nagle's algorithm, which costs 40 ms per response, only if the protocol is explicit.
         super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        #: Holds the descriptor of a connection that is to be closed for want of one.
+        #: Reserves a descriptor, which is freed to accept and close a connection if there are no others.
         self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - closed with the socket
         self._accepted = 0
         self._episodes = Episodes()
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """As the event loop calls it: BlockingIOError is "no more for now"."""
+        """Accept a connection for the event loop, which stops accepting for now at a BlockingIOError."""
         if self._accepted == ACCEPTED_AT_ONCE:
             raise BlockingIOError
         if not self._accepted:
@@ -64,7 +64,7 @@ class Listener(socket.socket):
         self._accepted = 0
 
     def _turn_away(self, error: OSError) -> None:
-        """Close the connection that has waited longest, which would otherwise wake the event loop for ever."""
+        """Accept and close the oldest waiting connection, which would otherwise wake the event loop forever."""
         self._spare.close()
         with suppress(OSError):
             super().accept()[0].close()
@@ -76,7 +76,7 @@ class Listener(socket.socket):
 
 @contextmanager
 def bind(settings: Settings) -> Iterator[Listener]:
-    """The listening socket; raises AddressTaken with the address and the way out."""
+    """Open the listening socket. Raises AddressTaken, whose message includes the address and a hint."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with Listener(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -92,7 +92,7 @@ def bind(settings: Settings) -> Iterator[Listener]:
 
 
 def base_url_of(settings: Settings, listener: socket.socket) -> str:
-    """Where a client on this machine reaches the listener, with the port that the kernel chose."""
+    """Return the URL at which clients on this machine reach the listener, with the actual port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
     bracketed = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return f"http://{bracketed}:{listener.getsockname()[1]}"

@@ -1,8 +1,8 @@
-"""Logs: one JSON object a line, into a file that rotates, readable by its owner alone and without a secret.
+"""Logging: one JSON object per line, in a rotating file that only its owner can read, with secrets redacted.
 
 A line is `{ts, level, logger, message, request_id?, fields?, error?}`. `logger.info(…, extra={"fields": {…}})` adds
-fields; inside a request the id comes by itself, elsewhere `extra={"request_id": …}` gives it. Every handler has the
-redaction filter, so that a secret which found its way into a message, a field or a traceback stops there.
+fields. Within a request its id is added automatically; elsewhere, pass `extra={"request_id": …}`. Every handler has the
+redaction filter, which removes secrets from messages, fields and tracebacks.
 """
 
 import errno
@@ -17,14 +17,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-#: The request that is being served; empty outside of one.
+#: Id of the request being served; empty outside a request.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
-#: Files in all, the one that is written included.
+#: Maximum number of log files, including the current one.
 MAX_FILES = 5
 
-#: Loggers of libraries and their least level: below it they log each bad body, or whole URLs.
+#: Minimum levels of library loggers: at lower levels they log every malformed body, or whole URLs.
 _QUIETED = {
     "httpx": logging.WARNING,
     "httpcore": logging.WARNING,
@@ -33,8 +33,8 @@ _QUIETED = {
     "mcp": logging.WARNING,
 }
 
-#: Secrets to redact: each alternative has the part that may stay, then the secret. Since every line is searched, it is
-#: one expression without case folding, which is three times as fast.
+#: Secrets to redact: each alternative captures the prefix to keep, followed by the secret. Every line is searched, so
+#: this is a single case-sensitive expression, which is three times as fast.
 _SECRETS = re.compile(
     r"""
       (sk-)(?<!\wsk-)[\w\-]+                                               # API keys, but no "task-force"
@@ -49,8 +49,8 @@ _SECRETS = re.compile(
 
 
 def redact(text: str) -> str:
-    """The text with keys, webhook secrets, credentials and tokens replaced by `***`."""
-    # Most texts are short and plain, and a look for these costs a tenth of the search.
+    """Replace API keys, webhook secrets, credentials and tokens in the text with `***`."""
+    # Most texts are short and contain no secret; these substring checks take a tenth of the time of the search.
     if len(text) <= 40 and not ("sk-" in text or "sec_" in text or " " in text or ":" in text or "=" in text):
         return text
     return _SECRETS.sub(_hide, text)
@@ -67,7 +67,7 @@ class Redaction(logging.Filter):
         record.msg = redact(record.getMessage())
         record.args = None
         if record.exc_info:
-            # Another handler may have rendered the traceback already, and left it here.
+            # Another handler may already have cached the formatted traceback in `exc_text`.
             record.exc_text = redact(record.exc_text or _plain.formatException(record.exc_info))
         fields = getattr(record, "fields", None)
         if fields:
@@ -82,7 +82,7 @@ _NUMBERS = (int, float)
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON."""
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = record.created
@@ -106,7 +106,7 @@ class JsonLines(logging.Formatter):
 
 @lru_cache(maxsize=2)
 def _second(moment: int) -> str:
-    """Lines of one second share it."""
+    """Format a timestamp to the second, cached because consecutive lines often share it."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -115,13 +115,13 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 class RotatingFile(logging.Handler):
-    """Appends lines to a 0600 file; a full one becomes `.1`, that one `.2`, and the oldest goes.
+    """Appends lines to a file with mode 0600; a full file is renamed to `.1`, `.1` to `.2`, and the oldest is deleted.
 
-    A line that can't be written fails nothing and is counted; the next one reports how many were lost. Where
-    no new file can be made, the full one is written on.
+    If a line can't be written, it is dropped without an error; the next line reports how many were lost. If no new
+    file can be created, the handler keeps writing to the full one.
 
-    The standard library's handler formats each record twice and asks the file system four things a line, which would
-    cost every request a tenth of its time.
+    The standard library's handler formats each record twice and makes four file system calls per line, which would
+    add a tenth to the time of every request.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES, max_files: int = MAX_FILES) -> None:
@@ -129,10 +129,10 @@ class RotatingFile(logging.Handler):
         self.path = path
         self.max_bytes = max_bytes
         self.max_files = max_files
-        #: -1 while no file is open.
+        #: -1 if no file is open.
         self.descriptor = -1
         self.size_bytes = 0
-        #: Lines that could not be written since the last one that was.
+        #: Number of lines lost since the last successful write.
         self.lost_lines = 0
         with suppress(OSError):
             self._open()
@@ -162,7 +162,7 @@ class RotatingFile(logging.Handler):
         return self.format(record).encode() + b"\n"
 
     def _notice(self, message: str) -> bytes:
-        """A line about the log itself."""
+        """Format a warning about the log itself."""
         return self._line(logging.LogRecord(__name__, logging.WARNING, __file__, 0, message, None, None))
 
     def _append(self, line: bytes) -> None:
@@ -170,18 +170,18 @@ class RotatingFile(logging.Handler):
             try:
                 self._rotate()
             except OSError as error:
-                # Not tried again at each line: a rename that worked before the failure would be done again.
+                # Don't retry at every line: that would repeat the renames that succeeded before the failure.
                 self.size_bytes = 0
                 line = self._notice(f"the log can't go on in a new file: {error.strerror}") + line
         written_bytes = os.write(self.descriptor, line)
         if written_bytes < len(line):
-            # The disk is full; remove the half line, which would damage the next one.
+            # The disk is full; remove the partial line, which would corrupt the next one.
             os.ftruncate(self.descriptor, os.fstat(self.descriptor).st_size - written_bytes)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.size_bytes += written_bytes
 
     def _rotate(self) -> None:
-        """Go on in a new file. It is opened first, so that a failure leaves the old one in use."""
+        """Switch to a new file. It is opened first, so that the old file stays in use if this fails."""
         fresh_path = self.path.with_name(f"{self.path.name}.new")
         fresh = _open_log(fresh_path)
         try:
@@ -211,15 +211,15 @@ def _open_log(path: Path) -> int:
 
 
 def start_logging(path: Path, level: str) -> RotatingFile:
-    """Sends everything of `level` (`debug`, `info`, `warning`, `error`) and above to the file; returns its handler.
+    """Log messages of `level` (`debug`, `info`, `warning`, `error`) and above to the file; returns the handler.
 
-    uvicorn's loggers come along when it is configured with `log_config=None`; its access log, which prints tokens,
-    stays off.
+    uvicorn's logs are included if it is configured with `log_config=None`. Its access log stays off, because it
+    contains tokens.
     """
     handler = RotatingFile(path)
     prepare_handler(handler)
     root = logging.getLogger()
-    # Four look-ups a record that no line shows.
+    # Skip lookups for each record whose results are never logged.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root.addHandler(handler)
     root.setLevel(level.upper())
@@ -230,12 +230,12 @@ def start_logging(path: Path, level: str) -> RotatingFile:
 
 
 def prepare_handler(handler: logging.Handler) -> None:
-    """Gives a handler the format and the redaction; every handler of the daemon needs it."""
+    """Set the format and the redaction filter of a handler; required for every handler of the daemon."""
     handler.addFilter(Redaction())
     handler.setFormatter(JsonLines())
 
 
 def stop_logging(handler: logging.Handler) -> None:
-    """Takes the handler away again and closes its file."""
+    """Remove the handler and close its file."""
     logging.getLogger().removeHandler(handler)
     handler.close()

@@ -1,6 +1,6 @@
-"""Where things live: the folders of an installation and the files in the data directory.
+"""The paths of an installation: its directories, and the files in the data directory.
 
-Both the daemon and the command line ask here, so that they can't disagree.
+Both the daemon and the command line use this module, so that their paths always agree.
 """
 
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ APP = "svc"
 
 
 def data_dir(environ: Mapping[str, str]) -> Path:
-    """The daemon's data directory: `SVC_DATA_DIR`, else the user's data folder."""
+    """Return the daemon's data directory: `SVC_DATA_DIR`, else the platform's user data directory."""
     return _folder(environ, "SVC_DATA_DIR", platformdirs.user_data_dir(APP))
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
-    """The user's settings and stored keys: `SVC_CONFIG_DIR`, else the user's config folder."""
+    """Return the directory of settings and stored keys: `SVC_CONFIG_DIR`, else the user's config directory."""
     return _folder(environ, "SVC_CONFIG_DIR", platformdirs.user_config_dir(APP))
 
 
 def state_dir(environ: Mapping[str, str]) -> Path:
-    """The command line's own state: `SVC_STATE_DIR`, else the user's state folder."""
+    """Return the directory of the command line's own state: `SVC_STATE_DIR`, else the user's state directory."""
     return _folder(environ, "SVC_STATE_DIR", platformdirs.user_state_dir(APP))
 
 
 def is_default_data_dir(environ: Mapping[str, str]) -> bool:
-    """Only the default installation listens on the well-known port."""
+    """Whether this is the default installation; only that listens on the well-known port."""
     return data_dir(environ) == Path(platformdirs.user_data_dir(APP)).absolute()
 
 
@@ -81,12 +81,12 @@ class DataFiles:
 
     @property
     def aside(self) -> Path:
-        """Stored bytes without a row in the state, in a folder for each day."""
+        """Stored files without a row in the state database, in one folder per day."""
         return self.root / "aside"
 
     @property
     def damaged(self) -> Path:
-        """Stored bytes that turned out wrong, moved there by `svc-daemon verify --repair`."""
+        """Corrupt stored files, moved there by `svc-daemon verify --repair`."""
         return self.root / "damaged"
 
     @property

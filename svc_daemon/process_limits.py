@@ -1,24 +1,24 @@
-"""Allowances: how many descriptors and how much memory the system grants this process.
+"""The operating system's limits on the descriptors and memory of this process.
 
-The soft limits are raised to the hard ones, which any process may do. Too little is refused at the start: a
-service that runs out of either in the middle of its work answers nobody.
+The soft limits are raised as far as the hard limits allow, which needs no privileges. If a limit is too low, the daemon
+refuses to start: a service that runs out of descriptors or memory while running can't answer anybody.
 """
 
 import resource
 
-#: More descriptors than this are of no use here; it is also what macOS gives at most.
+#: Number of descriptors to request. The daemon never needs more, and macOS does not allow more.
 MOST_DESCRIPTORS = 8192
 LEAST_DESCRIPTORS = 128
-#: Address space, most of it reserved and never touched: threads with their stacks and heaps, and mapped libraries.
+#: Minimum address space, most of it reserved but never used: thread stacks and heaps, and mapped libraries.
 LEAST_MEMORY_BYTES = 2 * 1024**3
 
 
 class TooLittle(Exception):
-    """A limit of the system is too low to work under."""
+    """A limit of the operating system is too low for the daemon."""
 
 
 def take_allowances() -> None:
-    """Raise the soft limits as far as they go. Raises TooLittle."""
+    """Raise the soft limits of descriptors and memory. Raises TooLittle if one is still too low."""
     descriptors = _raise(resource.RLIMIT_NOFILE, MOST_DESCRIPTORS)
     if descriptors < LEAST_DESCRIPTORS:
         raise TooLittle(
@@ -34,12 +34,12 @@ def take_allowances() -> None:
 
 
 def most_connections(most: int) -> int:
-    """So many connections, or fewer: half of the descriptors are kept for files."""
+    """Limit the number of connections to half of the descriptors; the other half is reserved for files."""
     return min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 def _raise(kind: int, wanted: int) -> float:
-    """The soft limit, raised to what is wanted where the hard one allows it."""
+    """Raise the soft limit to `wanted`, or as far as the hard limit allows. Returns the new soft limit."""
     soft, hard = (float("inf") if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(kind))
     if soft >= wanted:
         return soft

@@ -1,10 +1,10 @@
-"""The composition root: puts the parts together, serves until a signal, and takes them apart again.
+"""The composition root: creates all components, serves until a signal, and shuts them down.
 
-lock the data directory  ->  bind  ->  open state, index, blobs  ->  repair what a kill left  ->  write daemon.json
-->  serve and work  ->  signal: stop accepting, finish or park what is in flight, close, exit 0
+lock the data directory  ->  bind  ->  open state, index, blobs  ->  clean up after a crash  ->  write daemon.json
+->  serve and work  ->  signal: stop accepting, finish or park work in progress, close, exit 0
 
-Bound before anything is opened, so that a taken address is reported at once; clients that connect meanwhile wait in
-the backlog.
+The address is bound before anything is opened, so that an address in use is reported at once; clients that connect
+meanwhile wait in the backlog.
 """
 
 import asyncio
@@ -82,20 +82,20 @@ from svc_daemon.workers.syncing import SyncingWorker
 
 log = logging.getLogger(__name__)
 
-#: Threads that write and sync blobs; more would not be faster.
+#: Number of threads that write and sync blobs; more would not be faster.
 BLOB_THREADS = 8
-#: Largest request line and headers together.
+#: Maximum total size of the request line and headers.
 MAX_HEAD_BYTES = 16 * 1024
 SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-#: The part of the time for stopping that is kept for parking work and closing files, seconds.
+#: Seconds of the shutdown time reserved for parking work and closing files.
 PARK_S = 3
-#: The share of the remaining time in which running answers may finish; then they report that the service stops.
+#: Fraction of the remaining shutdown time in which running answers may finish; then they report the shutdown.
 FINISH_PART = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Everything that runs in this process."""
+    """The components shared by the application and the workers."""
 
     context: Context
     extractor: Extractor
@@ -106,7 +106,7 @@ class Process:
 
 
 def serve(settings: Settings) -> None:
-    """Run the daemon until SIGTERM or SIGINT; raises what keeps it from starting."""
+    """Run the daemon until SIGTERM or SIGINT. Raises an error if it can't start."""
     allowed = parse_allowed(settings.fetch_allow)
     os.umask(0o077)
     files = DataFiles(settings.data_dir)
@@ -120,7 +120,7 @@ def serve(settings: Settings) -> None:
             post_s=settings.limits.webhook_seconds,
             redirects=settings.limits.redirects,
         )
-        # The addresses that the operator allows, but never this daemon itself.
+        # Allows the operator's exceptions, but never requests to this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher))
 
@@ -130,7 +130,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
     loop = asyncio.get_running_loop()
 
     def hear_broken(error: Exception) -> None:
-        # Any thread may call this.
+        # Called from any thread.
         log.critical("the service can't go on and ends for a restart: %s", error, exc_info=error)
         loop.call_soon_threadsafe(broken.set)
 
@@ -165,7 +165,7 @@ async def _open_process(
     fetcher: Fetcher,
     hear_broken: Callable[[Exception], None],
 ) -> Process:
-    """Open everything and repair what a kill left; `stack` closes it in reverse."""
+    """Open everything and clean up after an unclean shutdown. `stack` closes everything in reverse order."""
     context = open_context(stack, settings.limits, files, fetcher, hear_broken)
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
@@ -199,7 +199,7 @@ def open_context(
     clock: Clock = SYSTEM_CLOCK,
     make_provider: Callable[..., SearchProvider] = EmbeddedProvider,
 ) -> Context:
-    """Open state, index and files of a directory whose lock is held; `stack` closes them. Raises StorageError."""
+    """Open the state, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
     refuse_lost_state(files)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)
@@ -232,7 +232,7 @@ def open_context(
 
 
 def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Limits, clock: Clock) -> Llm:
-    # Reading httpx takes a tenth of a second, which most installations have no use for.
+    # Importing httpx takes 100 ms, and most installations don't need it.
     from svc_daemon.llm.clients import LlmClient, limits_of  # noqa: PLC0415
 
     llm = LlmClient(server, limits_of(limits), clock.monotonic)
@@ -241,7 +241,7 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 
 
 async def _repair(context: Context) -> None:
-    """Repair what a kill left: at the start, no lease and no staging file can still be in use."""
+    """Clean up after an unclean shutdown. At startup, all leases and staging files are left over."""
     released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
     await sort_leftovers(context)
     await rebuild_lost(context)
@@ -251,7 +251,7 @@ async def _repair(context: Context) -> None:
 
 @contextlib.asynccontextmanager
 async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
-    """Set the application's state, and run the workers, which park their work at the end."""
+    """Set the application's state, and run the workers. On shutdown they park their work."""
     app.state.context = process.context
     app.state.installation_id = process.installation_id
     app.state.operator_token = process.operator_token
@@ -271,7 +271,7 @@ async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], 
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:
-        # A queue without its worker would stop silently: better a restart.
+        # Without its worker, a queue would stop silently; a restart is better.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else hear_broken(_end_of(ended)))
     try:
         yield
@@ -287,7 +287,7 @@ def _end_of(worker: asyncio.Task[None]) -> Exception:
 
 
 def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
-    """Wake what waits because the stop has begun, and have the models' answers end in time to report it."""
+    """Wake waiting requests on shutdown, and end model answers early enough for them to report it."""
     stopping.set()
     if context.llm is not None:
         asyncio.get_running_loop().call_later(left_s * FINISH_PART, context.llm.stop)
@@ -295,7 +295,7 @@ def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> Non
 
 @contextlib.contextmanager
 def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clock) -> Iterator[None]:
-    """Write `daemon.json` for the command line; only the lock shows whether a daemon is alive."""
+    """Write `daemon.json` for the command line. It may be stale: only the lock shows whether a daemon is running."""
     fields = {
         "pid": os.getpid(),
         "base_url": base_url,

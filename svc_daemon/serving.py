@@ -1,4 +1,4 @@
-"""The server process: uvicorn from its first connection to a signal, and the exit code that follows."""
+"""Run uvicorn until a signal arrives, then shut down with exit code 0."""
 
 import asyncio
 import signal
@@ -11,10 +11,10 @@ import uvicorn
 
 
 class Server(uvicorn.Server):
-    """uvicorn with signals that end in exit code 0; by default it raises them again after the stop."""
+    """A uvicorn server that exits with code 0 on a signal; by default it raises the signal again after shutdown."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
-        """`on_stop` is called with the seconds that are left for what is under way."""
+        """`on_stop` is called with the number of seconds left for running requests."""
         super().__init__(config)
         self._on_stop = on_stop
         self._exiting = asyncio.Event()
@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
         self._exiting.set()
 
     async def main_loop(self) -> None:
-        """uvicorn's, left as soon as a signal comes; by itself it looks for one ten times a second."""
+        """Run uvicorn's main loop, but leave it at once on a signal instead of polling ten times a second."""
         ticking = asyncio.create_task(super().main_loop())
         leaving = asyncio.create_task(self._exiting.wait())
         await asyncio.wait((ticking, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -32,7 +32,7 @@ class Server(uvicorn.Server):
         leaving.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Report that the stop has begun, and finish running requests."""
+        """Call `on_stop`, and finish running requests."""
         self._on_stop(self.config.timeout_graceful_shutdown or 0)
         await super().shutdown(sockets)
 
@@ -50,7 +50,7 @@ class Server(uvicorn.Server):
 
 
 async def run_until_stopped(server: Server, listener: socket.socket, broken: asyncio.Event) -> None:
-    """Serve until a signal comes or `broken` is set; what is under way is finished first."""
+    """Serve until a signal arrives or `broken` is set, then finish running requests."""
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     watching = asyncio.create_task(broken.wait())
     await asyncio.wait((serving, watching), return_when=asyncio.FIRST_COMPLETED)

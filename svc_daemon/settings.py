@@ -1,7 +1,7 @@
-"""Every limit and choice of the daemon as a named value with its unit, default and reason.
+"""All limits and options of the daemon, as named values with units and defaults.
 
-Read once, from the environment that `server` was started with; nothing else looks there. Each field of `Limits` is the
-variable `SVC_LIMIT_` and the field's name in capitals.
+They are read once, from the environment of the process; no other code reads these variables. Each field of `Limits` is
+set by the variable `SVC_LIMIT_` plus the field's name in upper case.
 """
 
 import re
@@ -19,7 +19,7 @@ DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
 #: The upper bound of every limit; clocks, the kernel and SQLite accept no larger numbers.
 LARGEST = 10**15
-#: A hundred years; later times can't be stored.
+#: The maximum of a duration, a hundred years; the resulting times must stay storable.
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
@@ -136,18 +136,18 @@ class Limits:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Limits":
-        """Defaults, overridden by each `SVC_LIMIT_…`; raises SettingError on one that is no number in range."""
+        """Read the limits from `SVC_LIMIT_…` variables. Raises SettingError if a value is not a number in range."""
         given = {limit.name: _whole_number(environ, limit) for limit in fields(cls)}
         return cls(**{name: value for name, value in given.items() if value is not None})
 
 
 def variable(limit_name: str) -> str:
-    """The environment variable that sets a limit."""
+    """Return the name of the environment variable that sets a limit."""
     return f"SVC_LIMIT_{limit_name.upper()}"
 
 
 class ServerVariables(NamedTuple):
-    """The variables that name a server of the operator's."""
+    """The names of the variables that configure an external model server."""
 
     base_url: str
     model: str
@@ -157,27 +157,27 @@ class ServerVariables(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServer:
-    """A server of the operator's that speaks OpenAI's API."""
+    """An external model server with an OpenAI-compatible API."""
 
     VARIABLES: ClassVar[ServerVariables]
 
-    #: Such as `http://127.0.0.1:11434/v1`, without a slash at its end.
+    #: For example `http://127.0.0.1:11434/v1`, without a trailing slash.
     base_url: str
-    #: The model's name there.
+    #: The model's name on that server.
     model: str
-    #: Sent as bearer token; empty where the server wants none.
+    #: Sent as a bearer token; empty if the server does not need one.
     api_key: str = field(default="", repr=False)
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Self | None":
-        """The server of this environment, None where none is set; raises SettingError."""
+        """Read the server from the environment; None if it is not configured. Raises SettingError."""
         names = cls.VARIABLES
         base_url = environ.get(names.base_url, "").rstrip("/")
         if not base_url:
             return None
         match = _SERVER_URL.fullmatch(base_url)
         if match is None or int(match["port"] or 0) > 65535:
-            # Not the value itself: what is no plain address may be one with a password in it.
+            # The message omits the value, because an invalid URL may contain a password.
             raise SettingError(
                 f"{names.base_url} must be an address such as http://127.0.0.1:11434/v1, without user, query or "
                 f"fragment; a key goes into {names.api_key}."
@@ -189,43 +189,43 @@ class ModelServer:
 
 
 class LlmSettings(ModelServer):
-    """The server whose model writes the answers."""
+    """The model server that writes the answers."""
 
     VARIABLES = ServerVariables("SVC_LLM_BASE_URL", "SVC_LLM_MODEL", "SVC_LLM_API_KEY", "SVC_LLM_API_KEY_FILE")
 
 
 class EmbedSettings(ModelServer):
-    """The server whose model makes the vectors."""
+    """The model server that computes embeddings."""
 
     VARIABLES = ServerVariables("SVC_EMBED_BASE_URL", "SVC_EMBED_MODEL", "SVC_EMBED_API_KEY", "SVC_EMBED_API_KEY_FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How this daemon runs."""
+    """The configuration of the daemon."""
 
-    #: Where state, blobs, index and log live.
+    #: Directory of the state, blobs, index and log.
     data_dir: Path
-    #: Address to listen on; port 0 is any free one.
+    #: Address to listen on; port 0 selects any free port.
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
-    #: Names besides the loopback ones that a Host header may carry.
+    #: Additional names accepted in the Host header, besides the loopback names.
     allowed_hosts: tuple[str, ...] = ()
-    #: Origins of web pages that may drive this daemon; none by default.
+    #: Origins of web pages that may send requests to this daemon; none by default.
     allowed_origins: tuple[str, ...] = ()
-    #: Networks that are fetched from although the policy refuses them, as `core.access.addresses` reads them.
+    #: Networks exempt from the fetch policy, in the syntax of `core.access.addresses`.
     fetch_allow: str = ""
-    #: A server that makes the vectors; None where the installed model does.
+    #: The server that computes embeddings; None to use the installed model.
     embedding: EmbedSettings | None = None
-    #: Least severe level that is logged.
+    #: Minimum level of log messages.
     log_level: str = "info"
-    #: Writes the answers; without it they are quoted from the sources.
+    #: The server that writes the answers; if None, answers quote the sources.
     llm: LlmSettings | None = None
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], listen: str | None = None) -> "Settings":
-        """Settings of this environment; `listen` (a flag) wins over `SVC_LISTEN`. Raises SettingError."""
+        """Read the settings; `listen`, from the command line, overrides `SVC_LISTEN`. Raises SettingError."""
         host, port = _address(environ, listen or environ.get("SVC_LISTEN") or "")
         return cls(
             data_dir=paths.data_dir(environ),
@@ -247,7 +247,7 @@ class Settings:
 
 def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
     if not listen:
-        # Only the default installation owns the well-known port, so that others can live beside it.
+        # Only the default installation uses the well-known port, so that others can run on the same machine.
         return DEFAULT_HOST, DEFAULT_PORT if paths.is_default_data_dir(environ) else 0
     match = _LISTEN.fullmatch(listen)
     if match is None or int(match["port"]) > 65535 or not (host := _host(match["v6"], match["host"])):
@@ -258,7 +258,7 @@ def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
 
 
 def _host(v6: str | None, host: str | None) -> str | None:
-    """The address as the socket takes it; None where it is none."""
+    """Normalize an address for the socket. Returns None if it is invalid."""
     if host is not None and host.lower() == "localhost":
         return "localhost"
     try:
@@ -268,7 +268,7 @@ def _host(v6: str | None, host: str | None) -> str | None:
 
 
 def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
-    """The key, from its file where one is named; errors about it don't contain it."""
+    """Read the API key, from a file if one is configured. Error messages never contain the key."""
     path = environ.get(names.api_key_file)
     if not path:
         return _header_text(environ.get(names.api_key, ""), names.api_key)
@@ -283,7 +283,7 @@ def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _header_text(value: str, name: str) -> str:
-    """A value that goes into a header; what can't be sent there is refused without being shown."""
+    """Check that a value can be sent in a header. The error message does not show it."""
     if not (value.isascii() and value.isprintable()):
         raise SettingError(f"{name} must be visible ASCII characters.")
     return value.strip()
