@@ -1,6 +1,6 @@
-"""The search provider: what makes documents findable, behind one contract.
+"""The search provider: indexes and searches documents, behind one contract.
 
-`contract` is what every provider guarantees and `errors` what it may raise. `embedded` is the provider that comes
-with the service: SQLite's FTS5, one index file per team. The state decides what exists and what is ready; a
-provider only finds. Its content can be lost and made again from the stored files, so it holds nothing of its own.
+`contract` defines what every provider guarantees, and `errors` what it may raise. `embedded` is the built-in provider:
+SQLite's FTS5, one index file per team. The state database decides which sources exist and are ready; a provider only
+finds them. An index contains no original data: if it is lost, it can be rebuilt from the stored files.
 """

@@ -1,8 +1,7 @@
-"""What a search provider takes, returns and guarantees.
+"""The interface of a search provider: its parameters, results and guarantees.
 
-Every method is synchronous and may be called from any number of threads at once. Every write is durable when it
-returns, safe to repeat, and all or nothing: a search sees a document as it was before the call or as it is after it,
-never half of it. Only the errors of `errors` come out.
+Every method is synchronous and thread-safe. Every write is durable when it returns, idempotent, and atomic: a search
+sees a document as it was before the call or after it, never half of it. Methods raise only the exceptions in `errors`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,16 +14,16 @@ from svc_daemon.core.text.chunking import Chunk
 #: The parts of a chunk in which a word may occur.
 Part = Literal["title", "headings", "text"]
 
-#: What the specification calls the state of a document that the index holds.
+#: The specification's name for the state of a document in the index.
 STATE_ACTIVE = "STATE_ACTIVE"
 
 
 class SearchMode(StrEnum):
-    """How a query is matched."""
+    """Which kind of search is used."""
 
-    #: By the words of the query.
+    #: Full-text search for the words of the query.
     KEYWORD = "keyword"
-    #: By meaning, through vectors.
+    #: Vector search for the meaning of the query.
     SEMANTIC = "semantic"
     #: Both, fused by rank.
     HYBRID = "hybrid"
@@ -32,35 +31,35 @@ class SearchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDocument:
-    """One source, read and cut, as it goes into the index."""
+    """A source's extracted text, split into chunks, to be indexed."""
 
     source_id: str
-    #: Grows with each reading of the source; a later generation replaces an earlier one.
+    #: Increases with each extraction of the source; a later generation replaces an earlier one.
     generation: int
     title: str
     #: The whole extracted text.
     text: str
-    #: In order; the ordinals count from 0 without a gap.
+    #: In order; ordinals are contiguous, from 0.
     chunks: tuple[Chunk, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentState:
-    """What the index holds of one source, read from the index itself."""
+    """The state of a source's document, as read from the index."""
 
-    #: `STATE_ACTIVE`: a document that is there can be found.
+    #: Always `STATE_ACTIVE`: every document in the index can be found.
     state: str
-    #: Names this generation of the document in the index.
+    #: Identifies this generation of the document.
     document_id: str
     generation: int
-    #: How many chunks can be found.
+    #: The number of chunks.
     chunks: int
     #: Sorted.
     bucket_ids: tuple[str, ...]
 
 
 class ListedDocument(NamedTuple):
-    """One line of an index's list of contents."""
+    """An entry in the list of an index's documents."""
 
     source_id: str
     generation: int
@@ -80,7 +79,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """The extracted text of a source, as the index holds it."""
+    """The extracted text of a source, as stored in the index."""
 
     generation: int
     title: str
@@ -90,7 +89,7 @@ class StoredText:
 
 
 class ChunkText(NamedTuple):
-    """A chunk that a model is to read."""
+    """The text of a chunk that is to be embedded."""
 
     chunk_id: str
     #: Title, headings and text, ready to embed.
@@ -98,11 +97,11 @@ class ChunkText(NamedTuple):
 
 
 class VectorCount(NamedTuple):
-    """How many of some chunks a model has embedded."""
+    """The number of chunks, and of those without a vector."""
 
     #: Chunks that have no vector of the model yet.
     missing: int
-    #: Chunks in all.
+    #: All chunks.
     chunks: int
 
 
@@ -110,65 +109,65 @@ class VectorCount(NamedTuple):
 class QueryVector:
     """The vector of a query."""
 
-    #: Names model and generation: vectors of another one are never compared with this.
+    #: Identifies the model and its generation; only vectors of the same model and generation are compared.
     model: str
-    #: Numbers of 4 bytes, little-endian; the vector has length 1.
+    #: 32-bit floats, little-endian; the vector is normalized to length 1.
     values: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """A question to one team's index."""
+    """A query to one team's index."""
 
-    #: As the user typed it; nothing in it is syntax.
+    #: As the user typed it; it has no query syntax.
     text: str
-    #: Only documents in one of these buckets; None is the whole team, empty is nothing.
+    #: Search only documents in one of these buckets; None means all, empty means none.
     bucket_ids: Sequence[str] | None = None
-    #: Only these sources; None is any, empty is nothing.
+    #: Search only these sources; None means all, empty means none.
     source_ids: Sequence[str] | None = None
-    #: Hits wanted, 1 or more.
+    #: Maximum number of hits, at least 1.
     limit: int = 10
-    #: Hits to skip first.
+    #: Number of hits to skip.
     offset: int = 0
     mode: SearchMode = SearchMode.HYBRID
-    #: Without one every mode goes by keyword.
+    #: If None, a keyword search is made whatever the mode.
     vector: QueryVector | None = None
-    #: Whether hits list the parts of a chunk in which its words occur.
+    #: Whether hits list the parts of the chunk in which each word occurs.
     explain: bool = False
-    #: Instant of the monotonic clock, in seconds, after which the search is interrupted; None is never.
+    #: Monotonic time, in seconds, after which the search is interrupted; None means no deadline.
     deadline_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermMatch:
-    """A word of the query that a hit has, and what it weighs."""
+    """A word of the query that a hit contains, and its weight."""
 
     term: str
     #: Inverse document frequency: the rarer the word is among the team's chunks, the higher.
     idf: float
-    #: Where it occurs: of `title`, `headings` and `text`; empty unless the query asked to explain.
+    #: Where it occurs: `title`, `headings`, `text`; empty unless the query has `explain`.
     parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordMatch:
-    """A hit's place in the order by words."""
+    """A hit's position in the keyword ranking."""
 
     #: From 1.
     rank: int
-    #: The more the better.
+    #: Higher is better.
     bm25: float
-    #: 0 to 1: how similar its words are to those of the best hits by BM25; None where this was not used.
+    #: 0 to 1: how similar its words are to those of the best hits by BM25; None if feedback was not used.
     feedback: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SemanticMatch:
-    """How near a hit is in meaning."""
+    """A hit's similarity to the query in meaning."""
 
-    #: Place in the order by meaning, from 1; None for one that came by its words and is not among the nearest.
+    #: Position in the semantic ranking, from 1; None if only the keyword search found the hit.
     rank: int | None
-    #: Between the query's vector and the chunk's, -1 to 1.
+    #: Cosine similarity of the query's and the chunk's vectors, -1 to 1.
     cosine: float
     #: The model of both vectors.
     model: str
@@ -176,133 +175,132 @@ class SemanticMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A chunk that matches, and why."""
+    """A chunk that matches the query, and why."""
 
     chunk_id: str
     source_id: str
     generation: int
-    #: Every bucket of the document in the index, sorted.
+    #: All buckets of the document in the index, sorted.
     bucket_ids: tuple[str, ...]
-    #: Text, ordinal and place: page, lines, characters, headings.
+    #: Text, ordinal and location: page, lines, characters, headings.
     chunk: Chunk
-    #: 0 to 1, comparable between searches of one mode. Keyword: the coverage. Semantic: the cosine, not below 0.
-    #: Hybrid: the mean of both; of a chunk without a vector, the coverage.
+    #: 0 to 1, comparable between searches of the same mode. Keyword: the coverage. Semantic: the cosine, clamped to 0.
+    #: Hybrid: the mean of both, or the coverage if the chunk has no vector.
     score: float
-    #: Place in the whole order, from 1, skipped hits counted.
+    #: Position in the ranking, from 1, including skipped hits.
     rank: int
-    #: The words found, in the order of the query.
+    #: The query words that the chunk contains, in the order of the query.
     matches: tuple[TermMatch, ...]
-    #: 0 to 1, the share of the query's idf that these carry.
+    #: 0 to 1: the share of the query's total idf that these words have.
     coverage: float
-    #: None where it is not among the best by words.
+    #: None if it is not among the best keyword matches.
     keyword: KeywordMatch | None
-    #: None where the search went by keyword, or the chunk has no vector.
+    #: None if this was a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
-    #: The score of a hybrid order, the higher the better; None in other modes.
+    #: Its rank fusion score in a hybrid search, higher is better; None in other modes.
     fused: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitPage:
-    """The hits asked for, best first. Equal ones keep their order from call to call."""
+    """The requested hits, best first. The order of ties is stable between calls."""
 
     hits: tuple[Hit, ...] = ()
     #: Whether there are further hits.
     has_more: bool = False
-    #: How the query was actually matched.
+    #: The mode that was actually used.
     mode: SearchMode = SearchMode.KEYWORD
-    #: Sentences for the user about what the search could not do.
+    #: Warnings for the user, in full sentences, about what the search could not do.
     warnings: tuple[str, ...] = ()
-    #: How many chunks the team has: the idf of the words comes from these.
+    #: The total number of the team's chunks, from which idf is computed.
     chunks: int = 0
 
 
 class SearchProvider(Protocol):
-    """An index per team. What one team puts, no call for another team sees."""
+    """An index per team. Calls for one team never see another team's documents."""
 
     def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
-        """Make `document` findable in these buckets, in place of any earlier generation of its source.
+        """Index `document` in these buckets, replacing any earlier generation of its source.
 
-        The generation that the index already holds, or an older one, changes nothing, neither text nor buckets: so a
-        worker that was thought dead can't undo later work.
+        If the index already has this generation or a later one, nothing changes, neither text nor buckets: a worker
+        whose lease has expired can't undo later work.
         """
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-        """Make the document a member of exactly these buckets. Costs only a read where it is so already.
+        """Set the document's buckets; only reads if it already has exactly these.
 
-        Raises DocumentMissing where the index doesn't hold this generation.
+        Raises DocumentMissing if the index doesn't have this generation.
         """
 
     def set_title(self, team_id: str, source_id: str, title: str) -> None:
-        """Give the document another title, under which it is found from now on. Raises DocumentMissing."""
+        """Change the document's title, including in the index. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
-        """Remove the document, whatever its generation, with its vectors. One that isn't there is fine."""
+        """Remove any generation of the document, and its vectors. Does nothing if there is none."""
 
     def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
-        """The document's state in the index, or None where it isn't there."""
+        """Return the document's state in the index; None if it isn't there."""
 
     def get_text(self, team_id: str, source_id: str) -> StoredText | None:
-        """The document's text and chunks, or None where it isn't there."""
+        """Return the document's text and chunks; None if it isn't there."""
 
     def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
-        """Every document of the team by source id. What changes while the caller reads on may be missed or seen."""
+        """List the team's documents, sorted by source id. Changes during the iteration may or may not be included."""
         ...
 
     def search(self, team_id: str, query: SearchQuery) -> HitPage:
-        """The chunks that match, best first; of a team or bucket that holds nothing, an empty page.
+        """Return the matching chunks, best first; an empty page if the team or bucket has no documents.
 
-        Raises SearchTimeout at the query's deadline; the work is interrupted, not left running.
+        Raises SearchTimeout at the query's deadline; the search does not continue in the background.
         """
         ...
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
-        """Load what the first search by meaning in these buckets would read, into at most half of the memory for it."""
+        """Load what the first semantic search in these buckets would read, using at most half of the cache."""
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
-        """Up to `limit` chunks that have no vector of this model, oldest documents first. Empty: there are none."""
+        """List up to `limit` chunks without a vector of this model, oldest documents first; empty if there are none."""
         ...
 
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """Make these chunks findable by meaning: ids, each with a vector as in `QueryVector`; some hundreds at a time.
+        """Store vectors, in the format of `QueryVector`, by chunk id; meant for some hundreds at a time.
 
-        A chunk has one vector, the last that was put. Deleted chunks are skipped. A vector stays with its chunk
-        when the document's buckets or title change, and goes with it. Raises ProviderFailed where a vector is not of
-        the length that the model's others have.
+        A chunk has at most one vector, the last one stored. Deleted chunks are skipped. A chunk keeps its vector if the
+        document's buckets or title change; the vector is deleted with its chunk. Raises ProviderFailed if a vector's
+        length differs from that of the model's other vectors.
         """
 
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
-        """How many chunks of these buckets, each counted once, have no vector of this model; None is the whole team."""
+        """Count the distinct chunks in these buckets (None: the whole team) that have no vector of this model."""
         ...
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
-        """Remove the vectors of every model but this one; None removes all."""
+        """Remove the vectors of all other models; None removes all vectors."""
 
     def list_teams(self) -> list[str]:
-        """The teams that have an index, known to the state or not."""
+        """List the teams that have an index, even those that the state database doesn't know."""
 
     def delete_team(self, team_id: str) -> None:
-        """Remove the team's whole index. One that isn't there is fine.
+        """Remove the team's whole index. Does nothing if there is none.
 
-        Calls for this team that run at the same time may fail with a retryable error; what is put afterwards goes
-        into a new index.
+        Concurrent calls for this team may fail with a retryable error; later writes go into a new index.
         """
 
     def close(self) -> None:
-        """Finish the writes in progress and close all files. Nothing may be called after it."""
+        """Finish the writes in progress and close all files. No method may be called afterwards."""
 
 
 def document_id(source_id: str, generation: int) -> str:
-    """Such as `doc_01k2…_3`: the same for one generation of a source, however often its index is rebuilt."""
+    """Build an id such as `doc_01k2…_3`, which stays the same if the index is rebuilt."""
     return f"doc_{source_id.removeprefix('src_')}_{generation}"
 
 
 def chunk_id(source_id: str, generation: int, ordinal: int) -> str:
-    """Such as `chk_01k2…_3_17`: the same for one chunk, however often its index is rebuilt."""
+    """Build an id such as `chk_01k2…_3_17`, which stays the same if the index is rebuilt."""
     return f"chk_{source_id.removeprefix('src_')}_{generation}_{ordinal}"
 
 
 def parse_chunk_id(name: str) -> tuple[str, int, int]:
-    """Source id, generation and ordinal of a chunk, from an id that `chunk_id` made."""
+    """Split an id made by `chunk_id` into source id, generation and ordinal."""
     source, generation, ordinal = name.removeprefix("chk_").rsplit("_", 2)
     return f"src_{source}", int(generation), int(ordinal)

@@ -1,15 +1,15 @@
-"""What a search provider may raise, and nothing else.
+"""The exceptions that a search provider may raise.
 
-ProviderError           whatever went wrong, and whether trying again can help
- ├─ DocumentMissing     the index holds no such document: put it first
+ProviderError           any failure, and whether the call can be retried
+  ├─ DocumentMissing     the document is not in the index and must be indexed first
  ├─ SearchTimeout       the search reached its deadline and was interrupted
- └─ ProviderFailed      the provider itself is in trouble: disk, damage, or not to be reached
-         └─ IndexDamaged    a team's index is not what was written: only making it again helps
+  └─ ProviderFailed      the provider itself failed: disk error, damage, or unreachable
+         └─ IndexDamaged    a team's index is damaged and must be rebuilt
 """
 
 
 class ProviderError(Exception):
-    """Anything that a provider could not do. `retryable` is whether the same call may succeed later."""
+    """A call to a provider failed. `retryable` is whether the same call may succeed later."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         self.retryable = retryable
@@ -17,7 +17,7 @@ class ProviderError(Exception):
 
 
 class DocumentMissing(ProviderError):
-    """The document, in the generation that was named, is not in the index."""
+    """The document, or the requested generation of it, is not in the index."""
 
     def __init__(self, source_id: str, generation: int | None = None) -> None:
         which = source_id if generation is None else f"{source_id}, generation {generation},"
@@ -32,11 +32,11 @@ class SearchTimeout(ProviderError):
 
 
 class ProviderFailed(ProviderError):
-    """The provider is in trouble; the message has the reason and, where there is one, the remedy."""
+    """The provider failed; the message has the reason and, if there is one, the remedy."""
 
 
 class IndexDamaged(ProviderFailed):
-    """The team's index can't be used: damaged, or made by another release. It is to be made again."""
+    """The team's index can't be used: it is damaged, or was created by another release. It must be rebuilt."""
 
     def __init__(self, team_id: str, reason: str) -> None:
         message = (

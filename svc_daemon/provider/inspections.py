@@ -1,6 +1,6 @@
-"""Inspecting a provider's indexes while the service is not running: what they hold, and whether they are whole.
+"""Inspection of a provider's indexes while the service is not running: their documents, and their integrity.
 
-Beside the contract, since it must change nothing and finds damage where the contract would raise.
+Separate from the contract, because an inspection must not change anything, and reports damage instead of raising.
 """
 
 from typing import NamedTuple, Protocol
@@ -9,7 +9,7 @@ from svc_daemon.core.problems import Problem
 
 
 class InspectedDocument(NamedTuple):
-    """A document that the index shows."""
+    """A document that searches of the index can find."""
 
     source_id: str
     generation: int
@@ -21,16 +21,16 @@ class InspectedDocument(NamedTuple):
 
 
 class Inspector(Protocol):
-    """Looks at the indexes of all teams and changes nothing."""
+    """Inspects the indexes of all teams without changing anything."""
 
     def list_teams(self) -> list[str]:
-        """The teams that have an index."""
+        """List the teams that have an index."""
         ...
 
     def check_index(self, team_id: str, *, read_data: bool) -> list[Problem]:
-        """What is wrong within the index; with `read_data` every text and posting is read too."""
+        """Find problems in the index; `read_data` also reads every text and posting."""
         ...
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
-        """Every document of an index that `check_index` found whole, by source id; none where there is no index."""
+        """Return all documents by source id, once `check_index` has found no damage; empty if there is no index."""
         ...

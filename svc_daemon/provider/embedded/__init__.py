@@ -1,10 +1,10 @@
-"""The provider that comes with the service: SQLite's FTS5, one index file per team.
+"""The built-in search provider: SQLite's FTS5, one index file per team.
 
-One file per team because BM25 reads the postings of the whole table: no team pays for another's documents, and
-no team's word counts show in another's scores.
+Each team has its own file because BM25 reads the postings of the whole table: searches don't slow down with other
+teams' documents, and other teams' word counts don't affect the scores.
 
-`provider` has the contract's verbs and `files` opens and removes index files; `schema` is what one holds. `packing`
-makes a document into rows, `writing` composes the `steps` that put, change and remove it, and `documents`,
-`memberships`, `postings` and `embeddings` each own some of the tables. `searching` with `scopes`, `counts` and `bm25`
-finds. `failures` turns what SQLite raises into the contract's errors.
+`provider` implements the contract, `files` opens and removes index files, and `schema` defines their tables. `packing`
+converts a document to rows, `writing` composes the `steps` that store, change and remove it, and `documents`,
+`memberships`, `postings` and `embeddings` each own some of the tables. `searching` finds chunks with `scopes`, `counts`
+and `bm25`. `failures` converts SQLite's exceptions to the contract's.
 """

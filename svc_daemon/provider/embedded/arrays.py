@@ -1,7 +1,8 @@
-"""Arithmetic on many vectors at once. Imported late: numpy is an extra, and slow to load.
+"""Arithmetic on many vectors at once. Imported lazily: numpy is an optional dependency, and slow to load.
 
-Of each vector a search keeps the signs in memory, one bit for a number, and compares those first: the fewer differ, the
-nearer the vectors are likely to be, for a thirtieth of the memory and the time. The best are then measured in full.
+A search first compares only the signs of each vector's components, which are cached in memory as one bit each. The
+fewer signs differ, the closer the vectors are likely to be; this takes a thirtieth of the memory and the time. The
+exact cosine is then computed for the best candidates.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,19 +14,19 @@ from numpy.typing import NDArray
 
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
-#: Vectors that are compared between two looks at the clock: about a millisecond.
+#: Vectors that are compared between two checks of the deadline: about a millisecond.
 BLOCK_VECTORS = 100_000
-#: Signs are compared in words of so many bytes.
+#: Signs are compared in words of this many bytes.
 WORD_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs of some chunks' vectors. Nothing changes them, so threads and snapshots may share them."""
+    """The signs of some chunks' vectors. Immutable, so threads and snapshots may share them."""
 
     #: Keys of the chunks.
     keys: NDArray[np.int64]
-    #: Row by row the first word of every chunk, the second of every chunk, and so on.
+    #: Row 0 has the first word of every chunk, row 1 the second, and so on.
     words: NDArray[np.uint64]
 
     @property
@@ -34,13 +35,13 @@ class Signs:
 
 
 def pack_signs(vectors: Sequence[bytes]) -> list[bytes]:
-    """For each vector, one bit for each of its numbers: whether it is above 0. Padded to whole words."""
+    """Encode each vector as one bit per component, 1 if it is above 0; padded to whole words."""
     packed = [np.packbits(np.frombuffer(values, dtype="<f4") > 0).tobytes() for values in vectors]
     return [bits + bytes(-len(bits) % WORD_BYTES) for bits in packed]
 
 
 def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
-    """Signs of chunks by their keys; None of none."""
+    """Build Signs from rows of chunk key and packed signs; None if there are no rows."""
     if not rows:
         return None
     keys = np.fromiter((key for key, _ in rows), dtype=np.int64, count=len(rows))
@@ -49,7 +50,7 @@ def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
 
 
 def join(parts: Iterable[Signs | None]) -> Signs | None:
-    """All of these as one."""
+    """Concatenate Signs; None if all are empty."""
     some = [part for part in parts if part is not None and part.keys.size]
     if len(some) < 2:
         return some[0] if some else None
@@ -57,15 +58,15 @@ def join(parts: Iterable[Signs | None]) -> Signs | None:
 
 
 def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
-    """What belongs to these documents."""
+    """Keep only the chunks of these documents."""
     kept = np.isin(signs.keys >> ORDINAL_BITS, np.fromiter(document_keys, dtype=np.int64))
     return Signs(signs.keys[kept], np.ascontiguousarray(signs.words[:, kept]))
 
 
 class Nearest(NamedTuple):
-    """Chunks whose signs differ least from a query's, the nearest first."""
+    """The chunks whose signs differ least from a query's, nearest first."""
 
-    #: In how many places they differ.
+    #: The number of differing signs (Hamming distance).
     differences: NDArray[np.uint16]
     #: Keys of the chunks.
     keys: NDArray[np.int64]
@@ -74,13 +75,13 @@ class Nearest(NamedTuple):
 def nearest(
     signs: Signs, query: bytes, count: int, document_keys: Iterable[int] | None, check: Callable[[], None]
 ) -> Nearest:
-    """The `count` nearest of these documents' chunks; None is every document's.
+    """Find the `count` nearest chunks of these documents; None means all documents.
 
-    `check` is called every so often, and may raise.
+    `check` is called periodically, and may raise.
     """
     if document_keys is not None:
         signs = keep(signs, document_keys)
-    # In how many places the signs of each chunk differ from the query's.
+    # The number of signs in which each chunk differs from the query.
     differences = np.zeros(signs.words.shape[1], dtype=np.uint16)
     for start in range(0, differences.size, BLOCK_VECTORS):
         check()
@@ -88,7 +89,7 @@ def nearest(
         for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
-        # Every chunk up to the number of differences at which there are enough of them.
+        # Choose all chunks up to the smallest number of differences that yields at least `count`.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
         chosen = np.flatnonzero(differences <= enough)
     else:
@@ -98,7 +99,7 @@ def nearest(
 
 
 def merge(parts: Sequence[Nearest], count: int) -> list[int]:
-    """The keys of the `count` nearest of all parts, each once."""
+    """Merge results into the distinct keys of the `count` nearest chunks."""
     differences = np.concatenate([part.differences for part in parts])
     keys = np.concatenate([part.keys for part in parts])
     keys = keys[np.lexsort((keys, differences))]
@@ -108,7 +109,7 @@ def merge(parts: Sequence[Nearest], count: int) -> list[int]:
 
 
 def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:
-    """Between the query and each of these, all of them of length 1."""
+    """Compute the cosine of the query and each vector; all must have length 1."""
     if not vectors:
         return []
     matrix = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)

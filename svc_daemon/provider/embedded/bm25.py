@@ -1,9 +1,10 @@
-"""The best chunks by their words, in the order of BM25.
+"""Finds the best chunks by keyword, ranked by BM25.
 
-To score a chunk takes about a microsecond, and most of a query's chunks have but one word of it, a common one. What
-common words can add to a score has a bound. So where some words of a query are much rarer than the others, the chunks
-that have a rare one are scored alone; if the last of the page is above the bound, no other chunk can be on it. The
-words always come in one order, and so each chunk has the same score to the last bit, whichever way it was found.
+Scoring a chunk takes about a microsecond, and most matching chunks contain only one word of the query, a common one.
+The contribution of common words to a score has an upper bound. So if some words of a query are much rarer than the
+others, only chunks with a rare word are scored at first; if the last one on the page scores above the bound, no other
+chunk can be on the page. The words are always in the same order, so that a chunk's score is bit-identical on both
+paths.
 """
 
 import sqlite3
@@ -15,13 +16,14 @@ from svc_daemon.provider.embedded.refining import Ranked
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope
 
-#: A word in the title counts twice; a bucket's word decides who is in and counts for nothing.
+#: Words in the title count twice; the terms for buckets are only used to filter.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
-#: A word that occurs in a chunk any number of times scores less than this many times its idf: FTS5's k1 is 1.2.
+#: Upper bound of a word's score, as a multiple of its idf, however often it occurs in the chunk: FTS5's k1 is 1.2.
 MOST_OF_IDF = 2.2
-#: The common words must have so many times the chunks of the rare ones, and so many at all, or little would be saved.
+#: The minimum ratio of chunks with common words to chunks with rare words, and (`LEAST_SAVED`) the minimum number of
+#: the former; with less, little would be saved.
 SHARE = 4
-#: The page's last chunk mostly scores a little more than the idf of the rarest word: so much of that word's bound.
+#: The last chunk of a page usually scores a little more than the rarest word's idf: this fraction of its upper bound.
 LIKELY = 0.6
 LEAST_SAVED = 1000
 
@@ -29,14 +31,14 @@ LEAST_SAVED = 1000
 def rank(
     connection: sqlite3.Connection, having: Mapping[str, int], scope: Scope, chunks: int, limit: int
 ) -> list[Ranked]:
-    """The first `limit` chunks of the scope by their BM25, best first; of equal ones the lower key's comes first.
+    """Return the best `limit` chunks of the scope by BM25, best first; ties are ordered by key.
 
-    `having` is how many of the index's `chunks` have each word of the query.
+    `having` is the number of chunks with each word of the query, `chunks` the number of all chunks in the index.
     """
     words = sorted(having, key=lambda word: (having[word], word))
     if scope.is_narrow:
         return _score(connection, any_of(words), scope, limit)
-    # Chunks of documents that are being written or removed: no search shows them, but BM25 counts them.
+    # Chunks of documents that are being written or removed: searches exclude them, but FTS5's BM25 counts them.
     (hidden,) = connection.execute("SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 1").fetchone()
     total = chunks + hidden
     counts = [having[word] for word in words]
@@ -45,7 +47,8 @@ def rank(
     if rare:
         both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
         scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
-        # What is not among the best of these is not among the best of all, so it may keep what it scores by rare words.
+        # Chunks with both kinds of words get their full score; one that is not among the best of these can't be among
+        # the best of all, so its score by rare words alone may remain.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
         if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):
@@ -54,17 +57,17 @@ def rank(
 
 
 def any_of(words: Sequence[str]) -> str:
-    """Any of the words, each in quotes so that none is syntax, in the columns that hold the document's own words."""
+    """Build the FTS5 expression for chunks with any of the words, quoted so that none is parsed as syntax."""
     return _in_columns(_joined(words, "OR"))
 
 
 def all_of(words: Sequence[str]) -> str:
-    """The same for chunks that have every word, wherever in them."""
+    """Build the FTS5 expression for chunks with all of the words, in any column."""
     return _in_columns(_joined(words, "AND"))
 
 
 def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> int:
-    """How many of the words, rarest first, may be enough to search for; 0 where that would save too little."""
+    """Choose how many of the words, rarest first, to search for at first; 0 if that would save too little."""
     for rare in reversed(range(1, len(having))):
         few, many = sum(having[:rare]), sum(having[rare:])
         is_likely = few >= limit and sum(bounds[rare:]) <= LIKELY * bounds[0]
@@ -74,7 +77,7 @@ def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> i
 
 
 def _score(connection: sqlite3.Connection, expression: str, scope: Scope, limit: int) -> list[Ranked]:
-    # The conditions on a document are tried before the chunk's BM25 is worked out, which costs more than they do.
+    # The conditions on the document are evaluated before the chunk's BM25, which costs more.
     rows = connection.execute(
         """
         SELECT rowid, bm25(chunk_index, :title, :headings, :text, :unspaced, :buckets) AS badness FROM chunk_index

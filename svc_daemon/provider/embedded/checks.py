@@ -1,6 +1,6 @@
-"""Inspects index files while no process has them open, and changes nothing.
+"""Inspects index files, without changing them, while no process has them open.
 
-An index is made of the stored bytes, so whatever is wrong within one has the same remedy: it is made again.
+An index is derived from the stored files, so the remedy for any damage is the same: the index is rebuilt.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ from svc_daemon.provider.inspections import InspectedDocument
 
 
 class _Count(NamedTuple):
-    """Numbers that must agree; the statement finds those that don't."""
+    """A consistency check; the statement returns the rows that violate it."""
 
     invariant: str
     statement: str
@@ -78,7 +78,7 @@ _COUNTS = (
 
 
 class IndexInspector:
-    """An Inspector of SQLite files in one folder. The caller sees to it that no process has them open."""
+    """An Inspector for the SQLite files in a folder. The caller must ensure that no process has them open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -124,7 +124,8 @@ class IndexInspector:
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
-    # A kill between making the file and making its tables leaves a blank one; the next start makes them.
+    # A crash between creating the file and its tables leaves an empty file; the tables are created when it is next
+    # opened.
     if is_blank(connection):
         return
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -144,7 +145,7 @@ def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple
 
 
 def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Each chunk's text is the part of its document's text at the chunk's place."""
+    """Check that each chunk's text equals the document's text at the chunk's offsets."""
     for (source_id,) in connection.execute("SELECT source_id FROM documents WHERE hidden = 0").fetchall():
         try:
             stored = documents.find_text(connection, source_id)
@@ -159,7 +160,7 @@ def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _check_postings(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """The postings are those of the chunks. FTS5 checks this by a write, so it is done on a temporary copy."""
+    """Check that the postings match the chunks. FTS5's check is a write, so it runs on a temporary copy."""
     with closing(sqlite3.connect("", isolation_level=None)) as copy:
         connection.backup(copy)
         try:

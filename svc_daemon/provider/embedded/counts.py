@@ -1,7 +1,7 @@
-"""How many chunks have a word or are in a bucket: counted once for each state of the index, then kept.
+"""Caches how many chunks contain a word or are in a bucket, for each revision of the index.
 
-A count walks the word's whole posting list. The totals' revision changes with every change of the index, so counts of
-one revision stay right until the next.
+Counting scans the word's whole posting list. The revision in `totals` changes with every change of the index, so the
+counts of one revision are valid until the next.
 """
 
 import sqlite3
@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: Counts kept of one revision; beyond that all are dropped, so that odd words don't fill the memory.
+#: Maximum number of cached counts; the cache is cleared when it is full, so that rare words don't fill the memory.
 MAX_COUNTS = 20_000
 
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of one revision. Threads may fill it at once: they find the same numbers."""
+    """The counts of one revision. Threads may fill it concurrently, since they compute the same numbers."""
 
     revision: int
     #: Chunks in the whole index.
@@ -23,7 +23,7 @@ class Counts:
     _known: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def get(self, kind: str, name: str, count: Callable[[], int]) -> int:
-        """The count under this name, found by `count` where it isn't known yet."""
+        """Return the count with this name; calls `count` if it isn't cached."""
         known = self._known.get((kind, name))
         if known is None:
             if len(self._known) >= MAX_COUNTS:
@@ -33,14 +33,14 @@ class Counts:
 
 
 class CountsCache:
-    """The latest revision's counts of one index. Thread-safe."""
+    """The counts of an index's latest revision. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._latest = Counts(revision=-1, chunks=0)
 
     def at(self, connection: sqlite3.Connection) -> Counts:
-        """The counts that belong to the snapshot which this connection reads."""
+        """Return the counts for the snapshot that this connection reads."""
         totals = connection.execute("SELECT revision, chunks FROM totals").fetchone()
         with self._lock:
             if self._latest.revision == totals["revision"]:

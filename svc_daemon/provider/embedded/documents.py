@@ -1,4 +1,4 @@
-"""The documents that an index shows, read back. Each function runs in its caller's transaction."""
+"""Reads the visible documents of an index. Each function runs in its caller's transaction."""
 
 import sqlite3
 
@@ -19,7 +19,7 @@ from svc_daemon.provider.errors import DocumentMissing
 
 
 def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
-    """The document's row, or None."""
+    """Find the visible document of a source; None if there is none."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM documents WHERE source_id = :source_id AND hidden = 0", {"source_id": source_id}
     ).fetchone()
@@ -27,7 +27,7 @@ def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
 
 
 def get(connection: sqlite3.Connection, source_id: str, generation: int | None = None) -> sqlite3.Row:
-    """The document's row. Raises DocumentMissing where it isn't there, or not in this generation."""
+    """Return the document's row. Raises DocumentMissing if there is none, or if it has another generation."""
     stored = find(connection, source_id)
     if stored is None or generation not in {None, stored["generation"]}:
         raise DocumentMissing(source_id, generation)
@@ -35,7 +35,7 @@ def get(connection: sqlite3.Connection, source_id: str, generation: int | None =
 
 
 def find_state(connection: sqlite3.Connection, source_id: str) -> DocumentState | None:
-    """What the index holds of the source, or None."""
+    """Read the state of the source's document; None if it isn't in the index."""
     stored = find(connection, source_id)
     if stored is None:
         return None
@@ -49,7 +49,7 @@ def find_state(connection: sqlite3.Connection, source_id: str) -> DocumentState 
 
 
 def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | None:
-    """The text of the source and its chunks, or None."""
+    """Read the source's text and chunks; None if it isn't in the index."""
     stored = find(connection, source_id)
     if stored is None:
         return None
@@ -65,7 +65,7 @@ def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | No
 
 
 def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDocument:
-    """The document's rows, ready to be written again."""
+    """Read the document's rows in the form in which they can be written again."""
     rows: list[ChunkRow] = [tuple(row)[1:] for row in _chunk_rows(connection, stored["document_key"])]
     return PackedDocument(
         source_id=stored["source_id"],
@@ -77,7 +77,7 @@ def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDo
 
 
 def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> list[ListedDocument]:
-    """Up to `limit` documents whose source id comes after this one, in order."""
+    """List up to `limit` documents whose source ids sort after this one, in order."""
     rows = connection.execute(
         """
         SELECT document_key, source_id, generation, chunks FROM documents
@@ -97,7 +97,7 @@ def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> li
 
 
 def chunk_from_row(row: sqlite3.Row) -> Chunk:
-    """A chunk as it was put, from a row of `chunks`."""
+    """Convert a row of `chunks` to a Chunk."""
     return Chunk(
         ordinal=row["chunk_key"] & MAX_ORDINAL,
         text=row["text"],

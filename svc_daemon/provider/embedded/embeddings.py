@@ -1,8 +1,7 @@
-"""The vectors of chunks: which there are, of which model, and which are missing. All but `drop` run in their caller's
-transaction.
+"""The vectors of chunks. All functions except `drop` run in their caller's transaction.
 
-A document's row names one model, the last that put a vector of it, and counts that model's. Vectors of another one,
-left by a change of models, are ignored, and replaced when the new model embeds their chunk.
+A document's row names the model of the last stored vector, and the number of that model's vectors. Vectors of an
+earlier model are ignored, and replaced when the new model embeds their chunk.
 """
 
 import sqlite3
@@ -20,16 +19,16 @@ from svc_daemon.provider.errors import ProviderFailed
 
 @dataclass(frozen=True, slots=True)
 class SignedVector:
-    """A vector on its way into the tables."""
+    """A vector to be stored, with its signs."""
 
     chunk_id: str
     values: bytes
-    #: One bit for each number.
+    #: One bit per component.
     signs: bytes
 
 
 def sign(vectors: Sequence[tuple[str, bytes]]) -> list[SignedVector]:
-    """What is stored of these vectors, computed before the writer is used."""
+    """Compute the signs of these vectors, before the write transaction begins."""
     from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
     signs = arrays.pack_signs([values for _, values in vectors])
@@ -37,13 +36,13 @@ def sign(vectors: Sequence[tuple[str, bytes]]) -> list[SignedVector]:
 
 
 def find_model(connection: sqlite3.Connection, name: str) -> int | None:
-    """The key of the model of which the index has vectors, or None."""
+    """Find the key of a model; None if the index has no vectors of it."""
     row = connection.execute("SELECT model_key FROM models WHERE name = :name", {"name": name}).fetchone()
     return None if row is None else int(row["model_key"])
 
 
 def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list[ChunkText]:
-    """Up to `limit` chunks without a vector of this model, oldest documents first."""
+    """List up to `limit` chunks without a vector of this model, oldest documents first."""
     model_key = find_model(connection, model)
     rows = connection.execute(
         """
@@ -70,7 +69,7 @@ def count_missing(
     bucket_ids: Sequence[str] | None,
     source_ids: Sequence[str] | None = None,
 ) -> VectorCount:
-    """How many chunks of these buckets and sources have no vector of this model; None is no limit of that kind."""
+    """Count the chunks in these buckets and sources without a vector of this model; None means all."""
     row = connection.execute(
         """
         SELECT coalesce(sum(chunks), 0) AS chunks,
@@ -89,9 +88,9 @@ def count_missing(
 
 
 def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVector]) -> None:
-    """Store vectors of this model in place of what their chunks had; those of deleted chunks are skipped.
+    """Store vectors of this model, replacing their chunks' earlier ones; those of deleted chunks are skipped.
 
-    Raises ProviderFailed where the model's vectors are not all of one length.
+    Raises ProviderFailed unless all of the model's vectors have the same length.
     """
     rows = [(key, vector) for vector in vectors if (key := _find_key(connection, vector.chunk_id)) is not None]
     if not rows:
@@ -122,7 +121,7 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
 
 
 def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ordinal: int, count: int) -> None:
-    """Give `count` chunks of a hidden copy, from this ordinal on, the vectors that the origin has now."""
+    """Copy the origin's current vectors to `count` chunks of a hidden copy, starting at this ordinal."""
     origin = KeyRange.of_chunks(origin_key, ordinal, count)
     parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
     connection.execute(
@@ -142,7 +141,7 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 
 
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Record how many vectors a copy has of the model in its origin's row; the origin may have received more."""
+    """Record how many vectors the copy has of its origin's model; the origin may have received more since."""
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])
 
@@ -154,7 +153,7 @@ def delete(connection: sqlite3.Connection, keys: KeyRange) -> None:
 
 
 def drop(database: Database, keep_model: str | None) -> None:
-    """Remove the vectors of every other model, in transactions of their own. What a crash leaves goes the next time."""
+    """Remove other models' vectors, in several transactions. After a crash, the next call removes the rest."""
     keep_key = database.write(lambda connection: _disown(connection, keep_model))
     after: int | None = -1
     while after is not None:
@@ -163,7 +162,7 @@ def drop(database: Database, keep_model: str | None) -> None:
 
 
 def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
-    """The key of a chunk that is shown, or None."""
+    """Find the key of a chunk of a visible document; None if there is none."""
     source_id, generation, ordinal = parse_chunk_id(name)
     stored = documents.find(connection, source_id)
     if stored is None or stored["generation"] != generation or ordinal >= stored["chunks"]:
@@ -172,7 +171,7 @@ def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
 
 
 def _count(connection: sqlite3.Connection, document_key: int, model_key: int) -> None:
-    """Record how many vectors of this model the document has, and that they changed."""
+    """Update the document's model, its number of vectors and its vector revision."""
     connection.execute("UPDATE totals SET vector_revision = vector_revision + 1")
     connection.execute(
         """
@@ -185,7 +184,7 @@ def _count(connection: sqlite3.Connection, document_key: int, model_key: int) ->
 
 
 def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | None:
-    """Forget every model but the one that is kept, and the documents' counts. Returns the key of the kept one."""
+    """Delete all other models and the documents' counts of their vectors. Returns the kept model's key, if any."""
     keep_key = None if keep_model is None else find_model(connection, keep_model)
     connection.execute("UPDATE totals SET vector_revision = vector_revision + 1")
     connection.execute(
@@ -200,7 +199,7 @@ def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | Non
 
 
 def _delete_others(connection: sqlite3.Connection, keep_key: int | None, after: int) -> int | None:
-    """Delete a slice of the other models' vectors after this key. Returns the last key, or None at the end."""
+    """Delete a batch of other models' vectors after this key. Returns the last deleted key, or None at the end."""
     rows = connection.execute(
         """
         SELECT chunk_key FROM signs WHERE model_key IS NOT :keep_key AND chunk_key > :after

@@ -1,4 +1,4 @@
-"""Translates what SQLite and the disk raise into the contract's errors."""
+"""Converts exceptions from SQLite and the file system to the contract's exceptions."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFail
 
 @contextmanager
 def translated(team_id: str) -> Iterator[None]:
-    """Whatever the index file of this team raises inside comes out as a ProviderError."""
+    """Convert exceptions raised inside by the team's index file to ProviderError."""
     try:
         yield
     except StorageError as error:
@@ -33,7 +33,7 @@ def translated(team_id: str) -> Iterator[None]:
 
 
 def from_sqlite(team_id: str, error: sqlite3.Error) -> ProviderError:
-    """An interrupt is a timeout, damage means that the index must be made again, everything else may be temporary."""
+    """Convert an SQLite error: interruption to SearchTimeout, damage to IndexDamaged, others to a retryable failure."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_INTERRUPT":
         return SearchTimeout()

@@ -1,4 +1,4 @@
-"""The index files in their folder: one per team, opened when first needed."""
+"""The folder of index files: one file per team, opened on first use."""
 
 import re
 import sqlite3
@@ -16,9 +16,9 @@ from svc_daemon.provider.embedded.schema import prepare
 from svc_daemon.provider.embedded.writing import remove_left_overs
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 
-#: A team's id becomes a file name, so nothing else gets through.
+#: Team ids that are accepted: since they become file names, no other characters are allowed.
 FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-#: SQLite's files of one database.
+#: Suffixes of the files that make up an SQLite database.
 _SUFFIXES = (".db", ".db-wal", ".db-shm")
 
 
@@ -32,7 +32,7 @@ class TeamIndex:
 
 
 def list_teams(folder: Path) -> list[str]:
-    """The teams with an index file; names that the service would never give, such as a copy's, are ignored."""
+    """List the teams with an index file; files with other names, such as copies, are ignored."""
     return sorted(path.stem for path in folder.glob("*.db") if FILE_NAME.fullmatch(path.stem))
 
 
@@ -45,7 +45,7 @@ class IndexFiles:
         self._folder = folder
         self._on_broken = on_broken
         self._on_damaged = on_damaged
-        #: Teams whose damage was reported since their files were last removed.
+        #: Teams whose damaged index has already been reported.
         self._damaged: set[str] = set()
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}
@@ -55,7 +55,7 @@ class IndexFiles:
         return list_teams(self._folder)
 
     def find(self, team_id: str) -> TeamIndex | None:
-        """The team's index, or None where it has none. Raises ProviderError."""
+        """Return the team's index; None if it has none. Raises ProviderError."""
         index = self._open.get(team_id)
         if index is not None:
             return index
@@ -63,7 +63,7 @@ class IndexFiles:
             return self.get(team_id) if self._path(team_id, ".db").exists() else None
 
     def get(self, team_id: str) -> TeamIndex:
-        """The team's index, made where it has none. Raises ProviderError."""
+        """Return the team's index; creates it if there is none. Raises ProviderError."""
         index = self._open.get(team_id)
         if index is not None:
             return index
@@ -86,7 +86,7 @@ class IndexFiles:
             return index
 
     def delete(self, team_id: str) -> None:
-        """Close and remove the team's files, if there are any, durably. Raises ProviderError."""
+        """Close and durably remove the team's files, if there are any. Raises ProviderError."""
         with self.translated(team_id), self._lock:
             index = self._open.pop(team_id, None)
             if index is not None:
@@ -94,13 +94,13 @@ class IndexFiles:
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
             if self._folder.exists():
-                # Or a power cut could bring an old file back in place of the new one.
+                # Otherwise, an old file could reappear in place of the new one after a power failure.
                 sync_folder(self._folder)
             self._damaged.discard(team_id)
 
     @contextmanager
     def translated(self, team_id: str) -> Iterator[None]:
-        """Whatever the team's index raises inside becomes a ProviderError; damage is reported to the owner once."""
+        """Convert exceptions raised inside by the team's index to ProviderError; calls `on_damaged` once per damage."""
         try:
             with translated(team_id):
                 yield
@@ -111,7 +111,7 @@ class IndexFiles:
             raise
 
     def close(self) -> None:
-        """Finish what is being written and close every file."""
+        """Finish the writes in progress and close all files."""
         with self._lock:
             self._closed = True
             for index in self._open.values():
@@ -119,7 +119,7 @@ class IndexFiles:
             self._open.clear()
 
     def _report(self, team_id: str, error: sqlite3.Error) -> None:
-        """Report a failing disk, which concerns all teams; the call that met a damaged index reports that."""
+        """Report a failing disk, which affects all teams; damage to an index is reported by `translated`."""
         failure = from_sqlite(team_id, error)
         if not isinstance(failure, IndexDamaged):
             self._on_broken(failure)

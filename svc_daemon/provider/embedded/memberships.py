@@ -1,11 +1,11 @@
-"""Which buckets a document is in, as the index has it."""
+"""The buckets of the documents in an index."""
 
 import sqlite3
 from collections.abc import Iterable
 
 
 def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
-    """The document's buckets, sorted."""
+    """List the document's buckets, sorted."""
     rows = connection.execute(
         "SELECT bucket_id FROM memberships WHERE document_key = :document_key ORDER BY bucket_id",
         {"document_key": document_key},
@@ -14,7 +14,7 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
 
 
 def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Iterable[str]) -> None:
-    """Make a hidden document a member of these buckets; its chunks count once it is shown."""
+    """Add a hidden document to these buckets; its chunks are not counted until it is visible."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, 0)",
         [(document_key, bucket_id) for bucket_id in distinct(bucket_ids)],
@@ -22,7 +22,7 @@ def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids
 
 
 def count_in(connection: sqlite3.Connection, document_key: int, chunks: int) -> None:
-    """Set how many chunks the document counts for in each of its buckets; 0 for a hidden one."""
+    """Set how many chunks the document contributes to each of its buckets; 0 for a hidden document."""
     connection.execute(
         "UPDATE memberships SET chunks = :chunks WHERE document_key = :key", {"chunks": chunks, "key": document_key}
     )
@@ -33,7 +33,7 @@ def delete_buckets(connection: sqlite3.Connection, document_key: int) -> None:
 
 
 def count_bucket_chunks(connection: sqlite3.Connection, bucket_id: str) -> int:
-    """How many chunks the documents that a bucket shows have in all."""
+    """Count the chunks of the bucket's visible documents."""
     (chunks,) = connection.execute(
         "SELECT coalesce(sum(chunks), 0) FROM memberships WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id}
     ).fetchone()
@@ -41,5 +41,5 @@ def count_bucket_chunks(connection: sqlite3.Connection, bucket_id: str) -> int:
 
 
 def distinct(bucket_ids: Iterable[str]) -> tuple[str, ...]:
-    """Each once, sorted: the form in which buckets are kept and compared."""
+    """Return the distinct ids, sorted: the form in which buckets are stored and compared."""
     return tuple(sorted(set(bucket_ids)))

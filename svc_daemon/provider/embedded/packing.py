@@ -1,4 +1,4 @@
-"""A document as rows, made before the writer is used, so that the writer does only what it must."""
+"""Converts a document to rows before the write transaction begins, to keep the transaction short."""
 
 import zlib
 from collections.abc import Sequence
@@ -9,15 +9,15 @@ from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
 
-#: The lowest level: the text is half the size for a tenth of a millisecond; more effort would save little more.
+#: The lowest level halves the size of the text in a tenth of a millisecond; higher levels would save little more.
 ZLIB_LEVEL = 1
 #: Characters of text in one piece.
 PIECE_CHARACTERS = 1_000_000
-#: Chunks that one transaction writes or removes, with some 2 KB of log each and as much for a vector. More documents at
-#: a time than there are workers never come, so that the log stays far under its 64 MB.
+#: Maximum chunks that one transaction writes or removes, each with about 2 KB in the write-ahead log, and as much for a
+#: vector. The number of workers limits concurrent documents, so that the log stays far below 64 MB.
 SLICE_CHUNKS = 1000
 
-#: Ends each heading of a path: the unit separator, which no readable text contains.
+#: Terminates each heading of a path: the unit separator, which does not occur in readable text.
 HEADING_END = "\x1f"
 
 #: A row of `chunks` without its key.
@@ -26,7 +26,7 @@ ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedDocument:
-    """What the tables hold of a document."""
+    """A document as stored in the tables."""
 
     source_id: str
     generation: int
@@ -41,18 +41,18 @@ class PackedDocument:
         return is_large(len(self.chunk_rows), len(self.pieces))
 
     def slices(self) -> list[tuple[int, Sequence[ChunkRow]]]:
-        """The rows in runs of at most `SLICE_CHUNKS`, each with the ordinal of its first."""
+        """Split the rows into slices of at most `SLICE_CHUNKS`, each with the ordinal of its first row."""
         starts = range(0, len(self.chunk_rows), SLICE_CHUNKS)
         return [(start, self.chunk_rows[start : start + SLICE_CHUNKS]) for start in starts]
 
 
 def is_large(chunks: int, pieces: int) -> bool:
-    """Whether a document of this size is more than one transaction should hold."""
+    """Whether a document of this size is too large for one transaction."""
     return chunks > SLICE_CHUNKS or pieces > 1
 
 
 def pack(document: IndexDocument) -> PackedDocument:
-    """Compress and encode. Raises ProviderFailed where there are more chunks than keys."""
+    """Convert a document to rows. Raises ProviderFailed if it has more chunks than there are ordinals."""
     if len(document.chunks) > MAX_ORDINAL:
         raise ProviderFailed(
             f"{document.source_id} has {len(document.chunks)} chunks; the index takes {MAX_ORDINAL} of one document. "
@@ -91,10 +91,10 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 
 
 def pack_unspaced(*texts: str) -> str:
-    """The parts of the texts that FTS5 can't split into words, as words; empty for most languages."""
+    """Split text that FTS5 can't split into words, and join the words by spaces; empty for most languages."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))
 
 
 def storable(text: str) -> str:
-    """The text with a question mark in place of half a surrogate pair, which no UTF-8 can hold; offsets stay right."""
+    """Replace lone surrogates, which UTF-8 can't encode, by question marks; offsets don't change."""
     return text.encode(errors="replace").decode()

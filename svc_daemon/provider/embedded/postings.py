@@ -1,25 +1,25 @@
-"""The postings of chunks: which words occur where.
+"""The postings of chunks: which words occur in which chunks.
 
-FTS5 removes a row by its exact text, and only marks it as deleted. Words and marks go away when
-segments are merged, which adding documents does by itself; an index from which much was removed would keep the dead
-weight. So once that is more than what is left, the postings are rebuilt from the view. FTS5's own way, a merge of
-all segments in steps (`merge` with a negative number), adds a level to its structure at each step, and SQLite 3.40
-comes to take the index for damaged.
+FTS5 needs the exact text to remove a row, and only marks the row as deleted. Deleted rows are purged when segments are
+merged, which happens as documents are added; an index from which much was removed would keep them. So once there are
+more removed chunks than remaining ones, the postings are rebuilt from the view. FTS5's own incremental merge of all
+segments (`merge` with a negative number) adds a level to its structure at each step, until SQLite 3.40 reports the
+index as damaged.
 """
 
 import sqlite3
 
 from svc_daemon.provider.embedded.schema import KeyRange
 
-#: Fewer removed chunks than this are not worth any work: some 300 KB.
+#: Minimum number of removed chunks for a rebuild; fewer take up only about 300 KB.
 LEAST_REMOVED = 500
-#: The postings of more chunks than this are not rebuilt: the writer would be busy for more than a second. A larger
-#: index keeps dead weight until merges reach it or until it has shrunk to this.
+#: Maximum number of remaining chunks for a rebuild, which would otherwise block writes for more than a second. A larger
+#: index keeps deleted rows until merges purge them or until it has shrunk to this size.
 MOST_ANEW = 50_000
 
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
-    """Index these chunks as the view shows them now."""
+    """Index these chunks, with their current text in the view."""
     connection.execute(
         """
         INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets)
@@ -31,7 +31,7 @@ def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
 
 
 def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
-    """Take these chunks out. The view must still show them exactly as they were added."""
+    """Remove these chunks from the index. The view must still return exactly the text that was indexed."""
     connection.execute(
         """
         INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
@@ -43,12 +43,12 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
 
 
 def count_removed(connection: sqlite3.Connection, chunks: int) -> None:
-    """Record that so many chunks were taken out."""
+    """Add to the number of removed chunks."""
     connection.execute("UPDATE totals SET removed = removed + :chunks", {"chunks": chunks})
 
 
 def clean_up(connection: sqlite3.Connection) -> None:
-    """Give back the room of removed chunks, where that is due."""
+    """Purge removed chunks from the postings if there are enough of them."""
     totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
     if connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None:
         _run(connection, "delete-all")

@@ -1,4 +1,4 @@
-"""The embedded provider: the contract's verbs on the team's index file."""
+"""The embedded provider: implements the contract on the teams' index files."""
 
 import sqlite3
 import time
@@ -23,16 +23,16 @@ from svc_daemon.provider.embedded.searching import search
 from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 
-#: Documents that are listed from one snapshot; no snapshot is held while the caller works on them.
+#: Documents that are listed per snapshot; no snapshot is held open while the caller processes them.
 LIST_PAGE = 500
 #: Steps of SQLite's virtual machine between two checks of the clock: a fraction of a millisecond.
 STEPS_PER_LOOK = 2000
-#: Memory for the signs of vectors where none is named: those of some two million.
+#: Default size of the cache of vector signs: enough for about two million vectors.
 SIGNS_BYTES = 128 * 1024**2
 
 
 class EmbeddedProvider:
-    """A SearchProvider on SQLite files in one folder. The process must own the folder alone."""
+    """A SearchProvider on SQLite files in one folder, which no other process may use."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class EmbeddedProvider:
         on_damaged: Callable[[str], None] = lambda _: None,
         signs_bytes: int = SIGNS_BYTES,
     ) -> None:
-        """`clock` returns seconds as deadlines use them; `on_broken` is called when the disk failed under a file.
+        """`clock` returns monotonic seconds, for deadlines; `on_broken` is called if writing to a file failed.
 
-        That file then takes no more writes until the process is restarted. `on_damaged` is called, once and on any
-        thread, with the team whose index must be rebuilt: `delete_team`, then every document. `signs_bytes` is the
-        memory that searches by meaning may keep.
+        That file then refuses writes until the process is restarted. `on_damaged` is called once, on any thread, with
+        the team whose index must be rebuilt: `delete_team`, then index every document. `signs_bytes` is the maximum
+        size of the cache for semantic searches.
         """
         self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged)
         self._clock = clock
@@ -115,7 +115,7 @@ class EmbeddedProvider:
             return
         with self._files.translated(team_id):
             for bucket_id in bucket_ids:
-                # Each in a snapshot of its own, so that writers wait for none of them for long.
+                # Use a separate snapshot per bucket, so that none is held for long.
                 index.database.read(lambda connection: warm_up(connection, index, self._signs, model, bucket_id))  # noqa: B023 - run at once
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
@@ -169,7 +169,7 @@ class EmbeddedProvider:
 
     @contextmanager
     def _interrupted_at(self, connection: sqlite3.Connection, deadline_s: float | None) -> Iterator[None]:
-        """Statements inside stop with an interrupt once the deadline has passed."""
+        """Interrupt statements that run inside once the deadline has passed."""
         if deadline_s is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Reorders the best chunks by BM25: those with every word of the query rise, and those with the best ones' words."""
+"""Reorders the best chunks by BM25: promotes those with every query word, or with words of the best chunks."""
 
 import json
 import sqlite3
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from svc_daemon.core.search.ranking import POOL, Candidate, reorder, weigh_feedback
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
-#: A chunk's key and its BM25, the more the better.
+#: A chunk's key and its BM25; higher is better.
 Ranked = tuple[int, float]
-#: The same with the feedback that it had, where there was any.
+#: The same, and its feedback score; None if feedback was not used.
 Refined = tuple[int, float, float | None]
 
 
 def refine(connection: sqlite3.Connection, whole_expression: str | None, ranked: Sequence[Ranked]) -> list[Refined]:
-    """All of `ranked`, in its new order. `whole_expression` finds the chunks with every word; None: all have it."""
+    """Reorder `ranked`. `whole_expression` matches the chunks with every query word; None if all chunks have them."""
     pool = ranked[:POOL]
     keys = json.dumps([key for key, _ in pool])
     whole = {key for key, _ in pool}

@@ -1,17 +1,16 @@
-"""What is in an index file.
+"""The schema of an index file.
 
-A document's chunks are numbered `document_key << 20 | ordinal`. So they lie together, their document is known without
-a look-up, and a range of keys is a whole document. `chunk_index` holds postings only: its text is `indexed_chunks`,
-a view, and both sides of every change of the index read that view, so that what is removed is exactly what was
-added. A document's buckets are words of the column `buckets`, one for each, so that a small bucket is found by its
-postings.
+The key of a chunk is `document_key << 20 | ordinal`. So a document's chunks have a contiguous range of keys, and the
+document's key is known without a look-up. `chunk_index` contains postings only: its content is the view
+`indexed_chunks`, which is read both to add and to remove postings, so that exactly what was added is removed. Each of a
+document's buckets is a word in the column `buckets`, so that a small bucket can be found by its postings.
 
-A vector is stored twice beside its chunk: whole in `vectors`, and in `signs` as one bit for each of its numbers, which
-is what a search scans. A document's row names the model and the number of its vectors. Its `embedded_at` is unique
-among all changes of vectors in this file, so that a search sees whether the ones it holds in memory are up to date.
+A chunk's vector is stored twice: in full in `vectors`, and in `signs` as one bit per component, which searches scan. A
+document's row has the model and the number of its vectors. Its `embedded_at` is the vector revision of their last
+change, unique within the file, so that a search can tell whether its cached signs are up to date.
 
-A document is written hidden, then shown; it is hidden, then removed. No search sees a hidden one, and `totals` and
-the chunks in `memberships` don't count it.
+A document is hidden while it is written, then made visible; it is hidden again before it is removed. Searches ignore
+hidden documents, and `totals` and the chunks in `memberships` don't count them.
 """
 
 import sqlite3
@@ -19,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-#: Grows with each change of the tables. An index can be made again, so there are no migrations.
+#: Increased with each change of the schema. An index can be rebuilt, so there are no migrations.
 VERSION = 3
 
-#: The low bits of a chunk's key, which hold its ordinal; the view repeats the number.
+#: The number of low bits of a chunk's key that contain its ordinal; the view repeats this number.
 ORDINAL_BITS = 20
 MAX_ORDINAL = (1 << ORDINAL_BITS) - 1
 
@@ -44,7 +43,7 @@ STATEMENTS = (
     """,
     "CREATE UNIQUE INDEX shown_documents ON documents (source_id) WHERE hidden = 0",
     "CREATE INDEX hidden_documents ON documents (document_key) WHERE hidden = 1",
-    # The extracted text, cut into pieces so that no transaction has to hold all of a large one.
+    # The extracted text, in pieces, so that no transaction has to write all of a large text.
     """
     CREATE TABLE texts (
         document_key INTEGER NOT NULL,
@@ -66,7 +65,7 @@ STATEMENTS = (
         unspaced TEXT NOT NULL
     ) STRICT
     """,
-    # A key is never given twice, so that what one model left can't be taken for another's.
+    # Keys are never reused, so that vectors left by one model can't be mistaken for another's.
     """
     CREATE TABLE models (
         model_key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -74,7 +73,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Vectors of a model that the document's row no longer names may be here until others replace them.
+    # May contain vectors of a model that the document's row no longer names, until they are replaced.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -82,7 +81,7 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # Apart from the vectors, since reading a column means reading the pages that hold the whole row.
+    # Separate from the vectors, since reading a column means reading the pages of the whole row.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,
@@ -98,10 +97,10 @@ STATEMENTS = (
         PRIMARY KEY (document_key, bucket_id)
     ) STRICT, WITHOUT ROWID
     """,
-    # Sizes of buckets are summed from this index alone.
+    # A covering index, from which the sizes of buckets are summed.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
-    # The revision changes with every change, so that counts can be kept between searches; that of the vectors with
-    # each change of vectors alone, which are many while a model works through what was put.
+    # `revision` changes whenever documents change, so that counts can be cached between searches. `vector_revision`
+    # changes only with vectors, which happens often while a model embeds new documents.
     """
     CREATE TABLE totals (
         revision INTEGER NOT NULL,
@@ -111,8 +110,9 @@ STATEMENTS = (
     ) STRICT
     """,
     "INSERT INTO totals (revision, vector_revision, chunks, removed) VALUES (0, 0, 0, 0)",
-    # FTS5 refuses to read a view that uses a virtual table, and `json_each` is one: hence plain headings.
-    # A bucket id in hexadecimal followed by a digit is one word for the tokenizer, and the stemmer leaves it alone.
+    # FTS5 refuses to read a view that uses a virtual table such as `json_each`, so headings are stored as plain text.
+    # The tokenizer treats a bucket id in hexadecimal followed by a digit as one word, and the stemmer doesn't change
+    # it.
     """
     CREATE VIEW indexed_chunks AS
     SELECT chunk_key, title, headings, text, title_unspaced || ' ' || unspaced AS unspaced,
@@ -130,13 +130,14 @@ STATEMENTS = (
 
 
 class WrongVersion(Exception):
-    """The file was made by another release."""
+    """The file has the schema of another release."""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables in a new file. Raises WrongVersion where the file has another version's tables."""
-    # Some builds of SQLite fill each freed page with zeros, which then goes through the log. A merge of postings may
-    # free tens of megabytes at once, of words without order; documents' texts are overwritten where they are removed.
+    """Create the tables in a new file. Raises WrongVersion if the file has another version of the schema."""
+    # Some builds of SQLite overwrite each freed page with zeros, which are written to the log, too. A merge of postings
+    # may free tens of megabytes at once, but these only contain words without their order; the texts of documents are
+    # explicitly overwritten when they are removed.
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
@@ -150,7 +151,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:
-    """Whether the file has no tables yet: none was ever put in."""
+    """Whether the file has no tables yet."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return bool(version == 0 and tables == 0)
@@ -158,7 +159,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is deleted inside is filled with zeros in the file, so that a removed text can't be read there."""
+    """Overwrite what is deleted inside with zeros, so that deleted text can't be recovered from the file."""
     connection.execute("PRAGMA secure_delete = ON")
     try:
         yield
@@ -167,26 +168,26 @@ def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def bucket_word(bucket_id: str) -> str:
-    """The word for a bucket in the column `buckets`; the view has the same rule in SQL."""
+    """Return the word for a bucket in the column `buckets`; the view has the same rule in SQL."""
     return bucket_id.encode().hex() + "0"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Keys of chunks that lie together; both ends belong to it."""
+    """A contiguous range of chunk keys, both ends inclusive."""
 
     first: int
     last: int
 
     @classmethod
     def of_document(cls, document_key: int) -> "KeyRange":
-        """Every key that a chunk of this document can have."""
+        """Return the range of all keys that chunks of this document can have."""
         first = document_key << ORDINAL_BITS
         return cls(first, first | MAX_ORDINAL)
 
     @classmethod
     def of_chunks(cls, document_key: int, ordinal: int, count: int) -> "KeyRange":
-        """The keys of `count` chunks of this document from `ordinal` on."""
+        """Return the keys of `count` chunks of this document, starting at `ordinal`."""
         first = document_key << ORDINAL_BITS | ordinal
         return cls(first, first + count - 1)
 

@@ -1,8 +1,8 @@
-"""Where a search looks, as parameters of its one statement.
+"""The buckets and sources that a search is limited to, as parameters of its statement.
 
-A bucket can be found in two ways. By its word in the index, which walks all of the bucket's postings, twice: best for
-a small bucket. Or by looking up the document of each chunk that has a word of the query: best for a bucket that holds
-much of the index. One that holds all of it needs neither.
+There are two ways to limit a search to a bucket. Matching the bucket's word in the index scans all of the bucket's
+postings, twice: best for a small bucket. Looking up the document of each chunk that has a word of the query is best for
+a bucket with a large share of the index. A bucket that contains the whole index needs neither.
 """
 
 import json
@@ -16,40 +16,40 @@ from svc_daemon.provider.embedded import memberships
 from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.schema import bucket_word
 
-#: From this share of the team's chunks on, buckets are looked up. Measured at 100,000 chunks, with a query word in
-#: 5 % of them: a share of 1 costs 9.2 ms by word and 6.7 by look-up, 0.5 costs 5.3 and 4.6, 0.01 costs 0.8 and 1.9.
+#: The minimum share of the team's chunks for look-ups. Measured with 100,000 chunks and a query word in 5 % of them: a
+#: share of 1 costs 9.2 ms by word and 6.7 by look-up, 0.5 costs 5.3 and 4.6, 0.01 costs 0.8 and 1.9.
 LARGE_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a search must keep to; None is no limit of that kind."""
+    """What a search is limited to; None means no limit of that kind."""
 
-    #: Buckets that the index finds by their words.
+    #: Buckets that are matched by their words in the index.
     matched_buckets: tuple[str, ...] | None = None
-    #: Buckets in which each chunk's document is looked up.
+    #: Buckets whose membership is looked up for each chunk's document.
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is likely to hold only a small part of the index."""
+        """Whether it probably covers only a small part of the index."""
         return self.matched_buckets is not None or self.source_ids is not None
 
     def restrict(self, expression: str) -> str:
-        """The FTS5 expression, narrowed to the buckets that the index finds."""
+        """Restrict an FTS5 expression to the buckets that are matched by their words."""
         if self.matched_buckets is None:
             return expression
         words = " OR ".join(f'"{bucket_word(bucket_id)}"' for bucket_id in self.matched_buckets)
         return f"buckets : ({words}) AND {expression}"
 
     def parameters(self) -> dict[str, str | None]:
-        """The look-ups as JSON lists, or None."""
+        """Return the statement's parameters for look-ups, as JSON lists or None."""
         return {"bucket_ids": as_json(self.checked_buckets), "source_ids": as_json(self.source_ids)}
 
 
 def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> Scope:
-    """The cheapest way to keep the search within its buckets and sources."""
+    """Choose the cheapest way to limit the search to its buckets and sources."""
     source_ids = None if query.source_ids is None else tuple(query.source_ids)
     if query.bucket_ids is None:
         return Scope(source_ids=source_ids)
@@ -66,5 +66,5 @@ def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQu
 
 
 def as_json(ids: Sequence[str] | None) -> str | None:
-    """The ids as a statement takes them."""
+    """Encode ids as a statement's parameter."""
     return None if ids is None else json.dumps(ids)

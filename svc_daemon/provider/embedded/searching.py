@@ -1,4 +1,4 @@
-"""Finding chunks by words, by meaning, or by both."""
+"""Keyword, semantic and hybrid search."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -17,16 +17,18 @@ from svc_daemon.provider.embedded.scopes import choose_scope
 from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.vector_signs import SignsCache
 
-#: The best of each order that are fused. A hundred take a third longer and gain at most 0.002 of nDCG@10.
+#: Minimum candidates of each ranking in a hybrid search. With 100, it takes a third longer and gains at most 0.002
+#: nDCG@10.
 CANDIDATES = 50
-#: Page cache of a searching thread. At 100,000 chunks it saves a quarter of a search's time; a larger one adds little.
+#: SQLite's page cache per connection. With 100,000 chunks it saves a quarter of a search's time; more would help
+#: little.
 CACHE_KIB = 12_000
 
 
 def search(
     connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, query: SearchQuery, check: Callable[[], None]
 ) -> HitPage:
-    """One page of hits, all read in the snapshot of this connection. `check` may raise SearchTimeout."""
+    """Search, and read one page of hits, in this connection's snapshot. `check` may raise SearchTimeout."""
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     parsed = parse_query(query.text)
     mode = query.mode if query.vector is not None else SearchMode.KEYWORD
@@ -64,7 +66,7 @@ def _warnings(
     if query.source_ids is not None:
         missing, chunks = count_missing(connection, model, query.bucket_ids, query.source_ids)
     else:
-        # Kept until the index or its vectors change.
+        # Cached until the index or its vectors change.
         (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
         place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
         missing = counts.get(
@@ -100,7 +102,7 @@ def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, q
 
 
 def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:
-    """The fused order of at least `CANDIDATES` of each, or of as many as the page needs."""
+    """Fuse the top of both rankings: at least `CANDIDATES` of each, or as many as the page needs."""
     count = max(CANDIDATES, query.offset + query.limit + 1)
     first = replace(query, offset=0, limit=count - 1)
     words = {placed.key: placed for placed in _by_words(connection, counts, question, first)}
@@ -117,11 +119,11 @@ def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question,
     ]
 
 
-#: How each mode makes the requested page, and one hit more if there is one.
+#: For each mode, the function that ranks the requested page and, if there is one, the hit after it.
 _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 
 def _count_having(connection: sqlite3.Connection, counts: Counts, word: str) -> int:
-    """How many of the team's chunks have the word; kept until the index changes."""
+    """Count the team's chunks that contain the word; cached until the index changes."""
     statement, expression = "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?", any_of([word])
     return counts.get("word", word, lambda: int(connection.execute(statement, (expression,)).fetchone()[0]))

@@ -1,4 +1,4 @@
-"""The steps by which documents come and go. Each is whole within one transaction, its caller's."""
+"""The steps of writing and removing documents. Each runs within a single transaction, its caller's."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -7,12 +7,12 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, pos
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
-#: Whether a document may take the place of the one that is shown, if any is.
+#: Whether a new document may replace the visible one, which is None if there is none.
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
 def create_hidden(connection: sqlite3.Connection, document: PackedDocument, bucket_ids: Sequence[str]) -> int:
-    """Make the document's row and memberships. Returns its key."""
+    """Create the document's row, hidden, and its memberships. Returns its key."""
     rows = connection.execute(
         """
         INSERT INTO documents (source_id, generation, title, title_unspaced, chunks, pieces, hidden)
@@ -28,7 +28,7 @@ def create_hidden(connection: sqlite3.Connection, document: PackedDocument, buck
         ),
     ).fetchall()
     key = int(rows[0]["document_key"])
-    # Before the first chunk: a chunk's postings carry the buckets.
+    # Memberships precede the first chunk, because a chunk's postings contain the buckets.
     memberships.create_buckets(connection, key, bucket_ids)
     return key
 
@@ -40,7 +40,7 @@ def add_piece(connection: sqlite3.Connection, document_key: int, piece: int, tex
 
 
 def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, rows: Sequence[ChunkRow]) -> None:
-    """Store and index chunks of the document, the first of them with this ordinal."""
+    """Store and index chunks of the document; `ordinal` is that of the first."""
     keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
     connection.executemany(
         """
@@ -55,9 +55,9 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
 def show(
     connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace, *, is_copy: bool = False
 ) -> int | None:
-    """Show the document and hide the one whose place it takes; where it may not, leave all as it is.
+    """Make the document visible and hide the one that it replaces; change nothing if it may not replace it.
 
-    Returns the key of the one of the two that is hidden now, if there is one: it is to be removed.
+    Returns the key of whichever of the two is hidden afterwards, to be removed; None if there is none.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):
@@ -75,7 +75,7 @@ def show(
 
 
 def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | None:
-    """Hide the document, if there is one. Returns its key."""
+    """Hide the document, if there is one. Returns its key, or None."""
     if shown is None:
         return None
     key = int(shown["document_key"])
@@ -86,7 +86,7 @@ def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | Non
 
 
 def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> bool:
-    """Remove up to a slice of a hidden document's chunks, from the end. False where there were none."""
+    """Remove up to `SLICE_CHUNKS` of a hidden document's last chunks. Returns False if there were none."""
     every = KeyRange.of_document(document_key)
     (last,) = connection.execute(
         "SELECT max(chunk_key) FROM chunks WHERE chunk_key BETWEEN :first AND :last", every.parameters()
@@ -94,7 +94,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     if last is None:
         return False
     keys = KeyRange(max(every.first, last - SLICE_CHUNKS + 1), last)
-    # The postings first: FTS5 removes them by the exact text, which the other tables still hold.
+    # Postings go first: FTS5 needs the exact text to remove them, which the view reads from the other tables.
     postings.remove_postings(connection, keys)
     with overwriting(connection):
         connection.execute("DELETE FROM chunks WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
@@ -104,7 +104,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
 
 
 def remove_last_piece(connection: sqlite3.Connection, document_key: int) -> bool:
-    """Remove the last piece of a hidden document's text. False where there was none."""
+    """Remove the last piece of a hidden document's text. Returns False if there was none."""
     with overwriting(connection):
         rows = connection.execute(
             """
@@ -117,14 +117,14 @@ def remove_last_piece(connection: sqlite3.Connection, document_key: int) -> bool
 
 
 def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
-    """Remove what is left of a hidden document that has neither chunks nor text any more."""
+    """Remove the row and memberships of a hidden document whose chunks and text have been removed."""
     memberships.delete_buckets(connection, document_key)
     connection.execute("DELETE FROM documents WHERE document_key = :key", {"key": document_key})
     postings.clean_up(connection)
 
 
 def list_hidden(connection: sqlite3.Connection) -> list[int]:
-    """The keys of hidden documents."""
+    """List the keys of hidden documents."""
     rows = connection.execute("SELECT document_key FROM documents WHERE hidden = 1 ORDER BY document_key")
     return [row["document_key"] for row in rows]
 
@@ -136,5 +136,5 @@ def _set_hidden(connection: sqlite3.Connection, document_key: int, hidden: bool)
 
 
 def _count(connection: sqlite3.Connection, chunks: int) -> None:
-    """Change the number of shown chunks by `chunks`; a new revision makes every kept count out of date."""
+    """Change the number of visible chunks by `chunks`; the new revision invalidates all cached counts."""
     connection.execute("UPDATE totals SET revision = revision + 1, chunks = chunks + :chunks", {"chunks": chunks})

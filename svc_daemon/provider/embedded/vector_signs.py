@@ -1,7 +1,7 @@
-"""The signs of vectors in memory, for each bucket that is searched: read once, then kept in step with the file.
+"""A cache of the signs of vectors, for each bucket that is searched, which is updated incrementally.
 
-What is kept belongs to one state of the index. A later search takes it as it is where no document and no vector has
-changed; else it reads only the documents that have. What was used longest ago goes when the memory is full.
+An entry belongs to one revision of the index. If documents or vectors have changed since, a search reads only those
+that changed. When the cache is full, the least recently used entries are evicted.
 """
 
 import json
@@ -19,15 +19,15 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
-#: Documents that are read at a time: what was read is kept where a search ends in between.
+#: Documents that are read per statement; if a search is interrupted, the batches read so far are kept.
 BATCH_DOCUMENTS = 5000
-#: What Python takes for a document's entry.
+#: Approximate size of a document's dict entry in Python.
 DOCUMENT_BYTES = 150
 
 
 @dataclass(frozen=True, slots=True)
 class SignsKey:
-    """Whose signs they are: of one model, in one bucket or, with None, in the whole index."""
+    """Identifies a cache entry: a model, and a bucket or, with None, the whole index."""
 
     index: TeamIndex
     model_key: int
@@ -36,11 +36,11 @@ class SignsKey:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The signs of one key."""
+    """A cache entry."""
 
-    #: Of the index and of its vectors, where all is there; None where reading was interrupted.
+    #: The revisions of the index and of its vectors; None if reading was interrupted, so that the entry is incomplete.
     revisions: tuple[int, int] | None = None
-    #: Documents that are in, each with its `embedded_at`.
+    #: The documents included, each with its `embedded_at`.
     documents: dict[int, int] = field(default_factory=dict)
     signs: "Signs | None" = None
 
@@ -50,7 +50,7 @@ class Held:
 
 
 class SignsCache:
-    """The signs that were searched last, in bounded memory. Thread-safe."""
+    """A cache of vector signs with bounded memory. Thread-safe."""
 
     def __init__(self, limit_bytes: int, batch_documents: int = BATCH_DOCUMENTS) -> None:
         self._limit_bytes = limit_bytes
@@ -61,16 +61,16 @@ class SignsCache:
 
     @property
     def size_bytes(self) -> int:
-        """What is held now."""
+        """The current size of the cache."""
         return self._size_bytes
 
     @property
     def is_half_full(self) -> bool:
-        """Reading ahead stops here, so that it takes no room from what searches need."""
+        """Whether to stop preloading, so that it doesn't evict entries that searches need."""
         return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":
-        """The signs in the snapshot that this connection reads; None where there are none."""
+        """Return the signs for the snapshot that this connection reads; None if there are none."""
         row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
         revisions = (row["revision"], row["vector_revision"])
         with self._lock:
@@ -82,7 +82,7 @@ class SignsCache:
         return held.signs
 
     def forget(self, team_id: str) -> None:
-        """Release what is held of a team's index."""
+        """Evict the entries of a team's index."""
         with self._lock:
             for key in [key for key in self._held if key.index.team_id == team_id]:
                 self._size_bytes -= self._held.pop(key).size_bytes
@@ -138,7 +138,7 @@ class SignsCache:
 
 
 def warm_up(connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, model: str, bucket_id: str) -> None:
-    """Read a bucket's signs of this model, if there are any and there is room for them."""
+    """Load a bucket's signs of this model into the cache, unless it is already half full."""
     model_key = find_model(connection, model)
     if model_key is not None and not cache.is_half_full:
         cache.at(connection, SignsKey(index, model_key, bucket_id))

@@ -1,13 +1,13 @@
-"""Putting, changing and removing documents.
+"""Stores, changes and removes documents.
 
-Theory of operation. A document goes through hidden, shown, hidden, gone. It is written hidden; one step then shows it
-and hides the one whose place it takes, which is removed. A change of buckets or title is the same: a copy is written
-and takes the original's place, since FTS5 has to write every posting again in any case. Vectors are copied along: a
-model would take a hundred times as long, and a new title changes them little.
+A document is written hidden; a single step then makes it visible and hides the one that it replaces, which is then
+removed. To change buckets or title, a copy is written in the same way and replaces the original, since FTS5 has to
+rewrite every posting anyway. Vectors are copied too: computing them would take a hundred times as long, and a new title
+changes them little.
 
-For a usual document all steps run in one transaction. A large one gets a transaction for each, a slice of its chunks
-at a time, so that the log stays small and other writes get in between; it still shows in one step. What a crash or a
-failure leaves hidden is removed when the file is opened again.
+For most documents, all steps run in one transaction. For a large document, each step has its own transaction, for a
+slice of its chunks at a time, so that the log stays small and other writes can run in between; it still becomes visible
+in a single step. Hidden documents left by a crash or failure are removed when the file is next opened.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ class Run(Protocol):
 
 
 def put(database: Database, document: PackedDocument, bucket_ids: Sequence[str]) -> None:
-    """Store, index and show the document, unless this generation or a later one is shown."""
+    """Store, index and show the document, unless this or a later generation is already visible."""
 
     def is_newer(shown: sqlite3.Row | None) -> bool:
         return shown is None or shown["generation"] < document.generation
@@ -47,7 +47,7 @@ def put(database: Database, document: PackedDocument, bucket_ids: Sequence[str])
 
 
 def set_buckets(database: Database, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-    """Make the document's buckets exactly these; only reads where they already are. Raises DocumentMissing."""
+    """Set the document's buckets; only reads if they don't change. Raises DocumentMissing."""
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id, generation)
@@ -63,7 +63,7 @@ def set_buckets(database: Database, source_id: str, generation: int, bucket_ids:
 
 
 def set_title(database: Database, source_id: str, title: str) -> None:
-    """Give the document this storable title; only reads where it already has it. Raises DocumentMissing."""
+    """Set the document's title, already `storable`; only reads if it doesn't change. Raises DocumentMissing."""
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id)
@@ -75,7 +75,7 @@ def set_title(database: Database, source_id: str, title: str) -> None:
 
 
 def delete(database: Database, source_id: str) -> None:
-    """Remove the document; only reads where it isn't there."""
+    """Remove the document; only reads if there is none."""
 
     def work(run: Run) -> None:
         key = run(lambda connection: steps.hide(connection, documents.find(connection, source_id)))
@@ -87,7 +87,7 @@ def delete(database: Database, source_id: str) -> None:
 
 
 def remove_left_overs(database: Database) -> None:
-    """Remove what an earlier process left hidden. For a file that nothing else uses yet."""
+    """Remove hidden documents left by an earlier process. Call this before the file is otherwise used."""
     for key in database.read(steps.list_hidden):
         _remove(_each_in(database), key)
 
@@ -100,7 +100,7 @@ def _transact(database: Database, work: Callable[[Run], None], *, in_slices: boo
 
 
 def _each_in(database: Database) -> Run:
-    """Every step in a transaction of its own."""
+    """Return a Run that runs each step in a separate transaction."""
 
     def run(step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return database.write(lambda connection: step(connection, *args, **kwargs))
@@ -109,7 +109,7 @@ def _each_in(database: Database) -> Run:
 
 
 def _all_on(connection: sqlite3.Connection) -> Run:
-    """Every step in the transaction that is open on this connection."""
+    """Return a Run that runs each step in this connection's open transaction."""
 
     def run(step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return step(connection, *args, **kwargs)
@@ -123,7 +123,7 @@ def _is_large(database: Database, source_id: str) -> bool:
 
 
 def _replace_by_copy(run: Run, original: sqlite3.Row, copy: PackedDocument, bucket_ids: Sequence[str]) -> None:
-    """Show the copy in place of its original. Raises ProviderFailed where that is no longer shown."""
+    """Replace the original by its copy. Raises ProviderFailed if the original is no longer visible."""
     key = original["document_key"]
     if not _replace(
         run, copy, bucket_ids, lambda shown: shown is not None and shown["document_key"] == key, origin_key=key
@@ -139,9 +139,9 @@ def _replace(
     *,
     origin_key: int | None = None,
 ) -> bool:
-    """Write the document and show it in place of the one shown. False where `may_replace` refuses that.
+    """Write the document and show it in place of the visible one. Returns False if `may_replace` refuses.
 
-    A copy takes the vectors of the document with `origin_key` along.
+    For a copy, the vectors of the document with `origin_key` are copied too.
     """
     key = run(steps.create_hidden, document, bucket_ids)
     for piece, text_zlib in enumerate(document.pieces):
@@ -157,7 +157,7 @@ def _replace(
 
 
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document, its row last: while that is there, the rest is found after a crash."""
+    """Remove a hidden document; its row goes last, so that the rest can be found after a crash."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):
