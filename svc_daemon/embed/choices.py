@@ -1,4 +1,4 @@
-"""Which model the operator chose: a server in the settings, or the installed model, or none."""
+"""The operator's choice of model: a server in the settings, the installed model, or none."""
 
 import asyncio
 import time
@@ -15,50 +15,50 @@ from svc_daemon.settings import EmbedSettings
 
 
 class OpenEmbedder(Embedder, Protocol):
-    """An Embedder that is started and closed."""
+    """An Embedder that must be started and closed."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether it runs another model by now, and has to be opened again."""
+        """Whether the model has changed, so that the embedder must be opened again."""
         ...
 
     def start(self) -> None:
-        """Load the model; before that, `model` and `dimension` may not be known. Raises EmbedFailed."""
+        """Load the model; `model` and `dimension` may be unset before. Raises EmbedFailed."""
 
     def close(self) -> None:
-        """Release it; calls in progress fail. Not on the loop's own thread."""
+        """Release the model; calls in progress fail. Must not be called on the event loop's thread."""
 
 
 class Choice(Protocol):
     """Which model to use; it may change at any time."""
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
-        """The chosen model, to be started; None where none is chosen. Raises EmbedFailed."""
+        """Create the chosen model's embedder, not yet started; None if no model is chosen. Raises EmbedFailed."""
         ...
 
     def stamp(self) -> object:
-        """Equal to an earlier stamp as long as the same model is chosen."""
+        """Return a value that changes when another model is chosen."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsChoice:
-    """A Choice by the settings and by what is installed."""
+    """A Choice based on the settings and the installed model."""
 
     folder: ModelFolder
-    #: Errors of the process that runs an installed model.
+    #: Standard error of the process that runs an installed model.
     error_log: Path
-    #: None where the installed model is to be used.
+    #: None to use the installed model.
     server: EmbedSettings | None = None
-    #: Whole time of a call to it.
+    #: Time limit of a call to the server, including retries.
     timeout_s: float = 60
-    #: Texts that are embedded at the same time here; 0 is one for each core.
+    #: Number of texts that the installed model embeds concurrently; 0 means one per core.
     threads: int = 0
     monotonic: Callable[[], float] = time.monotonic
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
-            # It imports httpx, which takes longer than the whole start of the daemon.
+            # This imports httpx, which takes longer than everything else that the daemon does at start.
             from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(

@@ -1,6 +1,6 @@
-"""What turns text into vectors, as the rest of the daemon uses it.
+"""The interface of embedding models to the rest of the daemon.
 
-A vector is its numbers as 4 bytes each, little-endian, and has length 1.
+Vectors are encoded as 32-bit floats, little-endian, and normalized to length 1.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ class EmbedFailed(Exception):
 
 
 class Embedder(Protocol):
-    """One model. Thread-safe, and blocking: called on threads, never on the loop."""
+    """An embedding model. Thread-safe and blocking: must not be called on the event loop's thread."""
 
-    #: Names the model and its generation; vectors of two names are never compared.
+    #: Identifies the model and its generation; vectors with different names are never compared.
     model: str
-    #: Numbers in a vector.
+    #: Number of components of a vector.
     dimension: int
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """The vectors of these texts, in order. Raises EmbedFailed."""
+        """Return the vectors of these texts, in order. Raises EmbedFailed."""
         ...
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
-        """The vector of a query, by this instant of the monotonic clock, in seconds. Raises EmbedFailed."""
+        """Return the vector of a query. Raises EmbedFailed, at the latest at the deadline, in monotonic seconds."""
         ...

@@ -1,24 +1,24 @@
-"""What can go wrong with a model before it is in use.
+"""The exceptions raised when a model can't be installed or loaded.
 
-ModelProblem            anything: a code, a sentence, the remedy
- ├─ ModelMissing        there is nothing at the given place, or nothing is installed
- ├─ ModelRefused        it is there, but is not what it must be
+ModelProblem            base class: an error code, a message and a remedy
+ ├─ ModelMissing        nothing was found at the given location, or no model is installed
+ ├─ ModelRefused        the files are not a valid, supported model
  ├─ ExtraMissing        the libraries of the extra `semantic` are not installed
  ├─ DownloadFailed      the package could not be downloaded
- └─ NoRoom              the disk has no room for it
+ └─ NoRoom              there is not enough disk space
 """
 
 import importlib.util
 
 from svc_daemon.wire.versions import install_command
 
-#: What running a model needs; making its graph needs `onnx`, too.
+#: Libraries for running a model; building its graph also needs `onnx`.
 RUN_LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
 MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
 
 
 class ModelProblem(Exception):
-    """A model can't be used; what is installed stays as it was."""
+    """A model can't be used; the installed model is left unchanged."""
 
     code = "svc_model_refused"
     retryable = False
@@ -36,7 +36,7 @@ class ModelMissing(ModelProblem):
 
 
 class ModelRefused(ModelProblem):
-    """It is not the expected model, of an unsupported kind, damaged, or can't be run."""
+    """The model is not the expected one, is of an unsupported kind or damaged, or can't be run."""
 
 
 class ExtraMissing(ModelProblem):
@@ -57,14 +57,14 @@ class DownloadFailed(ModelProblem):
 
 
 class NoRoom(ModelProblem):
-    """Nothing was written."""
+    """There is not enough disk space; no model was installed."""
 
     code = "svc_no_room"
     retryable = True
 
 
 def require(libraries: tuple[str, ...]) -> None:
-    """Raises ExtraMissing with the first library that isn't there; imports none."""
+    """Raises ExtraMissing for the first library that isn't installed; doesn't import any."""
     for library in libraries:
         if importlib.util.find_spec(library) is None:
             raise ExtraMissing(library)

@@ -1,7 +1,7 @@
-"""Which model a server runs: recognised by the vector of one sentence, which is kept in a file.
+"""Identifies the model that a server runs by the vector of a probe sentence, which is stored in a file.
 
-The model's name is not enough: a server may give any model any name, or ignore it. Two vectors of one model differ only
-by rounding, those of two models in everything.
+The model's name is not enough: a server may give any name to any model, or ignore the name. The same model's probe
+vectors differ only by rounding; those of different models are completely different.
 """
 
 import hashlib
@@ -15,31 +15,32 @@ from svc_daemon.embed.models import replace_file
 
 Vector = list[float]
 
-#: Has common words and rare ones; with another sentence every model would count as new.
+#: Contains common and rare words. If it were changed, every model would count as new.
 PROBE = "The old lighthouse keeper counted forty-two umbrellas."
-#: The least cosine of two vectors of one model: the rounding of other hardware stays within it.
+#: Minimum cosine similarity for two probe vectors to count as coming from the same model; allows for rounding
+#: differences between hardware.
 LEAST_COSINE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One model under one name."""
+    """A model, as identified by its name and probe vector."""
 
-    #: Names its vectors.
+    #: Identifies its vectors: the model's name and a digest of the probe vector.
     name: str
-    #: Of length 1.
+    #: Normalized to length 1.
     probe: Vector
 
     def is_of(self, probe: Vector) -> bool:
-        """Whether the same model made this probe."""
+        """Whether this probe vector comes from the same model."""
         if len(probe) != len(self.probe):
             return False
         return sum(mine * theirs for mine, theirs in zip(self.probe, probe, strict=True)) >= LEAST_COSINE
 
 
 def recognise(memory: Path, model: str, probe: Vector) -> Generation:
-    """The generation in the file, if it is the same model under the same name; otherwise a new one, kept there."""
-    # Without a readable file the model counts as a new one.
+    """Return the generation in the file if name and model are the same; otherwise store and return a new one."""
+    # If the file can't be read, the model counts as new.
     with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
         record = json.loads(memory.read_text("utf-8"))
         packed = bytes.fromhex(record["probe"])

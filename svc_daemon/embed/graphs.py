@@ -1,12 +1,12 @@
-"""The ONNX graph of a BERT encoder, built from its weights. A change of it must raise `models.RECIPE`.
+"""Builds the ONNX graph of a BERT encoder from its weights. A change that affects vectors must raise `models.RECIPE`.
 
-One text at a time goes through it: a row of token ids and their positions in, one vector of length 1 out. Without
-others beside it a text needs no padding and no mask, which is faster for all but the shortest texts, and its vector
-does not depend on which texts happen to be embedded with it.
+The graph has a batch size of 1: its inputs are a row of token ids and their positions, its output is a vector of length
+1. Without batching, no padding or mask is needed, which is faster for all but the shortest texts, and a text's vector
+does not depend on the other texts in a batch.
 
-The products with weights take most of the time, so they are done with 8-bit integers: each column of the weights has a
-scale of its own, computed once here; the scale of what they are multiplied with is computed at each run. The vectors
-have a cosine of 0.99 with those of the full graph, in half the time.
+Multiplications by weights take most of the time, so they use 8-bit integers: each column of the weights has its own
+scale, computed here; the scale of the activations is computed at each run. The resulting vectors have a cosine of 0.99
+with those of the unquantized graph, and take half the time.
 """
 
 import json
@@ -24,11 +24,12 @@ from svc_daemon.embed.weights import Tensor
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-#: The oldest set of operators that has all that are used here.
+#: The oldest operator set that includes all operators used here.
 _OPSET = 20
 _IR_VERSION = 9
-#: 7 bits and a sign. Processors without instructions for 8-bit products add two of them up in 16 bits: with the eighth
-#: bit that overflows there, and the same model would give other vectors on another machine.
+#: Quantized weights have 7 bits, including the sign. Processors without instructions for 8-bit products add two
+#: products in 16 bits: with 8-bit weights that overflows, and the same model would return different vectors on
+#: different machines.
 _LARGEST_WEIGHT = 63
 
 INPUT_IDS, POSITION_IDS, EMBEDDING = "input_ids", "position_ids", "embedding"
@@ -36,17 +37,17 @@ INPUT_IDS, POSITION_IDS, EMBEDDING = "input_ids", "position_ids", "embedding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a model's configuration holds and its weights don't."""
+    """The parameters of a model that are in its configuration, but not in its weights."""
 
     heads: int
-    #: Added to a variance before its root is divided by.
+    #: Added to the variance in layer normalization.
     epsilon: float
-    #: How the vectors of the tokens become one: their mean, or the first one.
+    #: How token vectors are pooled into one: their mean, or the first one.
     pooling: str = MEAN
 
 
 def read_shape(config: bytes, pooling: str) -> Shape:
-    """The shape in `config.json`; raises ModelRefused for any other kind of model."""
+    """Parse `config.json`; raises ModelRefused if the kind of model is not supported."""
     try:
         fields: dict[str, Any] = json.loads(config)
         kind = (
@@ -72,7 +73,7 @@ def read_shape(config: bytes, pooling: str) -> Shape:
 
 
 def build_graph(weights: Mapping[str, Tensor], shape: Shape, *, is_exact: bool = False) -> bytes:
-    """The model file's bytes; `is_exact` leaves the weights as they are. Raises ModelRefused where some are missing."""
+    """Build the model file; `is_exact` disables quantization. Raises ModelRefused if weights are missing."""
     prefix = "bert." if any(name.startswith("bert.") for name in weights) else ""
     own = {name.removeprefix(prefix): tensor for name, tensor in weights.items()}
     try:
@@ -83,7 +84,7 @@ def build_graph(weights: Mapping[str, Tensor], shape: Shape, *, is_exact: bool =
 
 
 class _Encoder:
-    """Builds the graph node by node, in the order in which it is run."""
+    """Builds the graph node by node, in order of execution."""
 
     def __init__(self, weights: Mapping[str, Tensor], shape: Shape, *, is_exact: bool) -> None:
         self._weights = weights
@@ -98,7 +99,7 @@ class _Encoder:
         self._epsilon = self._constant(np.float32(shape.epsilon))
 
     def build(self) -> "ModelProto":
-        # Every token is of the first segment, so its row is added to the words' once.
+        # All tokens belong to the first segment, so its embedding is added to the word embeddings in advance.
         words = self._weight("embeddings.word_embeddings") + self._weight("embeddings.token_type_embeddings")[0]
         word = self._node("Gather", self._constant(words), INPUT_IDS)
         place = self._node("Gather", self._constant(self._weight("embeddings.position_embeddings")), POSITION_IDS)
@@ -131,7 +132,7 @@ class _Encoder:
         return self._norm(self._node("Add", lowered, hidden), f"{name}output.LayerNorm")
 
     def _attention(self, hidden: str, name: str) -> str:
-        """Queries, keys and values by one product; the root of a head's width is in the weights of the queries."""
+        """Compute queries, keys and values by one product; the query weights include the scaling of the scores."""
         heads, width = self._shape.heads, self._width // self._shape.heads
         parts = ((f"{name}query", width**-0.5), (f"{name}key", 1.0), (f"{name}value", 1.0))
         weight = np.concatenate([self._weight(part) * np.float32(scale) for part, scale in parts])
@@ -152,7 +153,7 @@ class _Encoder:
         columns = np.ascontiguousarray(weight.T)
         if self._is_exact:
             return self._node("Add", self._node("MatMul", hidden, self._constant(columns)), self._constant(bias))
-        # The product in whole numbers, scaled back. The runtime knows this pattern and does it in one step.
+        # Integer product, scaled back to floats. The runtime fuses this pattern into a single operator.
         scale = np.maximum(np.abs(columns).max(axis=0), np.finfo(np.float32).tiny) / np.float32(_LARGEST_WEIGHT)
         whole = np.clip(np.rint(columns / scale), -_LARGEST_WEIGHT, _LARGEST_WEIGHT).astype(np.int8)
         rounded, step, zero = self._nodes_of("DynamicQuantizeLinear", hidden, outputs=3)
@@ -163,9 +164,9 @@ class _Encoder:
         return self._node("Add", scaled, self._constant(bias))
 
     def _norm(self, hidden: str, name: str) -> str:
-        """Layer normalisation by products with a column of equal shares.
+        """Layer normalization, with means computed as matrix products with a constant column.
 
-        The runtime's own operator works number by number: with it the whole graph takes an eighth longer.
+        With the runtime's own operator, the whole graph takes an eighth longer.
         """
         centred = self._node("Sub", hidden, self._node("MatMul", hidden, self._mean))
         variance = self._node("MatMul", self._node("Mul", centred, centred), self._mean)

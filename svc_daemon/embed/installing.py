@@ -1,4 +1,4 @@
-"""Installs a model: finds its files, checks them, builds the graph, tries it, and puts it in place."""
+"""Installs a model: finds and checks its files, builds the graph, runs it once, and moves it into place."""
 
 import errno
 import hashlib
@@ -27,14 +27,14 @@ from svc_daemon.embed.models import (
 )
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 
-#: Only so many tokens of a text count, unless the model has its own limit.
+#: Default maximum number of tokens of a text, if the model has no limit of its own.
 USUAL_TOKENS = 256
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """The installed model, and whether it was another before."""
+    """The installed model, and whether it was newly installed."""
 
     model: InstalledModel
     is_new: bool
@@ -42,11 +42,11 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """A model as it was found."""
+    """The files and parameters of a model to be installed."""
 
     name: str
     origin: str
-    #: safetensors, or a graph where `is_ready`.
+    #: A safetensors file, or an ONNX graph if `is_ready`.
     weights: bytes
     is_ready: bool
     tokenizer: bytes
@@ -73,17 +73,17 @@ class _Parts:
 def install(
     folder: ModelFolder, target: str | None, now: Callable[[], str], report: Callable[[str], None]
 ) -> Installed:
-    """Install the model at `target`, or the usual one. Raises ModelProblem.
+    """Install the model at `target`, or the default model. Raises ModelProblem.
 
-    `now` returns the time, and `report` gets each step. The model that was installed before counts until the last step;
-    one that is already there, and whole, is left as it is.
+    `now` returns the current time, and `report` is called with each step. The previous model remains installed until
+    the last step. If the same model is already installed and undamaged, nothing changes.
     """
     require(MAKE_LIBRARIES)
     with _disk_errors(folder.root), folder.installing() as staging:
         before = _find_whole(folder)
         wanted = target or DEFAULT.package
         if before is not None and wanted == DEFAULT.package:
-            # What installing it again would make, as far as the record shows.
+            # Compare with what installing it again would produce, as far as the record shows.
             sums = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
             if before.model == name_vectors(DEFAULT.model, *sums, before.max_tokens, before.pooling, RECIPE):
                 return Installed(model=before, is_new=False)
@@ -115,8 +115,8 @@ def _find_whole(folder: ModelFolder) -> InstalledModel | None:
 
 
 def _read(origin: Origin) -> _Parts:
-    """Raises ModelRefused for what is no model, or not the expected one."""
-    # Weights are preferred to a ready graph, because a graph of our own making is faster.
+    """Read the model's files; raises ModelRefused if they are not a model, or not the expected one."""
+    # Weights are preferred to a ready graph, because a graph built by `graphs` is faster.
     weights = origin.find(WEIGHTS)
     graph = origin.find(READY_GRAPH) if weights is None else None
     data = graph if weights is None else weights
@@ -166,8 +166,8 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
-    """Write the model's files into a folder, and run them once."""
-    # The libraries of the extra are behind these.
+    """Write the model's files to a folder, and run the model once."""
+    # These import the libraries of the extra.
     from svc_daemon.embed.graphs import build_graph, read_shape  # noqa: PLC0415
     from svc_daemon.embed.runtimes import Runtime  # noqa: PLC0415
     from svc_daemon.embed.weights import read_weights  # noqa: PLC0415

@@ -1,16 +1,16 @@
 """The messages between the daemon and the process that runs the model: frames of a number, a kind and some bytes.
 
-The daemon numbers each text; its vector, or a sentence about what went wrong, comes back with the same number. Number 0
-is about the process itself: that it is ready, or why it never will be.
+The daemon numbers each text; the response, a vector or an error message, has the same number. Number 0 is about the
+process itself: that it is ready, or why it could not start.
 """
 
 import socket
 import struct
 from typing import BinaryIO, NamedTuple
 
-#: Kinds of texts: a query that a person waits for, and a chunk.
+#: Kinds of requests: a query that a user is waiting for, and a chunk.
 URGENT, PATIENT = 1, 2
-#: Kinds of answers.
+#: Kinds of responses.
 DONE, FAILED = 3, 4
 #: The number of frames about the process.
 PROCESS = 0
@@ -25,12 +25,12 @@ class Frame(NamedTuple):
 
 
 def send_frame(control: socket.socket, frame: Frame) -> None:
-    """Raises OSError where the other side is gone."""
+    """Send a frame; raises OSError if the other side has closed the connection."""
     control.sendall(_HEAD.pack(frame.number, frame.kind, len(frame.content)) + frame.content)
 
 
 def receive_frame(incoming: BinaryIO) -> Frame | None:
-    """The next frame; None where the other side is gone, even in the middle of a frame."""
+    """Read the next frame; None if the other side has closed the connection, even in the middle of a frame."""
     try:
         head = incoming.read(_HEAD.size)
         if len(head) < _HEAD.size:

@@ -1,12 +1,12 @@
-"""The installed model: two files in a folder of their own, and a record that names the folder.
+"""The installed model: a folder with two files, and a record that names the folder.
 
-    models/current.json                 which model is installed; everything about it
+    models/current.json                 the record of the installed model
     models/<name>@<digest>/model.onnx   the graph
     models/<name>@<digest>/tokenizer.json
-    models/server.json                  where a server makes the vectors: how its model is recognised
+    models/server.json                  the probe vector that identifies an embedding server's model
 
-A model is written into a staging folder, synced, renamed; it is installed once the record is replaced. The next install
-removes what a kill leaves. A running service keeps the model that it has loaded.
+A model is written to a staging folder, synced and renamed; it is installed once the record has been replaced. The next
+install removes what an interrupted one left. A running service keeps the model that it has loaded.
 """
 
 import fcntl
@@ -24,11 +24,11 @@ from svc_daemon.directories import sync_folder
 from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-#: How the vectors of a text's tokens become one: their mean, or the first one.
+#: How token vectors are pooled into one: their mean, or the first one.
 MEAN, CLS = "mean", "cls"
-#: Grows with each change of `graphs` that changes the vectors of the same weights.
+#: Increased with each change of `graphs` that changes the vectors for the same weights.
 RECIPE = 1
-#: The folder for the files of an install.
+#: Name of the folder for the model's files within the staging folder.
 FILES = "files"
 _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".new-"
 
@@ -37,19 +37,19 @@ _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".ne
 class InstalledModel:
     """The record of the installed model."""
 
-    #: For display.
+    #: Display name.
     name: str
-    #: Names its vectors: the name, and a digest of all that decides them.
+    #: Identifies its vectors: the name, and a digest of everything that determines them.
     model: str
-    #: Numbers in a vector.
+    #: Number of components of a vector.
     dimension: int
-    #: Only so many tokens of a text count.
+    #: Maximum number of tokens of a text; further ones are ignored.
     max_tokens: int
-    #: How the vectors of tokens become one where the graph doesn't do that itself: `mean` or `cls`.
+    #: How token vectors are pooled, if the graph doesn't do that itself: `mean` or `cls`.
     pooling: str
-    #: Where it came from.
+    #: Where it was installed from.
     origin: str
-    #: SHA-256 of the weights that the graph was made of.
+    #: SHA-256 of the weights from which the graph was built.
     weights_sha256: str
     #: SHA-256 of each file by name.
     files: dict[str, str]
@@ -64,24 +64,24 @@ class InstallRunning(ModelProblem):
 
 
 def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
-    """The name of a model's vectors, different wherever anything that decides them is different."""
+    """Build the identifier of a model's vectors; it changes with anything that determines them."""
     parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
     return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
 
 class ModelFolder:
-    """The folder of the installed model inside the data directory."""
+    """The folder for the installed model in the data directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @property
     def server(self) -> Path:
-        """The file that an embedding server's model is recognised by."""
+        """The file with the probe vector that identifies an embedding server's model."""
         return self.root / _SERVER
 
     def find(self) -> InstalledModel | None:
-        """The installed model, None without one. Raises ModelRefused where the record can't be read."""
+        """Return the installed model; None if there is none. Raises ModelRefused if the record can't be read."""
         try:
             return InstalledModel(**json.loads((self.root / _RECORD).read_text("utf-8")))
         except FileNotFoundError:
@@ -92,7 +92,7 @@ class ModelFolder:
             ) from error
 
     def stamp(self) -> int | None:
-        """Changes whenever another model is installed; None without one."""
+        """Return a value that changes whenever a model is installed; None if none is."""
         try:
             return (self.root / _RECORD).stat().st_mtime_ns
         except OSError:
@@ -102,7 +102,7 @@ class ModelFolder:
         return self.root / model.model
 
     def check(self, model: InstalledModel) -> None:
-        """Raises ModelRefused where a file of the model is missing or not as it was written."""
+        """Raises ModelRefused if a file of the model is missing or has been changed."""
         for name, sha256 in model.files.items():
             path = self.folder_of(model) / name
             try:
@@ -115,7 +115,7 @@ class ModelFolder:
 
     @contextmanager
     def installing(self) -> Iterator[Path]:
-        """A staging folder for one install at a time, with the folder `FILES`; at the end it is removed.
+        """Lock the folder, and create a staging folder that contains the folder `FILES`; it is removed on exit.
 
         Raises InstallRunning and OSError.
         """
@@ -130,26 +130,26 @@ class ModelFolder:
                 shutil.rmtree(staging, ignore_errors=True)
 
     def put(self, staging: Path, model: InstalledModel) -> None:
-        """Make the files in `staging` the installed model, durably and in one step. Raises OSError."""
+        """Make the files in `staging` the installed model, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # The same model, damaged. A running service has it in memory.
+            # The same model is already there, but damaged. A running service has it in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
-        # Or a power cut could leave a record of a folder that isn't there.
+        # Otherwise, a power failure could leave a record of a folder that doesn't exist.
         sync_folder(self.root)
         replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
         self._remove_leftovers(keep=staging)
 
     def get(self) -> InstalledModel:
-        """The installed model; raises ModelMissing without one."""
+        """Return the installed model; raises ModelMissing if there is none."""
         model = self.find()
         if model is None:
             raise ModelMissing(f"No model is installed in {self.root}.", "`svc-daemon model install` brings one.")
         return model
 
     def remove(self) -> None:
-        """Remove the installed model, if there is one, and whatever an install has left.
+        """Remove the installed model, if there is one, and what interrupted installs left.
 
         Raises InstallRunning and OSError.
         """
@@ -159,7 +159,7 @@ class ModelFolder:
             self._remove_leftovers()
 
     def _remove_leftovers(self, keep: Path | None = None) -> None:
-        """Remove every folder but that of the installed model: a kill, or another model, left it."""
+        """Remove all folders except that of the installed model: those of interrupted installs and former models."""
         with suppress(ModelRefused):
             model = self.find()
             kept = {keep, self.folder_of(model) if model else None}
@@ -178,7 +178,7 @@ class ModelFolder:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file that only this user can read, durably."""
+    """Durably write a file that only this user can read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -187,7 +187,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in one step: at any moment it is the old one or the new one."""
+    """Replace a file atomically: at any time, it has either the old or the new content."""
     staged = path.with_name(f".{path.name}")
     write_file(staged, data)
     staged.replace(path)

@@ -1,4 +1,4 @@
-"""Where a model comes from: the usual package, downloaded or already installed, a wheel, a folder, or a file."""
+"""Where a model comes from: the default package, downloaded or already installed, a wheel, a folder, or a file."""
 
 import hashlib
 import importlib.util
@@ -13,25 +13,25 @@ from pathlib import Path
 from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
-#: Where a model's files are, seen from the root of a folder or package.
+#: Where a model's files may be, relative to the root of a folder or package.
 _PLACES = ("", "model/", "onnx/")
-#: Larger than any graph: such a file is refused, in an archive as well.
+#: Maximum size of a file, also in an archive; larger than any graph.
 _MAX_FILE_BYTES = 2 * 1024**3
 #: Raised for a damaged archive, or one with a password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
-#: A download without a byte for so long has failed.
+#: A download fails if no data arrives for this long.
 _SILENCE_S = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPackage:
-    """A package whose content is known, so that no other bytes can take its place."""
+    """A package with known hashes, so that its files can't be substituted."""
 
     package: str
     version: str
-    #: What the model is called.
+    #: The name of the model.
     model: str
-    #: SHA-256 of each file that decides its vectors.
+    #: SHA-256 of each file that determines its vectors.
     files: Mapping[str, str]
 
 
@@ -51,21 +51,21 @@ DEFAULT = KnownPackage(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A model's files, and what they have to be."""
+    """A source of model files, and their expected hashes."""
 
-    #: What it is called here.
+    #: The name under which the model is installed.
     name: str
-    #: Where it is, in messages.
+    #: Its location, for messages.
     label: str
-    #: The bytes of a file by its path from the root, None where there is none; raises OSError.
+    #: Reads a file by its path relative to the root; None if it doesn't exist; raises OSError.
     read: Callable[[str], bytes | None]
-    #: The file that was named, by its path from the root; None where a folder or package was.
+    #: The path, relative to the root, of the file that the operator named; None for a folder or package.
     chosen: str | None = None
-    #: What it has to hold, where that is known.
+    #: Its expected hashes, if known.
     known: KnownPackage | None = None
 
     def find(self, name: str) -> bytes | None:
-        """A file of the model, None without it; raises ModelRefused where it differs from the known one."""
+        """Read a file of the model; None if it doesn't exist. Raises ModelRefused if its hash is not as expected."""
         if self.chosen is not None and name in (WEIGHTS, READY_GRAPH):
             data = self.read(self.chosen) if Path(self.chosen).suffix == Path(name).suffix else None
         else:
@@ -79,7 +79,7 @@ class Origin:
         return data
 
     def get(self, name: str) -> bytes:
-        """As `find`, but raises ModelRefused where there is no such file."""
+        """Like `find`, but raises ModelRefused if there is no such file."""
         data = self.find(name)
         if data is None:
             raise ModelRefused(f"{self.label} has no {name}.")
@@ -87,7 +87,7 @@ class Origin:
 
 
 def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Origin:
-    """What `target` names: the usual package, which is downloaded into `scratch`, or a folder or file.
+    """Locate `target`: the default package, which is downloaded to `scratch` if not installed, or a folder or file.
 
     Raises ModelMissing, ModelRefused, DownloadFailed and OSError.
     """
@@ -107,14 +107,14 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
         raise ModelRefused(f"{path} is no model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
     if root.name == "onnx":
-        # The usual place beside several graphs of one model; what belongs to all of them is a folder up.
+        # `onnx` is the usual folder for several graphs of one model; files that they share are in its parent.
         root = root.parent
     chosen = path.resolve().relative_to(root).as_posix()
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)
 
 
 def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
-    # Where it is importable from, if it is installed; none of its code runs.
+    # Locate the package if it is installed, without running any of its code.
     found = importlib.util.find_spec(DEFAULT.package.replace("-", "_"))
     places = found.submodule_search_locations if found else None
     installed = next((place for place in map(Path, places or ()) if place.is_dir()), None)
@@ -125,7 +125,7 @@ def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
     report(f"downloading {wanted}")
     if importlib.util.find_spec("pip") is None:
         raise DownloadFailed(f"{wanted} can't be downloaded: this environment has no pip.", _by_hand(wanted))
-    # It runs no code of the package, and brings none of its dependencies.
+    # This runs no code of the package, and downloads none of its dependencies.
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--quiet"]
     options = ["--only-binary", ":all:", "--retries", "1", "--timeout", str(_SILENCE_S), "--dest", str(scratch), wanted]
     ended = subprocess.run([*command, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
@@ -145,7 +145,7 @@ def _by_hand(wanted: str) -> str:
 
 
 def _wheel(path: Path) -> Origin:
-    """The package inside a wheel, read without unpacking; the usual one is known wherever its wheel comes from."""
+    """Open a wheel, without unpacking it; the default package's hashes are checked wherever the wheel comes from."""
     package, version = (f"{path.name}-".split("-"))[:2]
     name = package.replace("_", "-")
     known = DEFAULT if (name, version) == (DEFAULT.package, DEFAULT.version) else None
@@ -160,7 +160,7 @@ def _wheel(path: Path) -> Origin:
         try:
             entry = archive.getinfo(f"{root}/{inner}")
             _refuse_huge(entry.file_size, inner, path)
-            # At most its declared size is read, so that it can't grow without end.
+            # At most the declared size is read, which protects against decompression bombs.
             return archive.read(entry)
         except KeyError:
             return None

@@ -1,7 +1,7 @@
 """The daemon's side of the process that runs the model: it sends texts and receives vectors.
 
-When that process dies, its texts fail, and the next call starts another, but not before a pause, which doubles with
-each death until something has been embedded again. A process that is silent for too long is killed.
+If the process dies, its pending texts fail, and the next call starts another process, but not before a pause, which
+doubles with each death until a batch has been embedded. A process that doesn't respond for too long is killed.
 """
 
 import json
@@ -26,16 +26,16 @@ from svc_daemon.interpreters import await_end, last_words, start_module
 
 log = logging.getLogger(__name__)
 
-#: A process that has not loaded its model, or returned the next vector of a batch, after so long is killed.
+#: A process is killed if it has not loaded its model, or returned the next vector of a batch, within this time.
 PATIENCE_S = 60.0
-#: So is one that has not answered a query after so long: its threads for queries have nothing else to do.
+#: It is also killed if it has not answered a query within this time: its query threads do nothing else.
 QUERY_PATIENCE_S = 10.0
-#: Before another process is started: after the first death, and at most.
+#: The pause before another process is started: after the first death, and at most.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 class LocalEmbedder:
-    """An Embedder: the installed model, in a process of its own."""
+    """An Embedder that runs the installed model in a separate process."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class LocalEmbedder:
         error_log: Path,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts nothing yet. `threads` texts at a time, 0 is one a core; the process's errors go to `error_log`."""
+        """Does not start the process. `threads`: concurrent texts, 0 means one per core; stderr goes to `error_log`."""
         self.model = model.model
         self.dimension = model.dimension
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or len(os.sched_getaffinity(0)))]
         self._error_log = error_log
         self._monotonic = monotonic
-        #: Held while a process is started, so that there is one.
+        #: Held while a process is started, so that there is only one.
         self._starting = threading.Lock()
         self._process: _Process | None = None
         self._is_closed = False
@@ -61,25 +61,25 @@ class LocalEmbedder:
 
     @property
     def pid(self) -> int | None:
-        """The process id, None while none runs."""
+        """The process id; None if no process is running."""
         return self._process.pid if self._process is not None and self._process.is_alive else None
 
     @property
     def is_stale(self) -> bool:
-        """Never: a loaded model does not change."""
+        """Always False: a loaded model does not change."""
         return False
 
     def start(self) -> None:
-        """Have the model in memory; raises EmbedFailed."""
+        """Start the process and wait until the model is loaded; raises EmbedFailed."""
         self._living(PATIENCE_S)
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         process = self._living(PATIENCE_S)
-        # The longest first, so that no core waits long for another at the end.
+        # Longest first, so that all cores finish at about the same time.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            # In the order in which they are sent: each wait is for one text, however slow the model is.
+            # In the order of sending, so that each wait is for a single text, however slow the model is.
             vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()
@@ -89,7 +89,7 @@ class LocalEmbedder:
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
         process = self._living(self._rest_s(deadline_s))
-        # A process that reads nothing would fill the socket, and then sending would hang.
+        # If the process reads nothing, the socket's buffer fills up, and sending would block.
         process.kill_if_stuck()
         try:
             return process.ask(text, URGENT).result(self._rest_s(deadline_s))
@@ -97,7 +97,7 @@ class LocalEmbedder:
             raise EmbedFailed("The query was not embedded in time.") from error
 
     def close(self) -> None:
-        """End the process; the texts that it has fail."""
+        """End the process; pending texts fail."""
         with self._starting:
             self._is_closed = True
         if self._process is not None:
@@ -107,7 +107,7 @@ class LocalEmbedder:
         return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
 
     def _living(self, patience_s: float) -> "_Process":
-        """The process, with its model loaded after at most so long; raises EmbedFailed."""
+        """Return the process, once its model is loaded, within this time; starts it if needed. Raises EmbedFailed."""
         with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")
@@ -129,13 +129,13 @@ class LocalEmbedder:
 
 
 class _Process:
-    """One process, and the texts that were sent to it."""
+    """A process that runs the model, and the texts that were sent to it."""
 
     def __init__(self, arguments: Sequence[str], error_log: Path, monotonic: Callable[[], float]) -> None:
-        """Raises OSError."""
+        """Start the process; raises OSError."""
         self._monotonic = monotonic
         self._control, theirs = socket.socketpair()
-        # A process that reads nothing must not hold up its callers.
+        # A process that reads nothing must not block its callers.
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(QUERY_PATIENCE_S), 0))
         with theirs:
             self._popen = start_module("svc_daemon.embed.children", arguments, theirs, error_log)
@@ -143,17 +143,17 @@ class _Process:
         self._error_log = error_log
         self._started_s = monotonic()
         self._lock = threading.Lock()
-        #: Settled when the model is in memory, or can't be.
+        #: Done when the model is loaded, or could not be loaded.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
-        #: When each query without an answer yet was sent, whether or not its caller still waits.
+        #: When each unanswered query was sent, whether or not its caller is still waiting.
         self._queries: dict[int, float] = {}
         self._last_number = PROCESS
         self.is_alive = True
         threading.Thread(target=self._listen, name="embed-answers", daemon=True).start()
 
     def await_ready(self, patience_s: float) -> None:
-        """Return when the model is loaded; raises EmbedFailed after so long, and where it can't be loaded."""
+        """Wait until the model is loaded; raises EmbedFailed after `patience_s`, or if it can't be loaded."""
         try:
             self._ready.result(patience_s)
         except TooLate as error:
@@ -166,7 +166,7 @@ class _Process:
             raise
 
     def ask(self, text: str, kind: int) -> Future[bytes]:
-        """Send a text; the future has its vector, or raises EmbedFailed."""
+        """Send a text; the future returns its vector or raises EmbedFailed."""
         answer: Future[bytes] = Future()
         with self._lock:
             self._last_number += 1
@@ -176,7 +176,8 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # It died, or reads nothing; the listener fails this text too, unless it has ended.
+                # The process died, or reads nothing; the listener thread fails this text too, unless it has already
+                # ended.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:
@@ -184,14 +185,14 @@ class _Process:
         return answer
 
     def kill_if_stuck(self) -> None:
-        """Kill it where a query waits for too long; all its texts fail."""
+        """Kill the process if a query has been waiting too long; all pending texts fail."""
         asked_s = next(iter(self._queries.copy().values()), None)
         if asked_s is not None and self._monotonic() - asked_s > QUERY_PATIENCE_S:
             self._popen.kill()
 
     def stop(self) -> None:
-        """Close the socket, which ends the process, and wait for that."""
-        # Closing alone would not wake the listener.
+        """Shut down the socket, which ends the process, and wait for its end."""
+        # Closing alone would not wake the listener thread.
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         await_end(self._popen)

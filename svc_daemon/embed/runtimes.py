@@ -1,6 +1,6 @@
 """Runs a model: one text in, one vector out, on the calling thread.
 
-onnxruntime and tokenizers raise plain exceptions, so everything is caught here.
+onnxruntime and tokenizers raise plain `Exception`, so all exceptions are caught here.
 """
 
 from pathlib import Path
@@ -15,23 +15,24 @@ from svc_daemon.embed.failures import ModelRefused
 from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER
 
 _ERRORS_ALONE = 3
-#: The usual names of an output that is one vector for the whole text.
+#: The usual names of an output with a single vector for the whole text.
 _POOLED = ("embedding", "sentence_embedding")
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 class Runtime:
-    """A model in memory. Each thread that embeds uses one core."""
+    """A loaded model. Each thread that calls it uses one core."""
 
     def __init__(self, folder: Path, *, max_tokens: int, pooling: str) -> None:
-        """Raises ModelRefused where the folder holds no model that can be run."""
+        """Load the model; raises ModelRefused if the folder has no model that can be run."""
         self._pooling = pooling
         try:
             options = onnxruntime.SessionOptions()
-            # On two cores, two texts at once take less time than one after the other with two busily waiting threads.
+            # Embedding texts in parallel, with one thread each, is faster than one after the other with several
+            # threads.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = _ERRORS_ALONE
-            # By its path: from bytes the graph would be in memory twice.
+            # Load it by path: from bytes, the graph would be in memory twice.
             self._session = onnxruntime.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
             self._inputs = [(given.name, _NUMBERS[given.type]) for given in self._session.get_inputs()]
             outputs = [given.name for given in self._session.get_outputs()]
@@ -39,13 +40,13 @@ class Runtime:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._tokenizer.enable_truncation(max_tokens)
             self._tokenizer.no_padding()
-            # The first run takes much longer than the next ones.
+            # The first run takes much longer than later ones.
             self.dimension = len(self._run("warm"))
         except Exception as error:
             raise ModelRefused(f"The model can't be run: {error}") from error
 
     def embed(self, text: str) -> bytes:
-        """The vector, as `contract` has it. Raises EmbedFailed."""
+        """Return the vector in the format of `contract`. Raises EmbedFailed."""
         try:
             vector = self._run(text)
         except Exception as error:
@@ -63,7 +64,7 @@ class Runtime:
         feeds = {name: np.array([rows[name]], kind) for name, kind in self._inputs}
         (output,) = self._session.run([self._output], feeds)
         vector: NDArray[np.float32] = output[0]
-        # One vector for each token, where the graph does not pool them itself.
+        # The graph returns one vector per token if it does not pool them itself.
         if vector.ndim > 1:
             vector = vector[0] if self._pooling == CLS else vector.mean(axis=0)
         length = float(np.linalg.norm(vector))

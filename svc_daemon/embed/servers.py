@@ -1,13 +1,13 @@
-"""A server of the operator's own that makes the vectors: any server with OpenAI's `/v1/embeddings`.
+"""A client for an embedding server that the operator chose: any server with OpenAI's `/v1/embeddings`.
 
-Its address is the operator's choice, so the fetch policy does not apply; but redirects are not followed, nothing of the
-environment is read, and the key goes into one header and nowhere else. One deadline covers a call with all its retries.
-An error message of the server may quote the text that was sent, and failures are shown to every user: so it is repeated
-only where nothing but a sentence of our own was sent.
+Its address is the operator's choice, so the fetch policy does not apply; but redirects are not followed, environment
+variables are not used, and the key is only sent in one header. One deadline covers a call with all its retries. The
+server's error messages may quote the text that was sent, and failures are shown to all users: so these messages are
+only passed on if the probe sentence was the only text.
 
-Only the server knows which model answers: it may be replaced while its name stays. So one known sentence is sent with
-each call, and its vector must be the same as before (`generations`). Otherwise the answer is discarded, and the server
-has to be opened again.
+The model behind a name may be replaced at any time, and only the server knows. So the probe sentence is sent with each
+call, and its vector must be the same as before (`generations`). Otherwise the response is discarded, and the embedder
+must be opened again.
 """
 
 import asyncio
@@ -30,37 +30,37 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Texts in one call: small servers take so many, and large ones need no more.
+#: Maximum texts in one call: small servers accept this many, and large ones don't need more.
 BATCH = 32
-#: Tries of one call, and the pause after the first; it doubles.
+#: Maximum attempts of one call, and the pause after the first, in seconds; it doubles with each attempt.
 ATTEMPTS, PAUSE_S = 4, 0.5
-#: A server that takes no connection for so long is unreachable.
+#: Connection timeout in seconds.
 CONNECT_S = 10
-#: How long a connection is kept for the next call: another costs a handshake.
+#: How long an idle connection is kept open, in seconds, since opening another costs a handshake.
 KEPT_S = 30
-#: Tries of a query, for which a person waits, and its whole time where it has no deadline.
+#: Maximum attempts of a query, which a user is waiting for, and its time limit in seconds if it has no deadline.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
-#: After a query that the server did not answer, others fail at once for so long.
+#: After a query that the server did not answer, further queries fail immediately for this many seconds.
 QUIET_S = 10
-#: Larger than any answer to one call, even with vectors of 10,000 numbers.
+#: Maximum size of a response; larger than that to any call, even with vectors of 10,000 components.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-#: A text that is refused is retried at half its length, down to this.
+#: A text that is refused is halved and retried, down to this length.
 LEAST_CHARACTERS = 200
-#: How much of a server's error message is repeated.
+#: Maximum length of a server's error message that is passed on.
 REASON_CHARACTERS = 200
-#: Statuses of temporary failures.
+#: HTTP statuses of temporary failures.
 _TEMPORARY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-#: Statuses that may be about the length of a text.
+#: HTTP statuses that may mean that a text is too long.
 _REFUSALS = frozenset({400, 413, 422})
 _CLOSED = "The embedding server is no longer in use."
 
 
 class TextRefused(EmbedFailed):
-    """The server refuses one of the texts; a shorter one may pass."""
+    """The server refuses one of the texts; it may accept a shorter one."""
 
 
 class ServerEmbedder:
-    """An Embedder that calls the server on an event loop of another thread."""
+    """An Embedder that calls the server on another thread's event loop."""
 
     model: str
     dimension: int
@@ -74,7 +74,7 @@ class ServerEmbedder:
         timeout_s: float = 60,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Calls nothing yet. `memory` is the file that records the model; `timeout_s` is for a whole call."""
+        """Makes no call yet. `memory` is the file that records the model; `timeout_s` covers a call and its retries."""
         self._server = server
         self._timeout_s = timeout_s
         self._memory = memory
@@ -92,16 +92,16 @@ class ServerEmbedder:
             limits=httpx.Limits(keepalive_expiry=KEPT_S),
         )
         self._url = f"{server.base_url}/embeddings"
-        #: Calls in progress; None once it is closed.
+        #: Calls in progress; None once the embedder is closed.
         self._calls: set[Future[bytes]] | None = set()
         self._lock = threading.Lock()
         self._generation: Generation | None = None
-        #: Whether the server runs another model than before.
+        #: Whether the server now runs another model.
         self.is_stale = False
         self._quiet_until_s = 0.0
 
     def start(self) -> None:
-        """Find out which model answers; raises EmbedFailed."""
+        """Identify the server's model; raises EmbedFailed."""
         (probe,) = self._call([PROBE], self._timeout_s)
         self._generation = recognise(self._memory, self._server.model, probe)
         self.model, self.dimension = self._generation.name, len(probe)
@@ -125,7 +125,7 @@ class ServerEmbedder:
         return _packed(vector)
 
     def close(self) -> None:
-        """Cancel the calls in progress, and close the connections. Not on the loop's own thread."""
+        """Cancel calls in progress and close all connections. Must not be called on the event loop's thread."""
         with self._lock:
             calls, self._calls = self._calls, None
         for call in calls or ():
@@ -133,7 +133,7 @@ class ServerEmbedder:
         asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
 
     def _embed_cut(self, texts: list[str]) -> list[Vector]:
-        """As `_embed`; a text that is too long for the server is cut."""
+        """Like `_embed`, but shortens texts that are too long for the server."""
         try:
             return self._embed(texts, self._timeout_s)
         except TextRefused:
@@ -152,7 +152,7 @@ class ServerEmbedder:
         return vectors
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
-        """Wait for the loop to make the call, and parse the answer on this thread, where nothing else waits."""
+        """Make the call on the event loop, and parse the response on this thread, so as not to block the loop."""
         with self._lock:
             if self._calls is None:
                 raise EmbedFailed(_CLOSED)
@@ -177,7 +177,7 @@ class ServerEmbedder:
             except EmbedFailed as failure:
                 if not failure.retryable:
                     raise
-            # With jitter, so that calls refused together are not retried together.
+            # Jitter, so that calls that failed together are not retried together.
             await asyncio.sleep(PAUSE_S * 2**attempt * random.SystemRandom().uniform(0.5, 1.0))
         return await self._ask(texts)
 
@@ -199,9 +199,9 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # The server may quote the texts; only the probe is nobody's secret.
+            # The server may quote the texts; only the probe is not confidential.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
-            # Some servers repeat the key.
+            # Some servers quote the key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
             message += f": {' '.join(reason.split())[:REASON_CHARACTERS]}"
         message += "."
@@ -213,7 +213,7 @@ class ServerEmbedder:
 
 
 def _parse(answer: bytes, count: int) -> list[Vector]:
-    """The vectors in the order of their texts, each of length 1; raises EmbedFailed."""
+    """Parse the vectors, in the order of their texts, and normalize them to length 1; raises EmbedFailed."""
     vectors: list[Vector] = []
     try:
         rows = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
@@ -224,7 +224,7 @@ def _parse(answer: bytes, count: int) -> list[Vector]:
                 raise ValueError("one has no direction")  # noqa: TRY301 - one sentence for all that may be wrong with it
             vectors.append([number / length for number in vector])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        # Details of what is wrong with it could quote it.
+        # The error is not included in the message, since it could quote the response.
         raise EmbedFailed(
             f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False
         ) from error

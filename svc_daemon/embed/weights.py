@@ -1,4 +1,4 @@
-"""Reads safetensors files: a length, a JSON header, then the numbers of each tensor."""
+"""Reads safetensors files: a length, a JSON header, then the data of each tensor."""
 
 import json
 from typing import Any
@@ -11,14 +11,14 @@ from svc_daemon.embed.failures import ModelRefused
 Tensor = NDArray[Any]
 
 _LENGTH_BYTES = 8
-#: A longer header is damaged; that of a model with a thousand tensors has 100 KB.
+#: Maximum size of a header; a longer one is damaged. That of a model with a thousand tensors has 100 KB.
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
-#: The number formats of weights; tensors of whole numbers are tables that are not needed here.
+#: Floating-point formats of weights; integer tensors are tables that are not needed here.
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read_weights(data: bytes) -> dict[str, Tensor]:
-    """Every tensor of floating-point numbers by name, as float32. Raises ModelRefused for a file that is damaged."""
+    """Read all floating-point tensors, by name, as float32. Raises ModelRefused if the file is damaged."""
     tensors: dict[str, Tensor] = {}
     try:
         size_bytes = int.from_bytes(data[:_LENGTH_BYTES], "little")

@@ -1,7 +1,8 @@
-"""A client of a server with OpenAI's chat completions API, streamed.
+"""A client for OpenAI's chat completions API, with streaming.
 
-Four times are limited: to connect, until the first word, between two words, and in all. A comment that keeps the
-connection alive is no word. A failed answer is not retried here: the caller gets the error and may retry.
+There are four time limits: for connecting, until the first piece of text, between two pieces, and in total. A
+keep-alive comment does not count as a piece. A failed request is not retried here: the caller gets the error and may
+retry.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 STOPPING = "The service is stopping; ask again."
 NOBODY = "Nobody answers at the model's server: start it, or look at SVC_LLM_BASE_URL."
-#: Whole time of a look: a person waits for it.
+#: Time limit of `look`, in seconds: a user is waiting for it.
 LOOK_S = 2.0
 
 
@@ -30,7 +31,7 @@ _REFUSING = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmLimits:
-    """What one answer may take."""
+    """The limits of one answer."""
 
     connect_s: float
     first_word_s: float
@@ -50,23 +51,23 @@ def limits_of(limits: Limits) -> LlmLimits:
 
 
 class LlmClient:
-    """Asks one model at one server; any number of answers at a time."""
+    """A client for one model on one server; any number of answers can be written concurrently."""
 
     def __init__(self, server: LlmSettings, limits: LlmLimits, clock: Callable[[], float]) -> None:
         self.model = server.model
         self._server = server
         self._limits = limits
-        #: Seconds that never go back.
+        #: Returns monotonic seconds.
         self._clock = clock
         self._is_stopping = False
-        #: Of the steps that are being waited for.
+        #: The timeouts of the steps in progress.
         self._waits: set[asyncio.Timeout] = set()
         headers = {"User-Agent": f"svc/{VERSION}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
         if server.api_key:
             headers["Authorization"] = f"Bearer {server.api_key}"
         self._http = httpx.AsyncClient(
             headers=headers,
-            # Reading is timed here: a keep-alive comment must not restart the clock.
+            # Read timeouts are handled in `_within`: a keep-alive comment must not restart them.
             timeout=httpx.Timeout(None, connect=limits.connect_s),
             limits=httpx.Limits(max_connections=None),
             follow_redirects=False,
@@ -105,7 +106,7 @@ class LlmClient:
             return NOBODY
         except (httpx.HTTPError, httpx.StreamError):
             return "The line to the model's server broke."
-        # Not every server lists its models; it is enough that it answers and takes the key.
+        # Not every server lists its models; it is enough that it responds and accepts the key.
         return _fault(response) if response.status_code in _REFUSING else None
 
     def stop(self) -> None:
@@ -134,7 +135,7 @@ class LlmClient:
         raise LlmFailed(fault)
 
     async def _within(self, work: Awaitable[T], began: float, heard: float | None) -> T:
-        """The result of one step of the exchange; raises LlmFailed for a broken connection and after the time limit."""
+        """Wait for one step of the exchange; raises LlmFailed if the connection breaks or a time limit is exceeded."""
         limits = self._limits
         word_s = began + limits.first_word_s if heard is None else heard + limits.silent_s
         ends_s = min(word_s, began + limits.total_s)
@@ -148,7 +149,7 @@ class LlmClient:
                 raise LlmFailed(STOPPING) from error
             raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
         except httpx.ConnectError as error:
-            # Refused, an unknown name, no route: the address is wrong, or the server doesn't run.
+            # Refused, unknown host or no route: the address is wrong, or the server isn't running.
             raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise LlmFailed("The line to the model's server broke.") from error
@@ -157,7 +158,7 @@ class LlmClient:
 
 
 def _fault(response: httpx.Response) -> str | None:
-    """What is wrong with the head of the answer. Its body is not quoted: some servers repeat the key there."""
+    """Check status and headers; return an error message or None. The body is not quoted: it may contain the key."""
     if response.status_code != httpx.codes.OK:
         return f"The model's server answered {response.status_code}."
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):

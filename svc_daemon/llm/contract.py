@@ -1,4 +1,4 @@
-"""What a model takes, returns and guarantees."""
+"""The interface of a language model: its parameters, results and guarantees."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from svc_daemon.core.answers.conversations import Message
 
 
 class LlmFailed(Exception):
-    """The model gave no answer, or not the whole of it; the message is a sentence without anything secret in it."""
+    """The model gave no answer, or only part of it; the message is a sentence that contains no secrets."""
 
     def __init__(self, message: str, *, is_timeout: bool = False) -> None:
         super().__init__(message)
@@ -17,46 +17,46 @@ class LlmFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the model's server counts them."""
+    """The number of tokens, as reported by the model's server."""
 
     input_tokens: int
     output_tokens: int
 
 
-#: Why an answer stops before its end, in the words of OpenAI's chat: it was not allowed to be longer, or its server's
-#: filter took the rest.
+#: Why an answer is incomplete, in OpenAI's terms: it reached its maximum length, or the server's content filter stopped
+#: it.
 Cut = Literal["length", "content_filter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the model came to its end."""
+    """How an answer ended."""
 
-    #: Why it did not come to its own end; None where it did.
+    #: Why the answer is incomplete; None if it is complete.
     cut: Cut | None = None
-    #: None where its server doesn't report it.
+    #: None if the server doesn't report it.
     usage: Usage | None = None
 
 
 class Llm(Protocol):
-    """Writes answers."""
+    """A language model that writes answers."""
 
-    #: Its name, as it is asked for.
+    #: The model's name, as sent to the server.
     model: str
 
     def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
-        """The answer piece by piece as it is written, and an Ending last; closing the generator ends the work.
+        """Yield the answer piece by piece as it is written, then an Ending; closing the generator cancels the request.
 
-        Raises LlmFailed, at any point, and within the time that it is given.
+        May raise LlmFailed at any point; never takes longer than its time limits.
         """
         ...
 
     async def look(self) -> str | None:
-        """A sentence on what is wrong with its server, or None; within a few seconds, and without an answer written."""
+        """Check the server within a few seconds, without requesting an answer; return an error message or None."""
         ...
 
     def stop(self) -> None:
-        """The service stops: every answer that is being written fails with LlmFailed, and so does each new one."""
+        """Make all answers in progress, and all later ones, fail with LlmFailed, because the service is stopping."""
 
     async def close(self) -> None:
         """Close all connections."""

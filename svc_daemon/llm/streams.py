@@ -1,4 +1,4 @@
-"""Reads a chat's event stream: bytes in, pieces of text out, within limits whatever a server sends."""
+"""Parses the event stream of a chat completion into pieces of text, within size limits."""
 
 import json
 from collections.abc import Iterator
@@ -6,30 +6,30 @@ from typing import Any
 
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 
-#: An event is a few words; a longer line is no event of a chat.
+#: Maximum length of a line; a chat event has only a few words.
 LINE_BYTES = 256 * 1024
-#: No answer takes more tokens; a larger count would overflow what stores it.
+#: Maximum number of tokens that is accepted; a larger one would overflow where it is stored.
 MOST_TOKENS = 10**12
-#: The reasons of a server that cuts an answer off; any other is a proper end.
+#: Finish reasons of an incomplete answer; any other reason means that it is complete.
 _CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}
 
 
 class ChatStream:
-    """One stream, from its first byte. It may arrive cut anywhere."""
+    """Parses one stream, which may be split at any byte."""
 
     def __init__(self) -> None:
         self._line = b""
         self._reason: str | None = None
         self._usage: Usage | None = None
-        #: Whether `[DONE]` was read; what follows it is ignored.
+        #: Whether `[DONE]` has been read; anything after it is ignored.
         self.is_done = False
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """The pieces of text in `data`; empty ones for events that have none. Raises LlmFailed."""
+        """Yield the pieces of text in `data`; empty strings for choices without text. Raises LlmFailed."""
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             field, _, value = line.strip().partition(b":")
-            # Comments, names of events and empty lines count for nothing, nor does what follows `[DONE]`.
+            # Ignore comments, event names, empty lines, and everything after `[DONE]`.
             if field != b"data" or self.is_done:
                 continue
             if value.strip() == b"[DONE]":
@@ -50,7 +50,7 @@ class ChatStream:
             raise LlmFailed("The model's server sent a line without an end.")
 
     def end(self) -> Ending:
-        """How it ended; raises LlmFailed where the stream stopped in the middle of the answer."""
+        """Return how the answer ended; raises LlmFailed if the stream stopped in the middle of it."""
         if self._reason is None and not self.is_done:
             raise LlmFailed("The model's server stopped in the middle of its answer.")
         return Ending(_CUTS.get(self._reason or ""), self._usage)
@@ -63,7 +63,7 @@ class ChatStream:
             raise _garbage() from error
         if not isinstance(text, str):
             raise _garbage()
-        # JSON can hold half of a surrogate pair, UTF-8 can not.
+        # JSON can contain lone surrogates, which UTF-8 can't encode.
         return text.encode("utf-8", "replace").decode()
 
 

@@ -1,9 +1,9 @@
 """The exceptions that a search provider may raise.
 
 ProviderError           any failure, and whether the call can be retried
-  ├─ DocumentMissing     the document is not in the index and must be indexed first
+ ├─ DocumentMissing     the document is not in the index and must be indexed first
  ├─ SearchTimeout       the search reached its deadline and was interrupted
-  └─ ProviderFailed      the provider itself failed: disk error, damage, or unreachable
+ └─ ProviderFailed      the provider itself failed: disk error, damage, or unreachable
          └─ IndexDamaged    a team's index is damaged and must be rebuilt
 """
 
