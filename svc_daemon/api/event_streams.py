@@ -43,16 +43,16 @@ class EventStream(Response):
 
 
 def event(data: dict[str, Any], name: str | None = None) -> bytes:
-    """One event as it goes on the wire."""
+    """Encode one server-sent event."""
     named = f"event: {name}\n" if name else ""
-    # ASCII alone: some readers take U+2028 for the end of a line.
+    # ASCII only: some parsers treat U+2028 as a line break.
     return f"{named}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """The work's result; ends the work and raises ClientDisconnect when the client goes away.
+    """Return the work's result. If the client disconnects, cancel the work and raise ClientDisconnect.
 
-    The request's body must have been read.
+    The request's body must already have been read.
     """
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_leave(receive))
     try:

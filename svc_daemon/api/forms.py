@@ -1,6 +1,6 @@
 """The multipart form of the one-call upload: a few small fields and one file, streamed into a sink as it arrives.
 
-The parser of python-multipart finds boundaries and headers; `_FormReader` decides what they may be. An incomplete form
+The parser of python-multipart finds boundaries and headers; `_FormReader` validates them. An incomplete form
 is refused: the parser itself accepts a body that stops before its closing boundary, and treats a part that has only
 `filename*` as an ordinary field.
 """
@@ -24,14 +24,14 @@ from svc_daemon.wire.codes import ErrorCode
 #: The only name that a file part may have.
 FILE_FIELD = "file"
 
-#: File bytes are handed to the sink in pieces of about this size, because its cost is per call and not per byte.
+#: File bytes are passed to the sink in chunks of about this size, because its cost is per call, not per byte.
 PIECE_BYTES = 256 * 1024
 MAX_FIELDS = 16
 MAX_FIELD_BYTES = 16 * 1024
-#: More than fields, boundaries and headers can add to the file: a body over file and this is refused unread.
+#: Upper bound for fields, boundaries and headers. A longer body than the file limit plus this is refused unread.
 OVERHEAD_BYTES = 1024 * 1024
 
-#: The usual form of this header; others are parsed by the library, which takes ten times as long.
+#: The usual form of this header; other forms are left to the library's parser, which takes ten times as long.
 _USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;]+)")?')
 _EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
@@ -46,7 +46,7 @@ class FileSink(Protocol):
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Undo everything. Called at most once, and never after the form was handed out."""
+        """Undo everything. Called at most once, and never after the form was returned."""
 
 
 SinkT = TypeVar("SinkT", bound=FileSink)
@@ -57,9 +57,9 @@ class FormFile(Generic[SinkT]):
     """The one file of a form, all of whose bytes are in the sink."""
 
     filename: str
-    #: As the client declared it, parameters and all; None where it declared nothing.
+    #: As declared by the client, including parameters; None if not declared.
     content_type: str | None
-    #: 0 for an empty file, which is the caller's to refuse.
+    #: 0 for an empty file, which the caller must refuse.
     size_bytes: int
     sink: SinkT
 
@@ -73,11 +73,11 @@ class Form(Generic[SinkT]):
 
 
 async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_file_bytes: int) -> Form[SinkT]:
-    """The form in the body; `open_sink` is called once, when there are file bytes to store or the form has ended.
+    """Read the form in the body. `open_sink` is called once, when file bytes arrive or the form ends.
 
-    Raises ServiceError: 415 `unsupported_media_type`; 413 `file_too_large`, before the first byte where Content-Length
-    shows it; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and what the sink raises. Raises
-    ClientDisconnect. Whatever is raised, the sink has been discarded.
+    Raises ServiceError: 415 `unsupported_media_type`; 413 `file_too_large`, before reading anything if Content-Length
+    exceeds the limit; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and exceptions of the sink.
+    Raises ClientDisconnect. After any exception, the sink has been discarded.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data":
@@ -105,7 +105,7 @@ def _file_too_large(most: int) -> ServiceError:
 
 
 class _Intake(Generic[SinkT]):
-    """Moves file bytes from the reader to the sink, and owns the sink until the form is handed out."""
+    """Moves file bytes from the reader to the sink, and owns the sink until the form is returned."""
 
     def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], max_body_bytes: int) -> None:
         self._reader = reader
@@ -144,7 +144,7 @@ class _Intake(Generic[SinkT]):
 
 
 class _FormReader:
-    """What has been read of a form: its fields, its file's name and type, and file bytes that wait to be stored.
+    """What has been read of a form: its fields, its file's name and type, and pending file bytes.
 
     The parser calls back part by part: header name and value (each perhaps in pieces), end of header, end of headers,
     data (in pieces), end of part; and once at the closing boundary.
@@ -173,7 +173,7 @@ class _FormReader:
             raise refusal("", "The body is not a multipart form with the boundary of its Content-Type.") from error
 
     def finish(self) -> str:
-        """The file's name, once the body has ended; raises 400 where the form isn't whole."""
+        """Return the file's name after the end of the body. Raises 400 if the form is incomplete."""
         if not self._ended:
             raise refusal("", "The form ends before its closing boundary.")
         if self.filename is None:
@@ -274,7 +274,7 @@ def _parser(boundary: bytes, reader: _FormReader) -> MultipartParser:
 
 
 def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
-    """Name and file name of a part; the file name is None where the part has none."""
+    """Parse the name and file name of a part; the file name is None if the part has none."""
     usual = _USUAL_DISPOSITION.fullmatch(header)
     if usual:
         return usual[1], usual[2]
@@ -285,7 +285,7 @@ def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _text(path: str, data: bytes) -> str:
-    """Text of a field, a name or a file name; NUL is refused because SQLite would silently cut it there."""
+    """Decode a field, name or file name. NUL is refused because SQLite would silently truncate the text there."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

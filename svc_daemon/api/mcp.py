@@ -1,10 +1,11 @@
 """MCP over HTTP, at `/mcp`: each POST is one message of the protocol, answered with one JSON document.
 
-No state is kept between two messages, so a restart breaks no session. A
-tool's calls of the API go through the application's own routes, with the caller's key and under the request's id, so
-that no check is repeated here. Errors before a tool is called use the service's envelope.
+No state is kept between two messages, so a restart breaks no session. Tools call the API through the application's own
+routes, with the caller's key and the request's id, so that no check is duplicated here. Errors before a tool is called
+use the service's envelope.
 
-The library is an extra, takes longer to import than the whole daemon does, and is imported when the first client comes.
+The `mcp` library is an optional extra that takes longer to import than the whole daemon, so it is imported on the first
+request.
 """
 
 import asyncio
@@ -43,27 +44,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: Messages over the limit of other JSON bodies that are in memory at a time, each several times over; the others wait
-#: on the disk.
+#: How many messages over the usual JSON limit may be in memory at once, since each takes several times its size.
+#: Others wait on disk.
 LARGE_AT_ONCE = 2
 #: How long temporary errors are retried here, since models are not good at retrying.
 PATIENCE_S = 10.0
-#: The pause if an answer has no Retry-After.
+#: The pause before a retry if the response has no Retry-After.
 PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
-#: A body goes to its handler in pieces of this size, as it would come from a socket.
+#: Bodies are passed to handlers in chunks of this size, as if from a socket.
 _CHUNK_BYTES = 1024 * 1024
 #: Headers that the library requires; the real ones have been checked.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
 def route() -> Route:
-    """The route, which is none of the API's: MCP describes itself."""
+    """Build the route, which is not in the OpenAPI document because MCP describes itself."""
     return Route(PATH, Door(), methods=["POST"])
 
 
 def message_bytes(limits: Limits) -> int:
-    """The largest message: a file of the most bytes in base64, and the fields beside it."""
+    """Return the maximum message size: a file of the maximum size in base64, plus the other fields."""
     return 4 * (limits.file_bytes // 3 + 1) + limits.json_bytes
 
 
@@ -71,12 +72,12 @@ class Door:
     """The ASGI application behind the route."""
 
     def __init__(self) -> None:
-        #: `svc_daemon.tools.servers` and the list of tools, once a client has come.
+        #: `svc_daemon.tools.servers` and the list of tools, loaded on the first request.
         self._library: tuple[Any, Any] | None = None
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one message; raises `invalid_project_key`, `extra_not_installed`, and what is wrong with a body."""
+        """Answer one message; raises `invalid_project_key`, `extra_not_installed`, and the errors of bodies."""
         request = Request(scope, receive)
         caller(request)
         refuse_dry_run_in_query(request)
@@ -92,7 +93,7 @@ class Door:
                     raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
-            # With the headers that the library insists on, whatever the client has sent.
+            # With the headers that the library requires, whatever the client has sent.
             others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
             plain = {**scope, "headers": [*others, *_INSISTED]}
             answering = servers.answer_message(
@@ -104,7 +105,7 @@ class Door:
             await message.discard()
 
     async def _load(self) -> tuple[Any, Any]:
-        """Import the library, in a thread: it takes a while."""
+        """Import the library in a thread, because it is slow."""
         try:
             servers = await asyncio.to_thread(import_module, "svc_daemon.tools.servers")
         except ModuleNotFoundError as error:
@@ -119,7 +120,7 @@ class Door:
 
 
 async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) -> "ToolResult":
-    """Run a tool for the caller of a request; raises CallFailed alone, with the request's id."""
+    """Run a tool for the caller of a request; raises only CallFailed, with the request's id."""
     try:
         return await tool.call(routes, arguments)
     except CallFailed as failure:
@@ -141,14 +142,14 @@ class _Bytes(Protocol):
 
 
 class _InMemory:
-    """Bytes in memory, read as those of a file are."""
+    """Bytes in memory with the interface of a stored file."""
 
     def __init__(self, data: bytes) -> None:
         self.size_bytes = len(data)
         self._data = data
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Up to so many of them, from the offset on."""
+        """Read up to `most_bytes` bytes from the offset."""
         return self._data[offset_bytes : offset_bytes + most_bytes]
 
 
@@ -161,7 +162,7 @@ class _Body:
         self._ended = False
 
     async def receive(self) -> Message:
-        """The next piece; after the last one wait for ever, as for a client that waits for its answer."""
+        """Return the next chunk. After the last one, wait forever, like a client waiting for its response."""
         if self._ended:
             await asyncio.Event().wait()
         piece = await self._data.read(self._read_bytes, _CHUNK_BYTES)
@@ -172,7 +173,7 @@ class _Body:
 
 @dataclass(slots=True)
 class _Gathered:
-    """The collected answer of a route."""
+    """The collected response of a route."""
 
     head: list[Header] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
@@ -183,7 +184,7 @@ class _Gathered:
 
 
 class Routes:
-    """The API of this very process, as the caller of one request sees it (`tools.services.ToolService`)."""
+    """Calls this process's own API on behalf of one request's caller (`tools.services.ToolService`)."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -196,7 +197,7 @@ class Routes:
         """Make a call; raises CallFailed."""
         sent = [(b"content-type", b"application/json")]
         if call.idempotency_key is not None:
-            # The API judges what a key may be made of; here it only has to come through.
+            # The API validates the key; here it only has to be passed on intact.
             sent.append((headers.IDEMPOTENCY_KEY.lower().encode(), call.idempotency_key.encode("utf-8", "replace")))
         body = b"" if call.body is None else json.dumps(call.body).encode()
         answer = await self._ask(call.method, unquote(call.path), urlencode(call.query, errors="replace"), sent, body)
@@ -208,12 +209,12 @@ class Routes:
         await self._ask("PUT", urlsplit(upload_url).path, "", [], data)
 
     async def read_file(self, path: str) -> File:
-        """Raises CallFailed: files can't be read by path over HTTP."""
+        """Always raises CallFailed, because files can't be read by path over HTTP."""
         message = f"{path!r} can only be read by `svc mcp`, on the machine where it is; send contentBase64 instead."
         raise self.failure(refusal("path", message))
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass; raises CallFailed `shutting_down`."""
+        """Sleep. Raises CallFailed `shutting_down` if the service stops meanwhile."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
@@ -222,11 +223,11 @@ class Routes:
         raise self.failure(ServiceError(ErrorCode.SHUTTING_DOWN))
 
     def failure(self, error: ServiceError) -> CallFailed:
-        """The error as a tool returns it."""
+        """Convert the error to the CallFailed that a tool raises."""
         return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
 
     async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """Repeat the request until there is a final answer, or the time for retries is over."""
+        """Repeat the request until there is a final response or the time for retries is over."""
         clock = asyncio.get_running_loop().time
         end_s = clock() + PATIENCE_S
         while True:
@@ -238,7 +239,7 @@ class Routes:
                 await self.pause(error.details.get("retry_after_seconds", PAUSE_S))
 
     async def _ask_once(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """One request of a route; raises what its handler raises."""
+        """Send one request to a route; exceptions of its handler propagate."""
         answer = _Gathered()
         scope = {
             **self._scope,

@@ -37,14 +37,14 @@ _BODY = (E.INVALID_JSON, E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE, E.STORAG
 _FORM = (E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
 _REPEATABLE = (E.IDEMPOTENCY_KEY_CONFLICT, E.INVALID_IDEMPOTENCY_KEY, E.REQUEST_IN_PROGRESS)
 _WRITING = (E.STORAGE_FULL,)
-#: No content, and a part of an upload that was taken while more is missing.
+#: 204 No Content, and 308 for a partial upload that is still incomplete.
 _WITHOUT_BODY = (204, 308)
 
 
 def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
-    """An OpenAPI 3.1 document; every status that can happen on a path is in it, with its codes.
+    """Build the OpenAPI 3.1 document, with every possible status of each path and its error codes.
 
-    The meaning of a query parameter may name a limit, such as `{page_rows}`.
+    The description of a query parameter may refer to a limit, such as `{page_rows}`.
     """
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -67,7 +67,7 @@ def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
 
 
 def codes_of(endpoint: Endpoint) -> list[E]:
-    """Every code that the endpoint may answer with."""
+    """Return every error code that the endpoint may respond with."""
     codes = [*_ALWAYS, *endpoint.errors]
     codes += _KEYED if endpoint.keyed else ()
     codes += _BODY if endpoint.body else ()
@@ -144,14 +144,14 @@ def _answers(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], ...]:
-    """The models that a body may have; none for bytes."""
+    """Return the possible models of a body; empty for raw bytes."""
     if body is None:
         return ()
     return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
 def envelope_of(path: str) -> type[BaseModel]:
-    """The model of the errors of a path."""
+    """Return the error model of a path."""
     return OpenAIError if is_openai_path(path) else ErrorEnvelope
 
 

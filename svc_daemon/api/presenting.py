@@ -28,7 +28,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 
 class Identified(Protocol):
-    """A row of a list."""
+    """A row of a paged list."""
 
     @property
     def id(self) -> str: ...
@@ -39,16 +39,16 @@ Row = TypeVar("Row", bound=Identified)
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """A create on one route; two routes may share the work."""
+    """The context of a create, for code shared by several routes."""
 
-    #: The caller's.
+    #: The caller's key.
     key: KeyRow
     repeat_key: str | None
-    #: Method and route template: an idempotency key belongs to one of them.
+    #: Method and route template, which scope the idempotency key.
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """The create as `replaying` expects it; a fingerprint of None means that the key alone decides."""
+        """Convert the create for `replaying`. If the fingerprint is None, only the key identifies a replay."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
@@ -58,7 +58,7 @@ def context_of(request: Request) -> Context:
 
 
 def caller(request: Request, capability: str | None = None) -> KeyRow:
-    """The caller's key; raises `invalid_project_key` and `forbidden_project_key`."""
+    """Return the caller's key. Raises `invalid_project_key` and `forbidden_project_key`."""
     key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
     if capability is not None:
         require(key, capability)
@@ -66,45 +66,45 @@ def caller(request: Request, capability: str | None = None) -> KeyRow:
 
 
 def path_destination(request: Request, key: KeyRow) -> Destination:
-    """The bucket of the path, for something new; raises `bucket_not_found`."""
+    """Resolve the bucket in the path as the destination of a create. Raises `bucket_not_found`."""
     context, naming = context_of(request), in_path(request.path_params["bucket"])
     return context.look(lambda connection: find_destination(connection, context, key, naming))
 
 
 def idempotency_key(request: Request) -> str | None:
-    """The `Idempotency-Key` as sent; raises `invalid_idempotency_key`."""
+    """Return the `Idempotency-Key` header. Raises `invalid_idempotency_key`."""
     return check_key(context_of(request), header_of(request, headers.IDEMPOTENCY_KEY))
 
 
 def header_of(request: Request, name: str) -> str | None:
-    """The header as sent, None without one; several lines in one, as RFC 9110 has it, so that none is ignored."""
+    """Return the header, or None. Repeated lines are joined as in RFC 9110, so that none is ignored."""
     lines = request.headers.getlist(name)
     return ", ".join(lines) if lines else None
 
 
 async def body_of(request: Request, model: type[Model]) -> Model:
-    """The JSON body as the model; raises what `bodies.read_json` and the model raise."""
+    """Read the JSON body as the model. Raises the errors of `bodies.read_json` and of the model."""
     return await read_model(request, model, max_bytes=context_of(request).limits.json_bytes)
 
 
 async def optional_body_of(request: Request, model: type[Model]) -> Model:
-    """As body_of, where no body at all counts as an empty object."""
+    """Like body_of, but a missing body counts as an empty object."""
     return await read_optional_model(request, model, max_bytes=context_of(request).limits.json_bytes)
 
 
 def meaning_of(body: BaseModel) -> str:
-    """The fingerprint of a body: that of a dry run equals that of the create which it tries."""
+    """Return the fingerprint of a body. A dry run has the same fingerprint as the real create."""
     return fingerprint(body.model_dump() | {"dry_run": False})
 
 
 def answer(request: Request, model: type[BaseModel], body: BaseModel | dict[str, Any], **more: Any) -> Response:
-    """200 with the body, what `more` adds to it, and the request's id."""
+    """Respond 200 with the body, the fields in `more`, and the request's id."""
     fields = body if isinstance(body, dict) else body.model_dump()
     return respond(request, model(**fields, **more, request_id=request_id_of(request.scope)))
 
 
 def created(request: Request, model: type[BaseModel], outcome: Outcome, status: int = 201) -> Response:
-    """`status` for a first answer; 200 and `Idempotent-Replayed: true` for one that was given before."""
+    """Respond with `status`, or for a replay with 200 and `Idempotent-Replayed: true`."""
     body = model(**outcome.body, request_id=request_id_of(request.scope))
     if not outcome.replayed:
         return respond(request, body, status)
@@ -112,23 +112,23 @@ def created(request: Request, model: type[BaseModel], outcome: Outcome, status: 
 
 
 def mark_replayed(response: Response) -> Response:
-    """Mark an answer that was given before."""
+    """Mark the response as a replay."""
     response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
     return response
 
 
 def is_dry_run(request: Request, in_body: bool = False) -> bool:
-    """Whether a create is only to be tried, by its body or its query; raises `invalid_request`."""
+    """Return whether the body or the query asks for a dry run. Raises `invalid_request`."""
     return any([in_body, *(flag(DRY_RUN, text) for text in request.query_params.getlist(DRY_RUN))])
 
 
 def would_create(request: Request, wanted: dict[str, Any] | None, errors: Iterable[dict[str, str]] = ()) -> Response:
-    """The answer to a dry run; None where it would make nothing."""
+    """Respond to a dry run; `wanted` is None if nothing would be created."""
     return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
 
 
 def view_destinations(*destinations: Destination) -> dict[str, Any]:
-    """Where something goes, as a dry run shows it: ids, and the slugs of buckets that would be made."""
+    """Describe destinations for a dry run: bucket ids, and slugs of buckets that would be created."""
     bucket_ids = dict.fromkeys(bucket_id for each in destinations for bucket_id in each.ids)
     missing = dict.fromkeys(slug for each in destinations for slug in each.missing)
     fields: dict[str, Any] = {"bucket_ids": list(bucket_ids)}
@@ -138,7 +138,7 @@ def view_destinations(*destinations: Destination) -> dict[str, Any]:
 def respond(
     request: Request, model: BaseModel, status: int = 200, *, without: Mapping[str, Any] | None = None
 ) -> Response:
-    """The model as JSON, `without` some fields; the two of paging only where a page was asked for."""
+    """Respond with the model as JSON, `without` some fields; paging fields only if a page was requested."""
     unasked = dict(without or {})
     # A search page always has has_more; only lists get the two fields with `limit`.
     if "limit" not in request.query_params and "last_id" in type(model).model_fields:
@@ -147,12 +147,12 @@ def respond(
 
 
 async def respond_aside(request: Request, make: Callable[[], BaseModel]) -> Response:
-    """As `respond`, with the model made and written in a thread: ten thousand rows take a third of a second."""
+    """Like `respond`, but build and serialize the model in a thread: ten thousand rows take a third of a second."""
     return await asyncio.to_thread(lambda: respond(request, make()))
 
 
 def page_limit(request: Request) -> int | None:
-    """The `limit` asked for; raises `invalid_request` out of range, never clamps."""
+    """Return the `limit` parameter. Raises `invalid_request` if it is out of range; never clamps it."""
     text = request.query_params.get("limit")
     if text is None:
         return None
@@ -163,7 +163,7 @@ def page_limit(request: Request) -> int | None:
 
 
 def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], dict[str, Any]]:
-    """The page that was asked for by `after` and `limit`, and the two fields of paging."""
+    """Return the page selected by `after` and `limit`, and the two paging fields."""
     limit, after = page_limit(request), request.query_params.get("after", "")
     rest = [row for row in rows if row.id > after]
     page = rest if limit is None else rest[:limit]
@@ -171,7 +171,7 @@ def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], dict[str,
 
 
 def flag(path: str, text: str | None) -> bool:
-    """A boolean of a query or form; raises `invalid_request`."""
+    """Parse a boolean of a query or form. Raises `invalid_request`."""
     value = (text or "").lower()
     if value not in _TRUE + _FALSE:
         raise refusal(path, f"must be true or false, not {text!r}.")
@@ -179,20 +179,20 @@ def flag(path: str, text: str | None) -> bool:
 
 
 def one_of(path: str, value: str | None, known: tuple[str, ...]) -> str | None:
-    """A parameter that is one of these or missing; raises `invalid_request`."""
+    """Check that a parameter is one of `known` or missing. Raises `invalid_request`."""
     if value is not None and value not in known:
         raise refusal(path, f"must be one of {', '.join(known)}, not {value!r}.")
     return value
 
 
 def whole_number(text: str) -> int | str:
-    """The number that a parameter spells, or the text itself, for the model to refuse."""
-    # Longer ones are out of every range, and Python refuses to read those of some thousand digits.
+    """Parse an integer; return the text itself if it is not one, so that the model refuses it."""
+    # Longer numbers are out of every range, and Python refuses to parse those with thousands of digits.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 
 
 def decimal_number(text: str) -> float | str:
-    """As whole_number, where it may have a fraction."""
+    """Like whole_number, but the number may have a fraction."""
     try:
         return float(text)
     except ValueError:

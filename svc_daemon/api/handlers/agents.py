@@ -77,7 +77,7 @@ async def delete(request: Request) -> Response:
 
 
 async def list_models(request: Request) -> Response:
-    """Every agent that the key may use: the default one first."""
+    """List every agent that the key may use, the default agent first."""
     key = caller(request)
     found = await list_visible_agents(context_of(request), key)
     models = sorted((_view_model(agent, model_of(agent.id)) for agent in found), key=lambda model: model.id)
@@ -85,7 +85,7 @@ async def list_models(request: Request) -> Response:
 
 
 async def show_model(request: Request) -> Response:
-    """The model, under the spelling of the id that was asked for."""
+    """Return the model, with its id spelled as in the request."""
     key, model = caller(request), request.path_params["model"]
     agent = verbs.show_agent(context_of(request), key, agent_of(model))
     return answer(request, wire.ModelAnswer, _view_model(agent, model))
@@ -97,7 +97,7 @@ def _view_model(agent: TeamAgent, model: str) -> wire.Model:
 
 
 async def _profile(request: Request, model: type[Model]) -> Model:
-    """The body as the model; one that doesn't fit is `invalid_agent_profile`."""
+    """Read the body as the model. Raises `invalid_agent_profile` if it is invalid."""
     refuse_scopes_in_query(request, model)
     sent = await read_json(request, max_bytes=context_of(request).limits.json_bytes)
     try:

@@ -26,7 +26,7 @@ _GUIDING = ("system", "developer")
 
 
 def read_turns(path: str, messages: Iterable[tuple[str, str]], limits: Limits) -> tuple[Turn, ...]:
-    """The messages of user and assistant, up to the question; raises `invalid_request` about `path` without one."""
+    """Return user and assistant messages up to the question. Raises `invalid_request` if it is missing or too long."""
     turns = up_to_question([Turn(role, text.strip()) for role, text in messages if role in (USER, ASSISTANT)])
     if not turns:
         raise refusal(path, "has no message of the user; the last of them is the question.")
@@ -39,12 +39,12 @@ def read_turns(path: str, messages: Iterable[tuple[str, str]], limits: Limits) -
 
 
 def read_guidance(messages: Iterable[tuple[str, str]]) -> str:
-    """The messages of system and developer."""
+    """Return the system and developer messages."""
     return "\n\n".join(text for role, text in messages if role in _GUIDING and text.strip())
 
 
 async def collect(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
-    """The whole answer; raises ClientDisconnect when the client goes away."""
+    """Wait for the complete answer. Raises ClientDisconnect if the client disconnects."""
 
     async def last() -> AnswerOutcome:
         async with aclosing(answer(context_of(request), key, ask)) as pieces:
@@ -54,7 +54,7 @@ async def collect(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
 
 
 def error_halfway(error: Exception) -> ServiceError:
-    """The error with which a stream that has begun ends; an unexpected one is logged."""
+    """Convert an exception to the error that ends a started stream; unexpected exceptions are logged."""
     if not isinstance(error, ServiceError):
         logger.error("unexpected %s in a stream", type(error).__name__, exc_info=error)
     return service_error(error)

@@ -56,7 +56,7 @@ from svc_daemon.wire.uploads import UploadCreate
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: Fields of a legacy body that name buckets; the fingerprint has the buckets that were found instead.
+#: Fields of a legacy body that name buckets; the fingerprint contains the resolved buckets instead.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -71,9 +71,9 @@ async def create(request: Request) -> Response:
 async def open_batch(
     request: Request, creating: Creating, destinations: Sequence[Destination], body: wire.BatchCreate
 ) -> Response:
-    """The batch that the body asks for, into the buckets that the door has found: one destination per manifest item.
+    """Open the requested batch. `destinations` has one resolved destination per manifest item.
 
-    `refuse_mismatch` has let the body pass.
+    The body must have passed `refuse_mismatch`.
     """
     context = context_of(request)
     parts: list[wire.BatchCreate | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
@@ -162,7 +162,7 @@ async def show(request: Request) -> Response:
 
 
 def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
-    """Raises `invalid_request` unless manifest and files name the same client_file_ids, each once, and few enough."""
+    """Raises `invalid_request` unless manifest and files have the same unique client_file_ids, within the limit."""
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
     if not 1 <= len(sent) <= limits.batch_files:
@@ -177,7 +177,7 @@ def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
 def _judge_files(
     context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchCreate
 ) -> verbs.Opening:
-    """Sessions for the good files, errors for the others."""
+    """Create sessions for the valid files, and errors for the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
     batch = BatchRow(
         id=context.ids.make(ids.BATCH),
@@ -201,7 +201,7 @@ def _judge_files(
 def _new_item(
     context: Context, key: KeyRow, destination: Destination, item: wire.ManifestItem, file: wire.BatchFile
 ) -> UploadRow:
-    """The session of one file, which its manifest item describes."""
+    """Create the session of one file from its manifest item."""
     described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
     sized = file.model_dump(exclude={"client_file_id", "webhook"})
     # Validated already, part by part.

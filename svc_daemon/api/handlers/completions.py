@@ -1,8 +1,8 @@
 """Handler of OpenAI's chat completions.
 
-In a stream the role comes first, then the text piece by piece. The chunk that ends it has the annotations, and
-`grounded`, `sources` and `warnings` beside its choices; where usage was asked for one more chunk has it. Last
-comes `[DONE]`. An error in the middle is an `error` in OpenAI's shape, and nothing follows it.
+A stream starts with the role, followed by the text in pieces. The final chunk has the annotations, and `grounded`,
+`sources` and `warnings` beside its choices. If usage was requested, another chunk contains it. `[DONE]` ends the
+stream. An error after the stream has begun is sent as an `error` in OpenAI's format, and ends the stream.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -68,7 +68,7 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_CompletionDr
 
 
 class _CompletionDraft:
-    """A completion while it is made, and its chunks."""
+    """A completion in progress, and its chunks."""
 
     def __init__(self, request: Request, body: wire.CompletionCreate) -> None:
         context = context_of(request)
@@ -79,7 +79,7 @@ class _CompletionDraft:
         self._created = int(context.clock.now().timestamp())
 
     def end(self, outcome: AnswerOutcome) -> wire.Completion:
-        """The whole completion."""
+        """Return the complete completion."""
         usage = outcome.usage
         message = wire.CompletionMessage(
             content=outcome.text, annotations=[view_annotation(each) for each in outcome.cited]
@@ -106,7 +106,7 @@ class _CompletionDraft:
         return self._event(choices=[choice], **usage, **more)
 
     def finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
-        """The end of the answer, and of the stream."""
+        """Yield the last chunks of the answer and of the stream."""
         whole = self.end(outcome)
         annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
         added = whole.model_dump(include={"grounded", "sources", "warnings", "request_id"})

@@ -48,7 +48,7 @@ async def _create(request: Request, kind: str, route: str) -> Response:
 async def take_url(
     request: Request, creating: Creating, destination: Destination, kind: str, body: wire.UrlImport
 ) -> Response:
-    """The source of the body's URL, in the buckets that the door has found."""
+    """Create the source for the URL in the body, in the resolved buckets."""
     context = context_of(request)
     limits, webhook = context.limits, None
     if body.webhook is not None:

@@ -1,6 +1,6 @@
 """The legacy routes: permanent aliases whose bodies name the buckets. The rest is shared with the other routes.
 
-Their responses name the route that has succeeded them (`layers.response_headers`).
+Their responses link to the successor route (`layers.response_headers`).
 """
 
 from starlette.requests import Request
@@ -54,7 +54,7 @@ def _creating(request: Request, route: str) -> Creating:
 
 
 def _destination(request: Request, creating: Creating, body: wire.DestinationFields) -> Destination:
-    """The buckets of the body; raises `bucket_required` and `bucket_assignment_failed`."""
+    """Resolve the buckets in the body. Raises `bucket_required` and `bucket_assignment_failed`."""
     context, naming = context_of(request), in_body(body)
     destination = context.read(lambda connection: find_destination(connection, context, creating.key, naming))
     name_bucket(request, destination.slug)

@@ -8,7 +8,8 @@ The events of a stream, in this order, with numbers from 0 and one id throughout
     response.output_text.done, response.content_part.done, response.output_item.done
     response.completed                              or response.incomplete where the model was cut short
 
-An error in the middle is sent twice: as `error` with the service's own code, and as `response.failed`, which ends it.
+An error after the stream has begun is sent twice: as `error` with the service's own code, and as `response.failed`,
+which ends it.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -70,7 +71,7 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_ResponseDraf
 
 
 class _ResponseDraft:
-    """A response while it is made, and its events."""
+    """A response in progress, and its events."""
 
     def __init__(self, request: Request, body: wire.ResponseCreate) -> None:
         context = context_of(request)
@@ -86,7 +87,7 @@ class _ResponseDraft:
         return self._events > 0
 
     def end(self, outcome: AnswerOutcome) -> wire.Response:
-        """The whole response."""
+        """Return the complete response."""
         usage, reason = outcome.usage, "max_output_tokens" if outcome.cut == "length" else outcome.cut
         return self._response(
             "incomplete" if outcome.cut else "completed",
@@ -104,7 +105,7 @@ class _ResponseDraft:
         )
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
-        """The events of one piece; those of the beginning before the first."""
+        """Yield the events of one piece, preceded by the opening events if it is the first piece."""
         if not self.has_begun:
             begun = self._response("in_progress", output=[]).model_dump()
             yield self._event("response.created", response=begun)
@@ -130,13 +131,13 @@ class _ResponseDraft:
             yield self._event(f"response.{response.status}", response=response.model_dump())
 
     def fail(self, error: ServiceError) -> Iterator[bytes]:
-        """The events of an error in the middle."""
+        """Yield the events of an error after the stream has begun."""
         yield self._event("error", code=error.code, message=error.message, param=None)
         fault = wire.ResponseFault(message=error.message)
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
-        """An event about the one part of the one message."""
+        """Build an event about the only part of the only message."""
         return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> bytes:

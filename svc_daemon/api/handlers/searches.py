@@ -19,9 +19,9 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: The names of the body's `query` in the query string.
+#: Query string parameters that mean the body's `query`.
 QUERY = "q"
-#: Parameters that may be repeated, and form a list.
+#: Parameters that may be repeated to form a list.
 LISTS = ("buckets", "source_ids", "tags")
 #: The parsers of the other parameters.
 SINGLES: dict[str, Callable[[str], Any]] = {
@@ -47,7 +47,7 @@ async def get(request: Request) -> Response:
     except ServiceError as error:
         if error.code is not ErrorCode.INVALID_REQUEST:
             raise
-        # About the parameter that the caller wrote instead of the body's field.
+        # Report the name of the parameter, not of the body's field.
         errors = [(each["path"], each["message"]) for each in error.details["errors"]]
         raise refusals([(QUERY if path == "query" else path, message) for path, message in errors]) from error
 
@@ -65,7 +65,7 @@ async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> R
 
 
 def _fields(request: Request) -> dict[str, Any]:
-    """The query string as the body of a POST; raises `invalid_request` for what it can't contain."""
+    """Convert the query string to the fields of the equivalent POST body. Raises `invalid_request` if it can't."""
     sent = request.query_params
     meant = {name: wire.SearchRequest.field_meant_by(name) for name in sent}
     # Each scope under its own name.

@@ -1,4 +1,4 @@
-"""Handlers of the service about itself: health, version, limits, the OpenAPI document."""
+"""Handlers of service information: health, version, limits, the OpenAPI document."""
 
 import asyncio
 from dataclasses import fields
@@ -50,7 +50,7 @@ async def health(request: Request) -> Response:
 
 
 def view_embedding(embedding: EmbedderInUse) -> wire.Embedding:
-    """The state of the embedding model, as the API shows it."""
+    """Convert the state of the embedding model to its API form."""
     model = embedding.embedder.model if embedding.embedder else None
     return wire.Embedding(state=embedding.state.value, model=model, message=embedding.message)
 

@@ -43,7 +43,7 @@ from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.imports import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 
-#: What `status` of a listing may be; without it, active members only (specification, Bucket).
+#: Values of `status` for listings; the default is active members only (specification, Bucket).
 STATUSES = ("all", "queued", "indexing", "active", "failed")
 TYPES = ("file", "page", "qa")
 
@@ -60,7 +60,7 @@ async def list_members(request: Request) -> Response:
         sha256=query.get("sha256"),
         mapping=query.get("mapping"),
         after=query.get("after", ""),
-        # One more than asked for shows whether there is more.
+        # Fetch one extra row to detect whether there are more.
         limit=-1 if limit is None else limit + 1,
     )
     bucket, found = await verbs.list_members(context_of(request), key, request.path_params["bucket"], asked)
@@ -112,7 +112,7 @@ async def update(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.SourceUpdate)
     limits = context_of(request).limits
-    # The fields that were sent, each checked as at a create.
+    # The fields that were sent, each validated as in a create.
     change: dict[str, Any] = {}
     if body.title is not None:
         change["title"] = source_fields.check_title(body.title, limits)
@@ -166,7 +166,7 @@ async def content(request: Request) -> Response:
         media_type=source.content_type,
         filename=source.filename,
         stat_result=stat,
-        # A stored page must never run as a page of this origin.
+        # A stored page must never execute scripts in this origin.
         headers={"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Accept-Ranges": "none"},
     )
 
@@ -213,7 +213,7 @@ async def _reread(request: Request, source: SourceRow) -> Response:
 
 
 class StoredBytes(FileResponse):
-    """The whole file, whatever range was asked for: starlette refuses a range that it can't serve in plain text."""
+    """Sends the whole file and ignores Range, because Starlette's error for an invalid range is plain text."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [header for header in scope["headers"] if header[0] != b"range"]
@@ -236,7 +236,7 @@ def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
 
 
 def _verify(request: Request, by: str) -> bool:
-    """Whether the answer is to be verified by this; raises `invalid_request` for anything else."""
+    """Return whether `verify` has the value `by`. Raises `invalid_request` for any other value."""
     verify = request.query_params.get("verify")
     if verify not in (None, by):
         raise refusal("verify", f"must be {by}, not {verify!r}.")
@@ -247,7 +247,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # Read after the task, so that a task that has ended is never shown with older counts.
+    # Read after the task, so that a finished task is never shown with stale counts.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     shortage = view_shortage(context.shortages.now) if task.finished_at is None else None
     return answer(request, TaskAnswer, view_task(task, cascade), waits_for=shortage)

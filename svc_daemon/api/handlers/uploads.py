@@ -1,7 +1,7 @@
-"""Handlers of upload sessions, and of the storage door: raw bytes of a session, by Google's resumable protocol.
+"""Handlers of upload sessions and of storage URLs, which receive a session's bytes by Google's resumable protocol.
 
-The token in the URL is the authority at the storage door. Pages of any origin may send there (`response_headers`),
-since a browser uploads directly; nowhere else.
+The token in a storage URL authorizes the request. Pages of any origin may send to storage URLs (`response_headers`),
+because browsers upload directly, but to no other route.
 """
 
 from starlette.requests import Request
@@ -59,7 +59,7 @@ async def create(request: Request) -> Response:
 async def open_session(
     request: Request, creating: Creating, destination: Destination, body: wire.UploadCreate
 ) -> Response:
-    """The session that the body asks for, into the buckets that the door has found."""
+    """Open the requested session, for the resolved buckets."""
     context = context_of(request)
     wanted = new_upload(context, creating.key, destination, body)
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
@@ -87,7 +87,7 @@ async def open_session(
         request_id=request_id_of(request.scope),
     )
     response = respond(request, opened, 200 if outcome.replayed else 201)
-    # Google's resumable clients take the address from here.
+    # Clients of Google's resumable protocol read the upload URL from here.
     response.headers["Location"] = url
     response.headers["Cache-Control"] = "no-store"
     return mark_replayed(response) if outcome.replayed else response
@@ -127,20 +127,20 @@ async def finalize(request: Request) -> Response:
 
 
 def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """The session that the path names; one of another bucket is `session_not_found`."""
+    """Find the session in the path. Raises `session_not_found` if it belongs to another bucket."""
     bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
     return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
 
 
 def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """As _find, where the key reaches all of its buckets; raises `forbidden_project_key`."""
+    """Like _find, but raises `forbidden_project_key` unless the key can access all of the session's buckets."""
     upload = _find(request, key, to_finalize=to_finalize)
     refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
     return upload
 
 
 def new_upload(context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate) -> UploadRow:
-    """The session that the body asks for, every field checked; raises what a one-call upload raises."""
+    """Validate the body and create its session. Raises the same errors as a one-call upload."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
     # Refused before any byte is sent.
@@ -170,7 +170,7 @@ def new_upload(context: Context, key: KeyRow, destination: Destination, body: wi
 
 
 def url_of(request: Request, upload: UploadRow) -> str:
-    """The storage address with its capability; made for each answer, never stored."""
+    """Build the storage URL with its capability token; built for each response, never stored."""
     token = verbs.upload_token(context_of(request), upload)
     return str(request.url_for("storage", session_id=upload.id, token=token))
 
@@ -196,7 +196,7 @@ async def preflight(_request: Request) -> Response:
         "Access-Control-Allow-Methods": "PUT, OPTIONS",
         "Access-Control-Allow-Headers": "Content-Type, Content-Range, X-Guploader-No-308",
         "Access-Control-Max-Age": "3600",
-        # A public page may send to a service on a private address or on the reader's own machine.
+        # A public page may send to a service on a private address or on the user's own machine.
         "Access-Control-Allow-Private-Network": "true",
     }
     return Response(status_code=204, headers=headers)

@@ -1,4 +1,4 @@
-"""Handlers of webhooks: the log of deliveries, sending one again, the secret."""
+"""Handlers of webhooks: the delivery log, resending a delivery, and the secret."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,7 +22,7 @@ async def list_deliveries(request: Request) -> Response:
         status=one_of("status", query.get("status"), STATUSES),
         source_id=query.get("source_id"),
         after=query.get("after", ""),
-        # One more than asked for shows whether there is more.
+        # Fetch one extra row to detect whether there are more.
         limit=-1 if limit is None else limit + 1,
     )
     found = await verbs.list_deliveries(context_of(request), key, asked)

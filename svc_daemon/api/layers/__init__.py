@@ -1,1 +1,1 @@
-"""The layers around the routes: what every request passes through, in the order that `hardening` gives."""
+"""The middleware around the routes; `hardening` defines its order."""

@@ -1,4 +1,4 @@
-"""The access log: one line per request, with the route's template instead of the path: it holds no token, no query."""
+"""The access log: one line per request, with the route template instead of the path, so no token or query is logged."""
 
 import logging
 from collections.abc import Callable
@@ -12,11 +12,11 @@ NO_ROUTE = "-"
 
 
 class AccessLogs:
-    """Outside of Faults, so that refused and failed requests have their line too."""
+    """Must run outside Faults, so that refused and failed requests are logged too."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float]) -> None:
         self.app = app
-        #: Seconds that never go back.
+        #: Monotonic clock, in seconds.
         self.clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,7 +40,7 @@ class AccessLogs:
             fields = {
                 "method": scope["method"],
                 "route": getattr(scope.get("route"), "path", NO_ROUTE),
-                # None where the client went away before it was answered.
+                # None if the client disconnected before the response.
                 "status": status,
                 "duration_ms": round((self.clock() - began) * 1000, 1),
                 "sent_bytes": sent_bytes,

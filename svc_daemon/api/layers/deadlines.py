@@ -14,7 +14,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 
-#: Headers that announce a body.
+#: Headers that indicate a body.
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
@@ -24,30 +24,31 @@ class ClientLimits:
 
     #: From the first byte of a request (or the opening of the connection) to the end of its headers.
     head_s: float = Limits.header_seconds
-    #: How long a body may stay below its pace in all.
+    #: Total time that a body may lag behind its minimum rate.
     body_grace_s: float = 10
-    #: The pace that a body must keep beyond the grace.
+    #: Minimum rate of a body once the grace period is used up.
     body_bytes_per_s: float = Limits.body_bytes_per_second
-    #: How long a body may be waited for in all, whatever its pace.
+    #: Maximum total wait for a body, whatever its rate.
     body_total_s: float = Limits.body_seconds
-    #: How long an idle connection is kept for a next request.
+    #: How long an idle connection is kept open for another request.
     keep_alive_s: int = 15
     #: How long a client may leave a response unread once its buffers are full.
     unread_answer_s: float = 60
-    #: How long, and for how many bytes, a client that is answered early may go on sending before the connection is cut.
+    #: How long, and for how many bytes, a client may keep sending after an early response before the connection is
+    #: closed.
     linger_s: float = 5
     linger_bytes: int = 64 * 1024 * 1024
-    #: Open connections in all.
+    #: Maximum number of open connections.
     max_connections: int = 800
 
 
 class Deadlines:
-    """Raises ServiceError `request_timeout` from `receive` when a body is too slow, so it is inside of Faults."""
+    """Raises ServiceError `request_timeout` from `receive` if a body is too slow, so it must run inside Faults."""
 
     def __init__(self, app: ASGIApp, limits: ClientLimits, clock: Callable[[], float]) -> None:
         self.app = app
         self.limits = limits
-        #: Seconds that never go back.
+        #: Monotonic clock, in seconds.
         self.clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +58,7 @@ class Deadlines:
 
 
 class _PacedBody:
-    """A body that must keep its pace."""
+    """A request body with a minimum transfer rate."""
 
     def __init__(self, receive: Receive, limits: ClientLimits, clock: Callable[[], float]) -> None:
         self._receive = receive
@@ -69,7 +70,7 @@ class _PacedBody:
 
     async def receive(self) -> Message:
         if not self._more:
-            # What comes after the body is the client's going away, which may take any time.
+            # After the body, only the disconnect can follow, and it may take any time.
             return await self._receive()
         began, limits = self._clock(), self._limits
         pace_s = limits.body_grace_s + self._received_bytes / limits.body_bytes_per_s
