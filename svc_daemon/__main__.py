@@ -1,6 +1,6 @@
 """`python -m svc_daemon`: the same as the script `svc-daemon`.
 
-`serve` alone, as `svc` and service managers start it, goes without the parser of command lines, which takes 50 ms.
+Plain `serve`, as used by `svc` and service managers, skips the command-line parser, which takes 50 ms to load.
 """
 
 import sys

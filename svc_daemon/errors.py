@@ -1,4 +1,4 @@
-"""The errors of the service and the one table that gives each code its status, retryability and sentence.
+"""The errors of the service, and the table of each code's HTTP status, retryability and default message.
 
 ServiceError            anything that is reported to a caller, by its code
  ├─ NotFound            `get_…` found no row that the caller may see
@@ -95,14 +95,14 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
 
 
 def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: bool) -> dict[str, Any]:
-    """An error as it is stored with a source, a session or a task, and shown with it."""
+    """Build an error in the form stored with, and shown for, a source, session or task."""
     return {"code": str(code), "message": message, "retryable": retryable}
 
 
 class ServiceError(Exception):
-    """An answer other than success: a code of the table, a sentence for people, details for programs.
+    """An error response: a code from the table, a message for people, and details for programs.
 
-    Both repeat only so much of what was sent.
+    Values of the request are shortened in the message and details.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None, **details: Any) -> None:
@@ -113,16 +113,16 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.message}")
 
     def as_error(self) -> dict[str, Any]:
-        """The error as it is stored; the table decides whether it is retryable."""
+        """Convert to the stored form; the table determines whether the error is retryable."""
         return stored_error(self.code, self.message, retryable=self.rule.retryable)
 
 
 class NotFound(ServiceError):
-    """The thing does not exist, or belongs to another team: the same answer for both."""
+    """The object does not exist, or belongs to another team; the response is the same for both."""
 
 
 class StorageError(ServiceError):
-    """The disk is full or fails; what was begun has been rolled back."""
+    """The disk is full or failing; the operation was rolled back."""
 
     def __init__(self, message: str | None = None, **details: Any) -> None:
         super().__init__(E.STORAGE_FULL, message, **details)

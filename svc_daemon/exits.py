@@ -1,4 +1,4 @@
-"""How the operator's commands end: exit codes of the command line's table, and errors in the form of `svc`'s own."""
+"""Exit codes and error output of `svc-daemon` commands, in the same format as `svc`."""
 
 import json
 import os
@@ -12,13 +12,13 @@ EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED = 7, 12, 14
 def refuse(
     code: str, message: str, exit_code: int, as_json: bool, *, hint: str | None = None, retryable: bool = False
 ) -> NoReturn:
-    """Report an error of this program, and end."""
+    """Report an error of this program, and exit."""
     error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
     refuse_as(error, exit_code, as_json)
 
 
 def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
-    """Report an error, and end; for people, the hint follows the sentence."""
+    """Report an error, and exit. In text output, the hint follows the message."""
     fields = {"hint": None} | error
     if as_json:
         print(json.dumps({"error": fields, "exit_code": exit_code}, ensure_ascii=False))
@@ -26,15 +26,15 @@ def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Print one line, and end."""
+    """Print one line on stderr, and exit."""
     print_note(f"error: {message}")
     raise SystemExit(code)
 
 
 def print_note(line: str) -> None:
-    """Print a line on stderr. If it can't be written, for example because the disk is full, the command goes on."""
+    """Print a line on stderr. Write errors, for example because the disk is full, are ignored."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
-        # Python would try once more at its end, and then exit with 120.
+        # Otherwise Python would retry the write at exit, and then exit with code 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -1,7 +1,7 @@
-"""What `svc-daemon` does to a data directory whose service is not running. The lock is held all the while.
+"""Check and repair the data directory of a stopped service, holding its lock throughout.
 
-A check opens everything read-only. A repair opens it as the service does, repairs and closes it; then the directory is
-checked again, and the second result is the verdict.
+A check opens everything read-only. A repair opens the directory like the service does, repairs and closes it; then the
+directory is checked again, and the second check is the result.
 """
 
 import asyncio
@@ -80,8 +80,8 @@ class Verdict:
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """Check the directory, and repair it if requested.
 
-    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release, or a missing one
-    whose files are there, or a repair that would give up every source because the folder of their bytes is not there.
+    Raises NoDirectory or DirectoryLocked. Raises StorageError if the database belongs to another release, if it is
+    missing although its files exist, or if a repair would give up every source because all stored files are missing.
     """
     files = DataFiles(root)
     refuse_lost_state(files)

@@ -1,8 +1,8 @@
-"""How the operator's verbs reach the data: under the directory's lock, or through the daemon that holds it.
+"""Run the operator's commands: directly on a locked data directory, or through the daemon that holds the lock.
 
-Offline the database is opened here, for one transaction. Where a daemon runs, it is asked over `/admin` with the token
-of its file, after it has proved that it has the installation's secret: `daemon.json` may be left over from one that was
-killed, and anybody may listen there now.
+If no daemon is running, the database is opened for one transaction. Otherwise the command is sent to the daemon's
+`/admin` API with the operator token, but only after the daemon has proved that it knows the installation's secret:
+`daemon.json` may be left over from a killed daemon, and another program may listen on that port now.
 """
 
 import http.client
@@ -35,24 +35,24 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
 from svc_daemon.wire.proofs import parse_secret, prove
 
-#: A daemon that is just starting holds the lock before it answers; one that is ending, after it has.
+#: Seconds to retry: a daemon holds the lock before it answers when starting, and after it stops answering when ending.
 PATIENCE_S = 10.0
-#: Pause before a locked directory is tried again.
+#: Seconds to wait before a locked directory is tried again.
 PAUSE_S = 0.1
-#: Time-out for the daemon's answer.
+#: Timeout in seconds for the daemon's answer.
 ANSWER_TIMEOUT_S = 10.0
-#: The largest answer, larger than any list of teams.
+#: Maximum size of an answer; larger than any list of teams.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 RESTART = "Restart the daemon, which makes that file again."
 
 
 class Unreachable(DirectoryRefused):
-    """Something holds the data directory, and no daemon of it answers."""
+    """Another process holds the data directory's lock, but no daemon of that directory answers."""
 
 
 class Refused(Exception):
-    """The daemon refused: HTTP's status, and the API's `code`, `message`, `retryable` and `details`."""
+    """The daemon returned an error: the HTTP status, and the API's `code`, `message`, `retryable` and `details`."""
 
     def __init__(self, status: int, error: dict[str, Any]) -> None:
         super().__init__(str(error.get("message")))
@@ -62,13 +62,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """One operator's command, as a request to the daemon and as a transaction without one."""
+    """An operator's command, both as a request to the daemon and as an offline transaction."""
 
     method: str
     path: str
     body: BaseModel | None
     verb: Verb
-    #: Called with the data directory before an installation is made there; without it, none is made.
+    #: Called before a new installation is created in the data directory; if None, none is created.
     on_install: Callable[[DataFiles], None] | None = None
 
 
@@ -77,7 +77,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
     if errand.on_install is not None:
         make_folders(files)
     elif not files.root.is_dir():
-        # In a directory without an installation, a daemon may be about to make one: it has the lock then.
+        # If the directory exists, a daemon that holds the lock may be about to create an installation there.
         raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
@@ -120,7 +120,7 @@ def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
 
 
 def _find_daemon(files: DataFiles) -> str | None:
-    """The address of the daemon that has proved to be this directory's, None where there is none."""
+    """Return the base URL of this directory's daemon, after it has proved its identity; None if there is none."""
     try:
         record = json.loads(files.daemon.read_text("utf-8"))
         secret = parse_secret(files.secret.read_text("utf-8"))
@@ -156,14 +156,14 @@ def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseMo
         raise Unreachable(f"The daemon at {base_url} does not take {files.operator_token}.", RESTART)
     if status != http.client.OK:
         raise Refused(status, answer.get("error") or {})
-    # A verb that needs no daemon has no request either.
+    # Remove the request id, which an offline command doesn't have.
     return {name: value for name, value in answer.items() if name != "request_id"}
 
 
 def _exchange(
     base_url: str, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Status and JSON object of one request; raises OSError, HTTPException, and ValueError for any other answer."""
+    """Send a request, and return its status and JSON object. Raises OSError, HTTPException or ValueError."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_TIMEOUT_S)
     try:

@@ -1,4 +1,4 @@
-"""How the service begins: settings, process limits, then all the rest of it, loaded as late and as fast as can be."""
+"""Start the service: read the settings, raise the process limits, then load everything else."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ from svc_daemon.settings import SettingError, Settings
 
 
 def start(listen: str | None = None) -> None:
-    """Run the service until SIGTERM or Ctrl-C, with the settings of this environment; ends the process."""
+    """Run the service until SIGTERM or Ctrl-C, with settings from the environment. Exits with an error if it fails."""
     try:
         settings = Settings.from_environ(os.environ, listen)
     except SettingError as error:
@@ -17,7 +17,7 @@ def start(listen: str | None = None) -> None:
     if not settings.is_loopback:
         print_note(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
 
-    # Loaded here, so that a wrong setting is reported at once.
+    # Imported late, so that an invalid setting is reported at once.
     from svc_daemon.directories import DirectoryLocked
     from svc_daemon.process_limits import TooLittle, take_allowances
 
@@ -26,7 +26,7 @@ def start(listen: str | None = None) -> None:
     except TooLittle as error:
         fail(str(error), EXIT_FAILED)
 
-    # What follows takes memory, and lives as long as the process: no collection has to look through it, now or later.
+    # The objects created by these imports live as long as the process, so exclude them from garbage collection.
     gc.disable()
     from svc_daemon.listening import AddressTaken
     from svc_daemon.server import serve as run

@@ -1,7 +1,7 @@
-"""The extractors: each format's reader turns a `Given` file into a Document.
+"""The extractors: one reader per format converts a `Given` file to a Document.
 
-`READERS` names them by the keys of `core.text.media_types.FORMATS`. A module is imported when the first document needs
-it, so that a daemon that never sees a PDF never loads its parser.
+`READERS` maps the keys of `core.text.media_types.FORMATS` to the readers. Modules are imported on first use, so that
+the PDF parser, for example, is not loaded before the first PDF.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from svc_daemon.extract.limits import CageLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A file to read, and what is known about it."""
+    """A file to read, with its name, type and limits."""
 
     data: bytes
     filename: str
@@ -28,7 +28,7 @@ class Given:
 
 Reader = Callable[[Given], Document]
 
-#: Format key to a module of this package and its function.
+#: Maps each format key to a module of this package and the function to call.
 READERS = {
     "text": ("texts", "read_text"),
     "markdown": ("markdown", "read"),
@@ -49,7 +49,7 @@ READERS = {
 
 
 def find_reader(content_type: str) -> Reader:
-    """The extractor of a media type; raises ExtractionFailed where there is none."""
+    """Return the reader for a media type. Raises ExtractionFailed if there is none."""
     if content_type == ENCRYPTED_OFFICE:
         raise failures.encrypted()
     format_ = find_format(content_type)

@@ -1,7 +1,7 @@
-"""DOCX: headings, paragraphs, list items and table rows in the order of the body, then the notes.
+"""DOCX: headings, paragraphs, list items and table rows in document order, then footnotes and endnotes.
 
-python-docx opens the package and resolves styles; the body is walked here, because its own view leaves out inserted
-text, content controls and text boxes.
+python-docx opens the package and resolves styles. We traverse the XML of the body ourselves, because python-docx's API
+omits inserted text, content controls and text boxes.
 """
 
 from io import BytesIO
@@ -24,13 +24,13 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _TEXT, _STYLE, _LIST = qn("w:t"), qn("w:pStyle"), qn("w:numPr")
 _VALUE = qn("w:val")
 _BREAKS = {qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:tab"): "\t", qn("w:noBreakHyphen"): "-"}
-#: A text box is written twice, the second time for old programs; its paragraphs are blocks of their own.
+#: Word stores a text box twice, the second time as a fallback for old programs. Its paragraphs become separate blocks.
 _BOX, _FALLBACK = qn("w:txbxContent"), "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _NOTES = ("/footnotes", "/endnotes")
 
 
 def read(given: Given) -> Document:
-    """Raises ExtractionFailed for a damaged file and for an archive over the limits."""
+    """Read a DOCX file. Raises ExtractionFailed if it is damaged or exceeds the archive limits."""
     check_archive(given.data, given.limits)
     try:
         document = docx.Document(BytesIO(given.data))
@@ -49,7 +49,7 @@ class _Walker:
 
     def __init__(self, styles: Any) -> None:
         self.flow = FlowDocument()
-        #: Style id to heading level; the built-in names are English in every language's Word.
+        #: Maps style ids to heading levels; the built-in style names are English in all localized versions of Word.
         self._levels: dict[str, int] = {}
         for style in styles:
             name = (style.name or "").lower()
@@ -59,7 +59,7 @@ class _Walker:
                 self._levels[style.style_id] = int(name[8:])
 
     def walk(self, element: Any) -> None:
-        """Add what is below an element, in its order."""
+        """Append the contents of an element in document order."""
         for child in element:
             if child.tag == _PARAGRAPH:
                 self._add_paragraph(child)
@@ -69,7 +69,7 @@ class _Walker:
                 self.walk(child)
 
     def _add_table(self, table: Any) -> None:
-        """Add its own rows; those of a table inside a cell are part of that cell's text."""
+        """Append the rows of a table. The text of a nested table becomes part of the cell that contains it."""
         for row in table.iter(_ROW):
             if next(row.iterancestors(_TABLE)) is table:
                 cells = [cell for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row]
@@ -90,7 +90,7 @@ class _Walker:
 
 
 def _text(paragraph: Any) -> str:
-    """Text of a paragraph, inserted and linked text included, deleted text and text boxes not."""
+    """Return the text of a paragraph, including inserted and linked text, but not deleted text and text boxes."""
     return "".join(
         _BREAKS.get(element.tag) or element.text or ""
         for element in paragraph.iter(_TEXT, *_BREAKS)

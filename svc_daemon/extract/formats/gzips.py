@@ -1,4 +1,4 @@
-"""Gzip: the one text inside, read as the file that it was before it was compressed; lines are those of the text."""
+"""Gzip: decompress a single text file and read it in its own format; line numbers refer to the decompressed text."""
 
 import zlib
 from dataclasses import replace
@@ -13,7 +13,7 @@ from svc_daemon.extract.formats import Given, find_reader
 
 
 def read(given: Given) -> Document:
-    """Raises ExtractionFailed for a damaged file, for one over the limits, and for what is no text inside."""
+    """Read a gzip file. Raises ExtractionFailed if it is damaged, exceeds the limits or does not contain text."""
     if from_filename(given.filename) != GZIP:
         raise failures.unsupported("Of gzip files only compressed texts are read, with names such as notes.txt.gz.")
     expanded = bytearray()

@@ -1,8 +1,7 @@
-"""HTML: the article of a page where there is one, else all of its visible text; parsed, never rendered.
+"""HTML: the main article of a page if there is one, else all of its visible text. Pages are parsed, never rendered.
 
-trafilatura finds the article, without menus and footers. It was made for web pages: where it leaves most of the text
-out (a table of data, a generated manual), the page is read as a whole instead, because a document read by half is
-worse than one with its menu.
+trafilatura finds the article, without menus and footers. If it omits most of the text (as for data tables or generated
+manuals), the whole page is read instead, because missing text is worse than an included menu.
 """
 
 import re
@@ -20,9 +19,9 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 
-#: An article with a smaller part than this of the visible text, or of its blocks, is taken for a wrong guess.
+#: Minimum share of the page's visible text, and of its blocks, for trafilatura's article to be used.
 _ARTICLE_SHARE = 1 / 3
-#: A longer page is no article, and trafilatura takes a second for each million characters.
+#: Maximum length of a page given to trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
 
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})
@@ -40,7 +39,7 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", 
 
 
 def read(given: Given) -> Document:
-    """An article's blocks, or those of the whole page; raises ExtractionFailed where the page declares entities."""
+    """Read the main article, or else the whole page. Raises ExtractionFailed if the page declares XML entities."""
     check_entities([given.data])
     markup, warnings = decode(given.data)
     declared = _CHARSET.search(given.data[:4096])
@@ -52,11 +51,11 @@ def read(given: Given) -> Document:
     _add_page(whole, page, _UNSEEN | _FURNITURE)
     if len(markup) <= _ARTICLE_CHARACTERS:
         _add_article(article, markup)
-    # Words and blocks both count: of a short page trafilatura may return all the words in one heap.
+    # Compare both text and blocks: for a short page, trafilatura may return all the text as a single block.
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
     if not flow.size:
-        # All of its words are in menus and forms, which are better than none.
+        # All of the text is in menus and forms, which is better than no text.
         _add_page(flow, page, _UNSEEN)
     title = page.css_first("title") or page.css_first("h1")
     return flow.finish(
@@ -67,13 +66,13 @@ def read(given: Given) -> Document:
 
 
 def add_markup(flow: FlowDocument, markup: str) -> None:
-    """Append all visible text of a piece of HTML."""
+    """Append all visible text of an HTML fragment or page."""
     _add_page(flow, LexborHTMLParser(markup), _UNSEEN)
 
 
 def _add_article(flow: FlowDocument, markup: str) -> None:
     found = trafilatura.bare_extraction(
-        # It drops line breaks in table cells and joins the words.
+        # trafilatura drops line breaks in table cells, which would join the words around them.
         _LINE_BREAK.sub(" ", markup),
         include_comments=False,
         include_formatting=True,
@@ -90,7 +89,7 @@ def _add_article(flow: FlowDocument, markup: str) -> None:
             for row in element.iter("row"):
                 flow.add_row(_words(cell) for cell in row.iter("cell"))
         elif element.tag in {"code", "quote"}:
-            # Preformatted text that is no code comes as a quotation.
+            # trafilatura returns preformatted text that isn't code as a quote.
             flow.add("code" if element.tag == "code" else "paragraph", _text(element))
         else:
             flow.add("paragraph", _words(element))
@@ -102,7 +101,7 @@ def _words(element: Any) -> str:
 
 
 def _text(element: Any, without: str = "") -> str:
-    """Text of an element with its line breaks, without what elements of one name hold."""
+    """Return the text of an element with its line breaks, skipping descendants with the tag `without`."""
     pieces = [element.text or ""]
     for child in element:
         if child.tag != without:
@@ -112,7 +111,7 @@ def _text(element: Any, without: str = "") -> str:
 
 
 def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]) -> None:
-    """Append the visible text of a page; without recursion, since pages may nest without limit."""
+    """Append the visible text of a page, without recursion, because HTML may be nested arbitrarily deep."""
     root = page.body
     if root is None:
         return
@@ -136,7 +135,7 @@ def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]
 
 
 class _Writer:
-    """Collects the words between the edges of blocks and appends them as what the innermost block is."""
+    """Collects the text between block boundaries and appends it with the kind of the innermost block."""
 
     def __init__(self, flow: FlowDocument) -> None:
         self._flow = flow
@@ -144,7 +143,7 @@ class _Writer:
         self._pieces: list[str] = []
 
     def take(self, node: LexborNode, *, entered: bool) -> None:
-        """Take a node when it is entered and again when it is left."""
+        """Process a node; called when the traversal enters it and again when it leaves it."""
         tag = node.tag or ""
         if tag == "-text":
             if entered:
@@ -165,7 +164,7 @@ class _Writer:
         return bool(self._blocks) and self._blocks[-1] == tag
 
     def _flush(self) -> None:
-        """Append the words collected so far: the edge of a block ends them."""
+        """Append the text collected so far as a block; called at block boundaries."""
         text, self._pieces = "".join(self._pieces), []
         tag = self._blocks[-1] if self._blocks else ""
         if tag in _HEADINGS:

@@ -25,7 +25,7 @@ def read(given: Given) -> Document:
         try:
             text = str(cast("EmailMessage", body).get_content())
         except LookupError:
-            # A charset that Python does not know: its ASCII characters can still be read.
+            # Python does not support the charset; keep at least the ASCII characters.
             payload = body.get_payload(decode=True)
             text = payload.decode("ascii", "replace") if isinstance(payload, bytes) else ""
         if body.get_content_type() == "text/html":
@@ -42,5 +42,5 @@ def _header(message: EmailMessage, name: str) -> str:
     try:
         return str(message.get(name) or "")
     except (AttributeError, IndexError, TypeError, ValueError):
-        # The standard library fails on malformed addresses; they are shown as written.
+        # The standard library fails on malformed addresses; use the raw header.
         return next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")

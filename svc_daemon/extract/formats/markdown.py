@@ -1,7 +1,7 @@
-"""Markdown: headings, paragraphs, list items, tables and code, as spans of the original lines.
+"""Markdown: headings, paragraphs, list items, tables and code, as ranges of the original lines.
 
-The text stays as written, marks and all, so that a place in it is a place in the file. Lines are judged one by one
-(CommonMark's block rules as far as they decide where a block ends); what is inside a block is not parsed.
+The text is kept unchanged, including its markup, so that positions in the text are positions in the file. Lines are
+classified one by one, with the CommonMark rules that determine where a block ends; inline markup is not parsed.
 """
 
 import re
@@ -27,12 +27,12 @@ def read(given: Given) -> Document:
 
 
 def read_markdown(text: str, warnings: tuple[str, ...] = ()) -> Document:
-    """The blocks of a Markdown text."""
+    """Split a Markdown text into blocks."""
     return _MarkdownReader(LineDocument(text)).read(warnings)
 
 
 class _MarkdownReader:
-    """Goes through the lines once; `_begun` is the first line of the block that is still open."""
+    """Reads the lines in one pass; `_begun` is the first line of the open block."""
 
     def __init__(self, document: LineDocument) -> None:
         self._document = document
@@ -59,7 +59,7 @@ class _MarkdownReader:
         return self._document.finish(title=self._title, warnings=warnings)
 
     def _skip_front_matter(self) -> int:
-        """Add the metadata between two `---` (or `+++`) lines at the top; returns the number of the line after it."""
+        """Mark the front matter between `---` or `+++` lines as a block, and return the number of the line after it."""
         mark = self._lines[0].rstrip()
         if mark not in {"---", "+++"}:
             return 0
@@ -73,14 +73,14 @@ class _MarkdownReader:
         return 0
 
     def _take(self, number: int, line: str) -> None:
-        """Judge one line outside of fences."""
+        """Process a line outside fenced code."""
         if not line.strip():
             self._close(number)
         elif heading := _HEADING.match(line):
             self._close(number)
             words = line[heading.end() :].strip()
             bare = words.rstrip("#")
-            # Marks that close a heading are set off by a space: `C#` keeps its own.
+            # Closing `#` characters must follow a space, so the heading `C#` keeps its `#`.
             self._add_heading(len(heading[1]), bare if not bare or bare[-1].isspace() else words, number, number)
         elif self._begun is not None and self._kind == "paragraph" and _UNDERLINE.match(line):
             first, self._begun = self._begun, None
@@ -91,7 +91,7 @@ class _MarkdownReader:
         elif self._begun is None:
             self._begun, self._kind = number, "paragraph"
         elif self._kind == "paragraph" and number == self._begun + 1 and _TABLE_RULE.issuperset(line):
-            # The line below a table's first row; a row of blanks and bars alone is none.
+            # This may be the delimiter row of a table, but it must contain a hyphen.
             self._kind = "row" if "-" in line and "|" in self._lines[number - 1] else "paragraph"
 
     def _add_heading(self, level: int, raw: str, first: int, last: int) -> None:

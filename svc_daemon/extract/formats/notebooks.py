@@ -1,4 +1,4 @@
-"""Jupyter notebooks: Markdown cells with their headings, code cells and the text they printed in fences."""
+"""Jupyter notebooks: Markdown cells with their headings; code cells and their text output as fenced code."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 
 
 def read(given: Given) -> Document:
-    """The notebook as one Markdown text; raises ExtractionFailed for what is no notebook."""
+    """Convert the notebook to Markdown and read that. Raises ExtractionFailed if it is not a valid notebook."""
     text, warnings = decode(given.data)
     parts: list[str] = []
     try:
@@ -30,13 +30,13 @@ def read(given: Given) -> Document:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise failures.unreadable("The file is no Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)
-    # Lines of this text are not lines of the file.
+    # Line numbers of the Markdown are not line numbers of the file.
     blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)
     return replace(document, blocks=blocks)
 
 
 def _fenced(code: str) -> str:
-    """Between fences that are longer than any backticks in the code."""
+    """Wrap code in a fence longer than any run of backticks in it."""
     fence = "`" * (1 + max(map(len, _BACKTICKS.findall(code)), default=2))
     return f"{fence}\n{code}\n{fence}"
 

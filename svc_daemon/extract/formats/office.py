@@ -1,4 +1,4 @@
-"""RTF, OpenDocument texts, Outlook mails and the old office files, where the extra `formats` is installed."""
+"""RTF, OpenDocument text, Outlook messages and legacy Office files; requires the extra `formats`."""
 
 import re
 from importlib import import_module
@@ -14,7 +14,7 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def read(given: Given) -> Document:
-    """Raises ExtractionFailed where the extra is missing, the file is damaged or over the limits."""
+    """Read the file. Raises ExtractionFailed if the extra is missing, or if the file is damaged or over the limits."""
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
     try:

@@ -10,13 +10,13 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.builders import FlowDocument, pages_named
 from svc_daemon.extract.formats import Given
 
-#: PDFium's mark for a hyphen that only a line's end brought; the word goes on in the next line.
+#: PDFium's marker for a hyphen at a line break; the word continues on the next line.
 _BROKEN_WORD = re.compile("[\ufffe\x02]\\s*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def read(given: Given) -> Document:
-    """Pages from 1; raises ExtractionFailed for a file that can't be opened."""
+    """Read a PDF, with 1-based page numbers. Raises ExtractionFailed if the file can't be opened."""
     try:
         pdf = pypdfium2.PdfDocument(given.data)
     except pypdfium2.PdfiumError as error:
@@ -39,7 +39,7 @@ def read(given: Given) -> Document:
             joined = _BROKEN_WORD.sub("", text.get_text_range().replace("\r\n", "\n"))
             if not flow.add_all("paragraph", _BLANK_LINE.split(joined)):
                 empty.append(number)
-            # Pages are large; a document of a thousand must not keep them all.
+            # Pages need much memory, so close each one instead of keeping all of them open.
             text.close()
             page.close()
         language = (raw.FPDF_WCHAR * 64)()

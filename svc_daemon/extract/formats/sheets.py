@@ -1,4 +1,4 @@
-"""XLSX, ODS and XLS: each sheet as a page under its name, each row as a line of cells, below the columns' names."""
+"""XLSX, ODS and XLS: one page per sheet, with its name and column names as headings, and one line per row."""
 
 from datetime import date, datetime, time, timedelta
 from io import BytesIO
@@ -17,7 +17,7 @@ Cell = int | float | str | bool | time | date | datetime | timedelta
 
 
 def read(given: Given) -> Document:
-    """Raises ExtractionFailed for a damaged or protected file and for an archive over the limits."""
+    """Read a spreadsheet. Raises ExtractionFailed if it is damaged, encrypted or over the archive limits."""
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
     flow = FlowDocument()
@@ -44,7 +44,7 @@ def read(given: Given) -> Document:
 
 
 def _cell_text(cell: Cell) -> str:
-    """A cell as a person sees it: whole numbers without a fraction, dates without a midnight."""
+    """Format a cell like a spreadsheet program: integers without a fraction, dates without a time of midnight."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, datetime) and cell.time() == time():

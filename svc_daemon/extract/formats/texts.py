@@ -1,4 +1,4 @@
-"""Plain text, source code, JSON and CSV: their original lines, so that a place in the text is a place in the file."""
+"""Plain text, source code, JSON and CSV: the original lines, so that line numbers are those of the file."""
 
 import csv
 import re
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 
 
 def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of bytes, and warnings where it had to be guessed; raises ExtractionFailed for binary bytes."""
+    """Decode text, with a warning if the encoding had to be guessed. Raises ExtractionFailed if the data is binary."""
     codec = text_encoding(data)
     if codec is None:
         raise failures.unsupported("The file is binary, not text.")
@@ -30,7 +30,7 @@ def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def read_text(given: Given) -> Document:
-    """Paragraphs between blank lines."""
+    """Read plain text; blank lines separate paragraphs."""
     text, warnings = decode(given.data)
     document = LineDocument(text)
     document.add_paragraphs("paragraph", 0, len(document.lines) - 1)
@@ -38,7 +38,7 @@ def read_text(given: Given) -> Document:
 
 
 def read_code(given: Given) -> Document:
-    """Runs of lines between blank ones."""
+    """Read source code; blank lines separate blocks."""
     text, warnings = decode(given.data)
     document = LineDocument(text)
     document.add_paragraphs("code", 0, len(document.lines) - 1)
@@ -46,10 +46,10 @@ def read_code(given: Given) -> Document:
 
 
 def read_json(given: Given) -> Document:
-    """JSON or NDJSON as one block, with the escapes inside strings replaced by their characters.
+    """Read JSON or NDJSON, with the escape sequences in strings replaced by their characters.
 
-    It is not parsed: lines must stay lines of the file, and settings files with comments are read as well. But
-    `\\u00e9` would hide a word from search, and `\\n` would glue a letter to one.
+    The JSON is not parsed, which keeps the line numbers and permits files with comments. But the escapes must go:
+    `\\u00e9` would hide a word from search, and `\\n` would attach a letter to the next word.
     """
     text, warnings = decode(given.data)
     document = LineDocument(_ESCAPE.sub(_unescape, text))
@@ -63,22 +63,22 @@ def _unescape(escape: re.Match[str]) -> str:
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     if single:
-        # A control character would break the line.
+        # A control character could break the line.
         return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
     return _PLAIN.get(plain, " ")
 
 
 def read_csv(given: Given) -> Document:
-    """The lines of a CSV or TSV file as rows, under a heading made of the column names.
+    """Read each line of a CSV or TSV file as a row, under a heading of the column names.
 
-    The heading is repeated with every chunk of rows, because a row without its columns' names means little.
+    Every chunk of rows repeats the heading, because a row means little without its column names.
     """
     text, warnings = decode(given.data)
     document = LineDocument(text)
     first = next((number for number, line in enumerate(document.lines) if line.strip()), 0)
     line = document.lines[first]
     cells: list[str] = []
-    # A quote that continues on the next line is no header; csv refuses fields over 128 KB.
+    # A line with an unclosed quote is not treated as a header; csv refuses fields over 128 KB.
     if line.count('"') % 2 == 0 and len(line) <= csv.field_size_limit():
         cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
     header = column_heading(cells)
@@ -91,7 +91,7 @@ def read_csv(given: Given) -> Document:
 
 
 def column_heading(cells: list[str]) -> str | None:
-    """The heading made of a table's first row; None where the row holds data rather than names."""
+    """Join the cells of a table's first row to a heading. None if they are data rather than column names."""
     names = [" ".join(cell.split()) for cell in cells]
     is_header = len(names) > 1 and all(names) and not any(_NUMBER.fullmatch(name) for name in names)
     heading = ", ".join(names)
