@@ -27,8 +27,8 @@ def mcp(
 ) -> None:
     """Offer the service's tools to a program over MCP (Model Context Protocol), on standard input and output.
 
-    The program starts this command and calls the tools with your API key: upload files, check whether they are ready,
-    list buckets, search and ask. Without --allow, it must upload the content of files instead of passing paths.
+    The program starts this command and calls the tools with your API key: upload a file or several, check whether they
+    are ready, list buckets, search, ask. Without --allow, it must upload the content of files instead of their paths.
     """
     if not call.console.is_text:
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")
