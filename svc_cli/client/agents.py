@@ -1,4 +1,4 @@
-"""Agents: creating, listing, changing and deleting them, and listing them as models."""
+"""Creates, lists, changes and deletes agents, and lists them as models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,11 +12,11 @@ class AgentCalls(Calls):
     """Methods for agents."""
 
     def agents(self) -> Json:
-        """`{team_id, agents: [...], request_id}`: the agents that the key may use, including the default one."""
+        """`{team_id, agents: [...], request_id}`: the agents that the key may use, including the default agent."""
         return self._get("/v1/agents")
 
     def agent(self, agent_id: str) -> Json:
-        """One agent; `default` is the default one."""
+        """Return one agent; the id `default` stands for the default agent."""
         return self._get(f"/v1/agents/{part(agent_id)}")
 
     def create_agent(
@@ -34,13 +34,13 @@ class AgentCalls(Calls):
         ).body
 
     def update_agent(self, agent_id: str, changes: Mapping[str, Any]) -> Json:
-        """Change the fields that are sent; others stay as they are, also inside the policy."""
+        """Change the given fields; other fields keep their values, including those inside the policy."""
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=dict(changes))
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> Json:
-        """Delete an agent; one that is bound to a surface only with `force`."""
+        """Delete an agent; `force` is required if it is bound to a surface."""
         return self._call("DELETE", f"/v1/agents/{part(agent_id)}", params={"force": "true"} if force else None)
 
     def models(self) -> Json:
-        """`{object: "list", data: [{id, created, owned_by}]}`: the agents as OpenAI's clients list models."""
+        """`{object: "list", data: [{id, created, owned_by}]}`: the agents in the format of OpenAI's model list."""
         return self._get("/v1/models")

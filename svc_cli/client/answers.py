@@ -1,4 +1,4 @@
-"""Answers: a question to an agent, whole or as it is written."""
+"""Asks an agent a question, and returns the answer as a whole or streams it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from svc_cli.client.transport import Request
 from svc_cli.errors import ApiError, NetworkFailed
 from svc_daemon.wire import Json
 
-#: No time limit on this side: the daemon limits how long a model may take.
+#: Read timeout in seconds; long, because the daemon itself limits how long a model may take.
 SILENCE_S = 600.0
 
 
@@ -16,7 +16,7 @@ class AnswerCalls(Calls):
     """Methods for answers."""
 
     def ask(self, body: Mapping[str, Any]) -> Json:
-        """The answer as `/v1/responses` gives it: `{output: […], grounded, sources: […], …}`.
+        """Return the answer of `/v1/responses`: `{output: […], grounded, sources: […], …}`.
 
         `body` has `model` and `input`, and may have `buckets` and `instructions`.
         """
@@ -24,9 +24,9 @@ class AnswerCalls(Calls):
         return self._transport.send(request).body
 
     def ask_streaming(self, body: Mapping[str, Any]) -> Iterator[Json]:
-        """The events of the answer; the last one, `response.completed` or `response.incomplete`, has the whole answer.
+        """Yield the events; the last one, `response.completed` or `response.incomplete`, has the whole answer.
 
-        Raises ApiError if the answer fails while it is written, NetworkFailed if the stream breaks off.
+        Raises ApiError if generating the answer fails, and NetworkFailed if the stream ends prematurely.
         """
         request = Request(method="POST", path="/v1/responses", json={**body, "stream": True}, silence_s=SILENCE_S)
         kind = None
@@ -39,9 +39,9 @@ class AnswerCalls(Calls):
             raise NetworkFailed("The answer stopped before its end.", hint="ask again.")
 
     def read_source_again(self, source_id: str) -> Json:
-        """The text of a source, extracted again from its stored bytes, and whether these are unchanged."""
+        """Extract a source's text again from its stored bytes, and check that these are unchanged."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
 
 
-#: The events that have the whole answer.
+#: The final events, which contain the whole answer.
 ENDS = ("response.completed", "response.incomplete")

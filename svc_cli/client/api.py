@@ -21,7 +21,7 @@ from svc_daemon.wire import Json
 
 #: Rows per page of a long list; the API's maximum.
 PAGE_ROWS = 1000
-#: Query parameters for a view of buckets, with the ids of their members and without.
+#: Query parameters for a view of buckets with and without the ids of their members.
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
@@ -49,17 +49,17 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
 
     @shielded()
     def stop(self) -> None:
-        """Stop waiting creates and running uploads of bytes in every thread; they raise `pacing.Stopped`."""
+        """Stop waiting creates and running uploads in all threads; they raise `pacing.Stopped`."""
         self._transport.gate.stop()
         self._storage.stop()
 
     def pace_creates(self, per_second: float) -> None:
-        """Keep the creates of all threads to the service's rate, which `limits()` has, so that none is refused."""
+        """Limit the creates of all threads to the service's rate (see `limits()`), so that none is refused."""
         self._transport.gate.pace(per_second)
 
     @property
     def waiting_creates(self) -> int:
-        """How many creates are waiting for their turn."""
+        """Return the number of creates that are waiting for the rate limit."""
         return self._transport.gate.waiting
 
     def send(self, request: Request) -> Reply:
@@ -69,7 +69,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     # Buckets
 
     def buckets(self, *, include_archived: bool = False, members: bool = True) -> Json:
-        """`{team_id, buckets: [...], request_id}`; with `members` the ids of each one's sources in `knowledgeIds`."""
+        """`{team_id, buckets: [...], request_id}`; with `members`, `knowledgeIds` has the ids of a bucket's sources."""
         archived = {"include_archived": "true"} if include_archived else {}
         return self._get("/v1/buckets", archived | _MEMBERS[members])
 
@@ -87,7 +87,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=dict(changes))
 
     def delete_bucket(self, bucket: str, *, force: bool = False) -> Json:
-        """Start the deletion of a bucket and of the sources that have no other; refused without `force`."""
+        """Start deleting a bucket and the sources that are in no other bucket; refused without `force`."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
     # Sources
@@ -106,7 +106,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
             yield from page["sources"]
 
     def source_pages(self, bucket: str, filters: Mapping[str, str]) -> Iterator[Json]:
-        """The pages behind `sources`."""
+        """Yield the pages that `sources` reads."""
         after: dict[str, str | int] = {}
         while True:
             page = self.sources_page(bucket, {**filters, "limit": PAGE_ROWS, **after})
@@ -116,15 +116,15 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
             after = {"after": str(page["last_id"])}
 
     def source(self, source_id: str, *, verify: bool = False) -> Json:
-        """One source; with `verify` also its current state in the search index."""
+        """Return one source; with `verify`, also its current state in the search index."""
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
     def source_text(self, source_id: str) -> Json:
-        """The extracted text and its chunks with their places."""
+        """Return the extracted text and its chunks with their positions."""
         return self._get(f"/v1/sources/{part(source_id)}/text")
 
     def source_content(self, source_id: str) -> Iterator[bytes]:
-        """The stored bytes, in blocks."""
+        """Yield the stored bytes in blocks."""
         return self._transport.blocks(Request(method="GET", path=f"/v1/sources/{part(source_id)}/content"))
 
     def update_source(self, source_id: str, changes: Mapping[str, Any]) -> Json:
@@ -144,7 +144,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._call("POST", f"/v1/buckets/{part(bucket)}/sources", json={"source_id": source_id})
 
     def detach_source(self, bucket: str, source_id: str) -> Json:
-        """Take a source out of one bucket; the source itself and its other buckets stay."""
+        """Remove a source from one bucket; the source itself and its membership of other buckets remain."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
     def upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Json:
@@ -152,7 +152,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self.send_upload(bucket, upload, idempotency_key).body
 
     def send_upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Reply:
-        """As `upload`, with the answer's status and headers (`is_replay`)."""
+        """Like `upload`, but return the reply with its status and headers (`is_replay`)."""
         return self._transport.send(
             Request(
                 method="POST",
@@ -165,7 +165,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         )
 
     def wait_until_ready(self, source_ids: Sequence[str], timeout_s: float | None = None) -> dict[str, Json]:
-        """Wait until each source is ready, failed or deleted; returns the last states by id. Raises WaitTimedOut."""
+        """Wait until each source is ready, failed or deleted; return their states by id. Raises WaitTimedOut."""
         return wait_until_settled(self, Watch(source_ids), timeout_s=timeout_s)
 
     # Search and tasks
@@ -203,7 +203,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         ).body
 
     def revoke_key(self, key_id: str) -> Json:
-        """Revoke a key, which is refused from the next request on; a revoked key stays as it is."""
+        """Revoke a key, which is refused from the next request on; revoking it again has no effect."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself

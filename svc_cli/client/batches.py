@@ -1,4 +1,4 @@
-"""Batches: up to 100 files that are tracked as one."""
+"""Uploads up to 100 files as one batch."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from svc_cli.client.transport import Reply
 from svc_cli.client.uploads import Description
 from svc_daemon.wire import Json
 
-#: The most that the service takes in one batch.
+#: Maximum number of files that the service accepts in one batch.
 MOST_FILES = 100
 
 FinalizeMode = Literal["finalize_uploaded", "abandon_pending"]
@@ -26,7 +26,7 @@ class Member:
 
     @property
     def client_file_id(self) -> str:
-        """The id of the file within its batch, which depends on title and content only."""
+        """Return the id of the file within its batch, derived from title and content only."""
         text = json.dumps([self.description.title, self.description.sha256])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -48,13 +48,13 @@ class BatchCalls(Calls):
         return self._call("POST", path, json={"mode": mode})
 
     def batch(self, batch_id: str, *, items: bool = False) -> Json:
-        """`{batch_id, status, terminal, ready, counters, …}`; with `items` each file too."""
+        """`{batch_id, status, terminal, ready, counters, …}`; with `items`, also each file."""
         params = {"include_items": "true"} if items else None
         return self._get(f"/v1/knowledge/batches/{part(batch_id)}", params)
 
 
 def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
-    """The body that opens a batch."""
+    """Return the request body that opens a batch."""
     return {
         "manifest": {
             "version": 1,
@@ -73,6 +73,6 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
 
 
 def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
-    """The idempotency key of a batch: the same for the same members, so that a repeated run continues a killed one."""
+    """Derive the idempotency key of a batch from its members, so that a repeated run continues a killed one."""
     text = json.dumps([bucket_id, epoch, manifest_of(members, "")], sort_keys=True)
     return f"svc-batch-{hashlib.sha256(text.encode()).hexdigest()}"

@@ -1,4 +1,4 @@
-"""The base of all method classes of the client: calls on the transport, and names as parts of paths."""
+"""The base class of the client's method classes, and the quoting of path components."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from svc_daemon.wire import Json
 
 
 class Calls:
-    """Calls on one transport; the nouns' methods build on these."""
+    """Basic calls on a transport; the methods for each resource build on these."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -29,7 +29,7 @@ class Calls:
 
 
 def part(text: str) -> str:
-    """One component of a path. Raises UsageError if a server would see none or several: it decodes `%2F` as well."""
+    """Quote a path component. Raises UsageError if a server, which also decodes `%2F`, would see none or several."""
     if "/" in text or text in {"", ".", ".."}:
         raise UsageError(f"{text!r} is neither a slug nor an id.")
     return quote(text, safe="")

@@ -1,4 +1,4 @@
-"""Connections to the service, kept open for the next exchange. Threads may share them.
+"""Connections to the service, kept open for the next request. Threads may share them.
 
 Uses the standard library instead of httpx: most commands make one or two requests, which take less time than loading
 httpx.
@@ -16,7 +16,7 @@ from urllib.parse import SplitResult
 if TYPE_CHECKING:
     import ssl
 
-#: A kept connection older than this may have been closed by the other side; a new one is cheaper than finding out.
+#: Seconds for which an idle connection is reused; the server may close an older one, and opening a new one is cheap.
 KEEP_S = 2.0
 
 
@@ -25,7 +25,7 @@ class ConnectionFailed(Exception):
 
 
 class _Lines(io.BufferedReader):
-    """Remembers the line that was read last."""
+    """A reader that remembers the last line read."""
 
     last = b""
 
@@ -35,7 +35,7 @@ class _Lines(io.BufferedReader):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer with a whole head: the library takes a cut for its end, and of interim answers knows 100 alone."""
+    """A response whose headers are complete. The library accepts truncated headers, and skips no 1xx status but 100."""
 
     def begin(self) -> None:
         lines = self.fp = _Lines(self.fp.detach())
@@ -49,7 +49,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class Connections:
-    """Open connections by address. Proxies of the environment are ignored, so that no key reaches one by accident."""
+    """A connection pool. Ignores proxies set in the environment, so that no key is sent to a proxy by accident."""
 
     def __init__(self, connect_s: float, make_tls: "Callable[[], ssl.SSLContext | None]" = lambda: None) -> None:
         self._connect_s = connect_s
@@ -74,7 +74,7 @@ class Connections:
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a request and yield its response, whose body is read in the `with` block.
 
-        Raises ConnectionFailed, and OSError or HTTPException for later failures. `silence_s` is the time-out of each
+        Raises ConnectionFailed, and OSError or HTTPException for later failures. `silence_s` is the timeout of each
         read and write.
         """
         connection = self._take(address, silence_s)
@@ -84,12 +84,12 @@ class Connections:
                 target = f"{address.path}?{address.query}" if address.query else address.path
                 connection.request(method, target, body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                # A refusal may come before the body is read; it explains more than the broken pipe does.
+                # The server may refuse a request before reading its body; its response explains more than the error.
                 is_sent = False
             response = connection.getresponse()
             yield response
         finally:
-            # After a refusal the other side may wait for the rest of the body, and then closes the connection.
+            # After a refusal the server may wait for the rest of the body and then close the connection.
             is_free = is_sent and response is not None and response.isclosed() and response.status < 400
             if is_free and connection.sock is not None:
                 self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))
@@ -99,7 +99,7 @@ class Connections:
                 connection.close()
 
     def _take(self, address: SplitResult, silence_s: float) -> http.client.HTTPConnection:
-        """A kept connection that is still open, or a new one."""
+        """Return a kept connection that is still open, or open a new one."""
         kept = self._kept.setdefault(address.netloc, [])
         while kept:
             try:
@@ -125,7 +125,7 @@ class Connections:
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the other side has closed it: between two exchanges, only an end of stream makes it readable."""
+    """Whether the server has closed the connection: while it is idle, only end of stream makes it readable."""
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""The bytes of one file on their way to a storage address, from any offset on."""
+"""The content of an upload, readable from any offset."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -11,12 +11,12 @@ class Content(Protocol):
     def size_bytes(self) -> int: ...
 
     def blocks(self, offset: int) -> Iterator[bytes]:
-        """The bytes from `offset` to the end, in blocks of any size."""
+        """Yield the bytes from `offset` to the end, in blocks of any size."""
         ...
 
 
 class BytesContent:
-    """Bytes that are in memory."""
+    """Content held in memory."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -26,5 +26,5 @@ class BytesContent:
         return len(self._data)
 
     def blocks(self, offset: int) -> Iterator[bytes]:
-        """The rest of the bytes as one block."""
+        """Yield the remaining bytes as one block."""
         yield self._data[offset:] if offset else self._data

@@ -1,4 +1,4 @@
-"""Files and web pages from URLs."""
+"""Imports files and web pages from URLs."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ class ImportRequest:
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Import the content even if it is of the other kind.
+    #: Import the content even if it belongs to the other route.
     force: bool = False
     #: `{url, metadata}` of the webhook to call when the source is ready or failed.
     webhook: dict[str, Any] | None = None
@@ -52,11 +52,11 @@ class ImportCalls(Calls):
         return self._create(path, body, key)
 
     def refresh_source(self, source_id: str, *, force: bool = False) -> Json:
-        """Fetch a source's URL again; `changed` is true if its content has changed and is indexed again."""
+        """Fetch a source's URL again; `changed` is true if its content has changed and will be indexed again."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 
 
 def import_key(bucket_id: str, wanted: ImportRequest, door: Door, epoch: int) -> str:
-    """The idempotency key of an import, derived from the request, so that a repeated run creates nothing twice."""
+    """Derive the idempotency key of an import from the request, so that a repeated run creates nothing twice."""
     text = json.dumps(["import", bucket_id, epoch, door, asdict(wanted)], sort_keys=True)
     return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

@@ -1,7 +1,7 @@
-"""Limits the rate of creates to what the service allows; after a 429 all of them wait.
+"""Limits the rate of creates to what the service allows; after a 429 all creates wait.
 
 This mirrors the service's token bucket with one token less, so that small delays on the network cause no refusal. A
-create that the service did not count (a replay, a refusal) is given back.
+token is returned if the service did not count the create (a replay or a refusal).
 """
 
 import random
@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 
-#: The rate is lower than allowed by this factor, because two clocks never agree.
+#: The rate is kept below the limit by this factor, because clocks run at slightly different speeds.
 SLACK = 1.01
 
 
 class Stopped(Exception):
-    """The run was stopped while it waited."""
+    """Raised by a wait when `stop` is called."""
 
 
 class Gate:
@@ -44,7 +44,7 @@ class Gate:
             self._opens_s = max(self._opens_s, self._clock() + seconds)
 
     def wait(self) -> None:
-        """Return when it is this caller's turn. Raises Stopped if `stop` was called."""
+        """Block until the caller may create. Raises Stopped if `stop` was called."""
         with self._lock:
             self._waiting += 1
         try:
@@ -61,11 +61,11 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """How many callers are waiting for their turn."""
+        """Return the number of callers that are blocked in `wait`."""
         return self._waiting
 
     def give_back(self) -> None:
-        """Return a turn, because the service did not count the create."""
+        """Return a token, because the service did not count the create."""
         with self._lock:
             self._booked_s -= self._interval_s
 
@@ -74,7 +74,7 @@ class Gate:
         self._stopped.set()
 
     def _take(self) -> float:
-        """Take a turn and return 0, or return the seconds until one may be free."""
+        """Take a token and return 0, or return the seconds until one may be available."""
         with self._lock:
             now_s = self._clock()
             left_s = max(self._opens_s, self._booked_s - self._saved_s) - now_s

@@ -1,4 +1,4 @@
-"""When a request is tried again, and after how long."""
+"""Decides whether a failed request is retried, and after what delay."""
 
 import random
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
 class RetryPolicy:
     """A limited number of attempts; delays double, with jitter so that clients don't retry all at the same time."""
 
-    #: Attempts in total.
+    #: Maximum number of attempts, including the first.
     attempts: int = 5
     first_delay_s: float = 0.2
     longest_delay_s: float = 4.0
@@ -22,21 +22,21 @@ class RetryPolicy:
     jitter: random.Random = field(default_factory=random.Random)
 
     def delay_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
-        """Seconds until the next attempt after this many; None if they are used up."""
+        """Return the delay after attempt number `attempt`, in seconds; None if no attempts are left."""
         if attempt >= self.attempts or (retry_after_s or 0) > self.longest_wait_s:
             return None
         backoff_s = min(self.longest_delay_s, self.first_delay_s * float(2 ** (attempt - 1)))
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
-#: Errors of a remote host, which last longer than a retry waits; asking again would also count as a create.
+#: Errors of a remote host, which outlast the delays between retries; a retry would also count as a create.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 
 
 def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
     """Whether the same request may succeed a moment later.
 
-    Of the retryable 409s only an identical request that is still running is worth a retry; other conflicts last longer.
+    Of the retryable 409s, retry only when an identical request is still running; other conflicts last longer.
     """
     if code in REMOTE_CODES:
         return False
@@ -53,13 +53,13 @@ def may_pass(error: Exception) -> bool:
 
 
 def wait_s(error: Exception) -> float | None:
-    """Seconds that the service asks clients to wait; None if it asks for nothing."""
+    """Return the seconds that the service asks clients to wait; None if it doesn't ask."""
     value = error.details.get("retry_after_seconds") if isinstance(error, ApiError) else None
     return float(value) if isinstance(value, int | float) else None
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """The seconds of a `Retry-After` header; None if it is missing or a date."""
+    """Parse a `Retry-After` header, in seconds; None if it is missing or a date."""
     try:
         return max(0.0, float(value)) if value else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Upload sessions: one file whose upload can be interrupted and continued."""
+"""Upload sessions, in which the upload of a file can be interrupted and resumed."""
 
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.contents import Content
@@ -18,9 +18,9 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> Reply:
-        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay shows its present state.
+        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay returns its current state.
 
-        `upload_url` is a capability: it is all that is needed to send. Don't log it.
+        `upload_url` is a capability: anyone who has it can upload. Don't log it.
         """
         body = {**description.body(), "size_bytes": size_bytes}
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
@@ -32,28 +32,28 @@ class SessionCalls(Calls):
     def send_bytes(
         self, upload_url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None
     ) -> int:
-        """Send the bytes that are not stored yet, reconnecting when needed; returns how many were sent.
+        """Send the bytes that are not stored yet, reconnecting if needed; returns the number of bytes sent.
 
-        With `resume` the service is asked first how much it has. `on_sent` gets the size of each block that went out.
+        With `resume`, ask the service first how many bytes it has. `on_sent` gets the size of each block sent.
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 
     def finalize_upload(self, bucket: str, session_id: str) -> Reply:
         """Create the source from an uploaded file; a second call returns the same source.
 
-        Raises ApiError `blob_not_uploaded` while bytes are missing, and `source_not_found` if the source was deleted
-        since.
+        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source was deleted
+        afterwards.
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 
     def cancel_upload(self, bucket: str, session_id: str) -> Json:
-        """End a session and drop its bytes."""
+        """Cancel a session and discard its bytes."""
         return self._call("DELETE", _path(bucket, session_id))
 
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
     ) -> Json:
-        """Open a session, send the bytes, finalize, and return the source. Repeated with the same key, it continues."""
+        """Open a session, send the bytes, finalize, and return the source. A call with the same key resumes."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)

@@ -14,15 +14,15 @@ Verdict = Literal["valid", "expired", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether a received call is genuine. `expired`: signed with the secret, but too far in the past or future."""
+    """The result of checking a call. `expired`: signed correctly, but too far in the past or future."""
 
     verdict: Verdict
-    #: Why it is not valid, as the library for Standard Webhooks words it.
+    #: Why the call is invalid, in the words of the Standard Webhooks library.
     reason: str | None = None
 
 
 def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Checked:
-    """Check a received call; names of `headers` in any case. Raises ValueError for an invalid secret."""
+    """Check a received call; header names are case-insensitive. Raises ValueError for an invalid secret."""
     try:
         hook = Webhook(secret)
     except EmptyWebhookSecretError as error:
@@ -44,7 +44,7 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
 
 
 def _is_signed(hook: Webhook, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether the signature is right, whatever the time."""
+    """Whether the signature is correct, regardless of the timestamp."""
     try:
         moment = datetime.fromtimestamp(float(headers["webhook-timestamp"]), tz=UTC)
         signed = hook.sign(headers["webhook-id"], moment, body.decode())

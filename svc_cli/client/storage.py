@@ -1,7 +1,7 @@
-"""Sends bytes to storage addresses with resumable PUTs, apart from the API's requests.
+"""Sends bytes to upload URLs with resumable PUTs, separately from API requests.
 
-A folder of small files takes thousands of PUTs, each of which has to be cheap: a kept connection, few headers, no key.
-Anyone who has an address can write to it, so no error and no log contains one.
+A folder of small files takes thousands of PUTs, so each has to be cheap: a kept connection, few headers, no key.
+Anyone who has an upload URL can write to it, so URLs never appear in errors or logs.
 """
 
 import http.client
@@ -18,14 +18,14 @@ from svc_cli.client.retries import RetryPolicy, may_pass, parse_retry_after, wai
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 
 TIMEOUT_S = 60.0
-#: A body up to this size is sent in one piece with its headers.
+#: A body up to this size is sent in one write with its headers.
 SMALL_BYTES = 1024 * 1024
 
 OnSent = Callable[[int], None]
 
 
 class Storage:
-    """Sends bytes to upload addresses over kept connections. Threads may share it."""
+    """Sends bytes to upload URLs over kept connections. Threads may share it."""
 
     def __init__(self, policy: RetryPolicy | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
         self._policy = policy or RetryPolicy()
@@ -41,9 +41,9 @@ class Storage:
         self._stopped.set()
 
     def send(self, url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None) -> int:
-        """Send the bytes that are not stored yet, reconnecting when needed; returns how many were sent.
+        """Send the bytes that are not stored yet, reconnecting if needed; returns the number of bytes sent.
 
-        With `resume` the service is asked first how much it has. Raises ApiError (`checksum_mismatch`,
+        With `resume`, ask the service first how many bytes it has. Raises ApiError (`checksum_mismatch`,
         `session_expired`, …) and NetworkFailed.
         """
         offset: int | None = None if resume else 0
@@ -69,7 +69,7 @@ class Storage:
                 raise BadAnswer("The storage address takes no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
-        """Send one PUT of the bytes from `offset` on, or an empty one for None; returns how many bytes are stored."""
+        """Send a PUT of the bytes from `offset` on, or an empty PUT if None; returns how many bytes are stored."""
         if self._stopped.is_set():
             raise Stopped
         total, address = content.size_bytes, urlsplit(url)
@@ -88,7 +88,7 @@ class Storage:
             raise _network_failed(address, error) from error
         if response.status not in {200, 308}:
             raise _refusal(response, reply)
-        # `Range: bytes=0-N` shows which bytes are stored; without it there are none.
+        # `Range: bytes=0-N` shows which bytes are stored; without it, none are stored.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
         return total if response.status == 200 else int(last) + 1 if last.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""HTTP requests to the daemon: headers, retries, and every failure as an error of `svc_cli.errors`."""
+"""Sends HTTP requests to the daemon, with retries, and raises every failure as an error of `svc_cli.errors`."""
 
 import json
 import re
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_S = 5.0
-#: Block size in bytes when a long answer is read.
+#: Block size in bytes for reading long responses.
 BLOCK_BYTES = 64 * 1024
-#: The service detects the type of a file itself; a type from this machine's table would differ between machines.
+#: The service detects the type of a file itself; guessing it here would give different results on different machines.
 UNKNOWN_TYPE = "application/octet-stream"
-#: Characters that a header can't carry; they are replaced by one that the service refuses in a key.
+#: Characters not allowed in a header; replaced by a character that the service refuses in a key.
 _UNSENDABLE = re.compile(rb"[^!-~]")
 #: Characters that would end a name in a multipart header, escaped as HTML5 prescribes.
 _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
@@ -48,15 +48,15 @@ class Request:
     form: Mapping[str, str] | None = None
     file: tuple[str, bytes] | None = None
     idempotency_key: str | None = None
-    #: Whether this is a create, which the rate limit applies to.
+    #: Whether this is a create, and so subject to the rate limit.
     is_create: bool = False
-    #: Longest wait for the next bytes of the answer, in seconds.
+    #: Read timeout: longest wait for the next bytes of the response, in seconds.
     silence_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A success: status, body and headers."""
+    """A successful response: status, body and headers."""
 
     status: int
     body: dict[str, Any]
@@ -96,19 +96,19 @@ class Transport:
         self._connections.close()
 
     def send(self, request: Request) -> Reply:
-        """Send the request, with retries, until there is a final answer.
+        """Send the request, with retries, and return the reply.
 
-        Raises ApiError for an error answer, NetworkFailed if the connection keeps breaking, BadAnswer for an answer
-        that is not JSON. Every request may be repeated, since creates carry an idempotency key.
+        Raises ApiError for an error response, NetworkFailed if the connection keeps breaking, BadAnswer if the response
+        is not JSON. Every request can safely be retried, since creates carry an idempotency key.
         """
         return self._settle(request, self._try)
 
     def send_json(self, method: str, path: str, body: Any) -> Reply:
-        """As `send`, for a JSON body that creates nothing."""
+        """Like `send`, for a request with a JSON body that is not a create."""
         return self.send(Request(method=method, path=path, json=body))
 
     def stream(self, request: Request) -> Iterator[dict[str, Any]]:
-        """The events of the answer as they arrive. Retried only before the first one; raises as `send` does."""
+        """Yield the events of the response as they arrive. Retries only before the first event; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
@@ -121,10 +121,10 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def blocks(self, request: Request) -> Iterator[bytes]:
-        """The bytes of the answer as they arrive. Retried only before the first ones; raises as `send` does."""
+        """Yield the bytes of the response as they arrive. Retries only before the first block; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
-            # `read1` returns what has arrived of a chunked answer without waiting for more.
+            # For a chunked response, `read1` returns the bytes that have arrived without waiting for more.
             read = response.read1 if response.chunked else response.read
             try:
                 while block := read(BLOCK_BYTES):
@@ -135,12 +135,12 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
-        """The result of the first attempt that succeeds; raises the last error when no further one makes sense."""
+        """Try until an attempt succeeds and return its result; raises the last error if no retry is worthwhile."""
         attempt = 0
         while True:
             attempt += 1
             outcome = try_once(request)
-            # The service counts no replays and refusals; a request whose connection broke it may have counted.
+            # The service doesn't count replays and refusals; it may have counted a request whose connection broke.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()
@@ -176,7 +176,7 @@ class Transport:
         return refusal if isinstance(refusal, SvcError) else self._no_answer(request, response)
 
     def _open(self, stack: ExitStack, request: Request) -> HTTPResponse:
-        """Send a request and return the response, whose body is open until `stack` is closed."""
+        """Send a request and return the response, whose body can be read until `stack` is closed."""
         body, described = _encode(request)
         if request.idempotency_key is not None:
             described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
@@ -203,7 +203,7 @@ class Transport:
         return failure
 
     def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply | ApiError | BadAnswer":
-        """The reply of a success. Raises ApiError for a refusal, BadAnswer for what is no answer of this API."""
+        """Read the reply; returns ApiError for an error response, BadAnswer if it is not a response of this API."""
         content = response.read()
         try:
             body = json.loads(content, object_hook=ReplyBody) if content else {}
@@ -216,7 +216,7 @@ class Transport:
         found = body.get("error")
         error = found if isinstance(found, dict) else {}
         wait = response.headers.get(headers.RETRY_AFTER)
-        # The routes for OpenAI's clients send these two in headers only.
+        # The OpenAI-compatible routes send these two fields in headers only.
         error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
         request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
         refusal = ApiError(response.status, error, request_id)
@@ -233,7 +233,7 @@ class ReplyBody(dict[str, Any]):
 
 
 def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str | bytes]]:
-    """The body of a request, and the headers that describe it."""
+    """Return the encoded body of a request, and the headers that describe it."""
     if request.json is not None:
         text = json.dumps(request.json, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode(), {"Content-Type": "application/json"}
@@ -250,7 +250,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
         f"Content-Type: {UNKNOWN_TYPE}\r\n\r\n"
     )
-    # The bytes are passed on without a copy, since the file may be large.
+    # Don't copy the file's bytes, which may be large.
     blocks = ["".join(parts).encode(), data, f"\r\n--{boundary}--\r\n".encode()]
     return blocks, {
         "Content-Type": f"multipart/form-data; boundary={boundary}",
@@ -260,7 +260,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
 
 @cache
 def trusted() -> "ssl.SSLContext":
-    """The certificates that https is checked against: certifi's list, the same on every system."""
+    """Return the TLS context for https, with certifi's certificates, which are the same on every system."""
     import ssl
 
     import certifi
@@ -271,7 +271,7 @@ def trusted() -> "ssl.SSLContext":
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether waiting helps: a request larger than the quota of a whole minute is refused every time."""
+    """Whether waiting helps: a request that exceeds the quota of a whole minute is always refused."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

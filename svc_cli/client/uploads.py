@@ -1,4 +1,4 @@
-"""The description of a file for the service, and the idempotency keys that are derived from it."""
+"""The metadata of a file to upload, and the idempotency keys derived from it."""
 
 import hashlib
 import json
@@ -16,13 +16,13 @@ class Description:
     metadata: dict[str, Any] = field(default_factory=dict)
     #: Hex digest of the bytes; the service refuses bytes that don't match it.
     sha256: str | None = None
-    #: Id of the source that this one replaces when it is ready.
+    #: Id of the source that the new source replaces when it is ready.
     replaces: str | None = None
     #: The sync mapping that owns the source.
     mapping: str | None = None
 
     def body(self) -> dict[str, Any]:
-        """The fields of a JSON body, without those that are not set."""
+        """Return the fields of a JSON body; unset fields are omitted."""
         fields = {
             "filename": self.filename,
             "title": self.title,
@@ -37,12 +37,12 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class NewFile(Description):
-    """One file that is sent in one call. `data` are the very bytes that were hashed."""
+    """A file that is sent in a single request. `data` must be the same bytes that were hashed."""
 
     data: bytes
 
     def form(self) -> dict[str, str]:
-        """The text fields of the multipart body, without those that are not set."""
+        """Return the text fields of the multipart body; unset fields are omitted."""
         fields = {
             "title": self.title,
             "tags": ",".join(self.tags),
@@ -55,18 +55,18 @@ class NewFile(Description):
 
 
 def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
-    """The idempotency key of an upload: the same for the same request, so that a repeated run continues a killed one.
+    """Derive the idempotency key of an upload from its request, so that a repeated run continues a killed one.
 
     `epoch` counts how often the source behind the key was removed. Without it a removed file could not be uploaded
     again while the service remembers the key. `upload.sha256` must be set.
     """
     fields = asdict(upload)
-    del fields["data"]  # the hash stands for the bytes
+    del fields["data"]  # represented by the hash
     return f"svc-{_digest([bucket_id, epoch, fields])}"
 
 
 def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:
-    """The idempotency key of an upload session, derived as that of an upload; the next run continues the session."""
+    """Derive the idempotency key of an upload session like that of an upload, so that the next run continues it."""
     return f"svc-session-{_digest([bucket_id, epoch, size_bytes, description.body()])}"
 
 

@@ -1,8 +1,8 @@
-"""Waits until sources are ready or a task has ended, by asking the service at growing intervals.
+"""Waits until sources are settled or a task has ended, by polling the service at growing intervals.
 
 A source is settled when it is ready, failed, or deleted. The second request comes after 20 ms, so that one small file
-returns at once; the pause grows to 1 s while nothing changes and becomes short again when something does. A few sources
-are requested one by one, many through the list of their bucket.
+returns at once; the interval grows to 1 s while nothing changes, and is reset when something does. A few sources are
+requested one by one, many through the list of their bucket.
 """
 
 import time
@@ -14,13 +14,13 @@ from svc_daemon.wire import Json
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-#: Each open source adds this much to the shortest pause, so that many sources are checked less often.
+#: Added to the minimum interval for each unsettled source, so that many sources are polled less often.
 PAUSE_FOR_EACH_S = 0.002
 #: Up to this many sources are requested one by one.
 FEW = 8
 #: Rows per request to a list, few enough to be cheap for the service.
 PAGE_ROWS = 200
-#: A text that sorts behind every id.
+#: A string that sorts after every id.
 _BEHIND_ALL = "~"
 
 
@@ -45,10 +45,10 @@ class BatchReader(Protocol):
 
 
 class Watch:
-    """The sources to wait for, with the last answer about each."""
+    """The sources to wait for, with the last known state of each."""
 
     def __init__(self, source_ids: Sequence[str], bucket: str | None = None) -> None:
-        #: The last answer by id, in the order in which the sources were named.
+        #: The last known state by id, in the order given.
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
         #: A bucket that all of them belong to; its list is used if there are many.
         self.bucket = bucket
@@ -63,7 +63,7 @@ class Watch:
 
 
 def is_settled(source: Json) -> bool:
-    """Whether the state will not change any more by itself."""
+    """Whether the state is final unless someone acts on the source."""
     return bool(source.get("ready") or source.get("status") in {"failed", "gone"})
 
 
@@ -76,9 +76,9 @@ def wait_until_settled(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Json]:
-    """Wait until every source is settled, and return the last answers by id.
+    """Wait until every source is settled, and return the last states by id.
 
-    A source that was deleted or replaced meanwhile has the status `gone`. Raises WaitTimedOut after `timeout_s`.
+    A source that was deleted or replaced in the meantime has the status `gone`. Raises WaitTimedOut after `timeout_s`.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
@@ -134,14 +134,14 @@ def wait_for_batches(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until every batch is terminal. `seen` has their ids as keys and receives the last answers.
+    """Wait until every batch is terminal. `seen` has their ids as keys and receives their last states.
 
-    `on_change` is called with the number of terminal ones. Raises WaitTimedOut.
+    `on_change` is called with the number of terminal batches. Raises WaitTimedOut.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
     while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
-        # Only the oldest is requested; the next ones are not before it has ended.
+        # Poll only the oldest batch; the next ones don't end before it.
         seen[left[0]] = client.batch(left[0])
         if seen[left[0]]["terminal"]:
             pause_s = FIRST_PAUSE_S
@@ -167,13 +167,13 @@ def _look(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
-    """Read the bucket's list from the oldest open source on, up to the first page that still has an open one.
+    """Read the bucket's list from the oldest unsettled source on, up to the first page that still has an unsettled one.
 
     Ids sort by age and documents are indexed in that order, so each call reads about one page, and all calls together
     read the list little more than once. A source that is missing from its page is requested by itself.
     """
     wanted = set(open_ids)
-    # A part of an id sorts before it: the list begins with the source itself.
+    # A prefix of an id sorts before the id, so the list begins with the source itself.
     rest, after = sorted(open_ids), min(open_ids)[:-1]
     while rest:
         page = client.sources_page(str(watch.bucket), {"status": "all", "limit": PAGE_ROWS, "after": after})

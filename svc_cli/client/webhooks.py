@@ -1,4 +1,4 @@
-"""Webhooks: the log of calls, sending one again, and the secret."""
+"""Lists webhook deliveries, resends them, and manages the signing secret."""
 
 from collections.abc import Mapping
 
@@ -25,5 +25,5 @@ class WebhookCalls(Calls):
         return self._get("/v1/webhooks/secret")
 
     def rotate_webhook_secret(self) -> Json:
-        """Make a new secret; for a while calls are signed with both."""
+        """Create a new secret; for a while, calls are signed with both secrets."""
         return self._call("POST", "/v1/webhooks/secret/rotate", json={})

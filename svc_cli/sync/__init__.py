@@ -1,19 +1,19 @@
-"""Folder sync: brings a folder into a bucket.
+"""Folder sync: makes a bucket match a folder.
 
 mappings     a folder, its bucket, its filters and its name
-snapshots    the folder as it is: a streamed walk, with what was left out and why
-index        what the last run knew: rows for files and unfinished batches; one sync at a time
-plan         pure: disk, index and bucket to what is to be done
-safety       pure: what may leave the bucket, and what keeps files that are gone in it, by cause
-comparing    the walk compared with the index: one change a file, as it is met
-reports      what became of each file, counted
+snapshots    walks the folder, and records what was left out and why
+index        an SQLite cache of the last run's files and unfinished batches, with a lock for one sync at a time
+plan         decides what to do, from disk, index and bucket (pure)
+safety       decides whether sources of deleted files may be removed, and why not (pure)
+comparing    compares the walk with the index, and yields one change per file
+reports      the result for each file, and the counts
 runs         the options and the state of one sync
-sending      bytes on their way: batches that are written down before they are sent
-apply        what is done about each change, and the wait for its source
-removing     what is gone is taken out
-syncs        one sync from lock to report, of the whole folder or of touched paths
+sending      records batches in the index, then sends them
+apply        carries out each change, and waits for the sources
+removing     removes the sources of deleted files
+syncs        runs one sync from lock to report, of the whole folder or of touched paths
 
-The disk decides what the bucket shall contain; the index only saves work. If it is lost, it is rebuilt from the
+The folder determines what the bucket should contain; the index only saves work. If it is lost, it is rebuilt from the
 bucket's sources: their title is the path, their `mapping` shows the owner. Batches are recorded in the index before
 they are sent, so that the next run finishes those of a run that was killed.
 """

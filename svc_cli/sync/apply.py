@@ -27,13 +27,13 @@ _ACTIONS = {
 
 
 def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], None]) -> SyncQueue:
-    """The queue for uploads into the bucket."""
+    """Return the queue for uploads into the bucket."""
     jobs = run.options.jobs
     return SyncQueue(run.client, run.index, bucket_id, jobs, on_item, on_sent=run.flow.count, on_wait=run.show)
 
 
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
-    """Carry out the changes while the walk continues. Raises SvcError for errors that every file would meet."""
+    """Carry out the changes while the walk continues. Raises SvcError for errors that affect every file."""
     run.progress.begin("syncing", None)
     queue = open_queue(run, bucket_id, run.add)
     run.report.batch_ids = queue.batch_ids
@@ -109,7 +109,7 @@ def _update_source(run: SyncRun, change: Change) -> None:
 
 
 def _item_of(change: Change) -> ReportItem:
-    """The change as a report shows it."""
+    """Convert the change to an item of the report."""
     now, row = change.now, change.row
     item = ReportItem(path=change.path, action=_ACTIONS[change.verb], source_id=row.source_id if row else None)
     item.ready = row is not None and row.state == State.READY

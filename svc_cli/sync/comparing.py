@@ -1,4 +1,4 @@
-"""The folder compared with the index: walks it, reads what may have changed, and yields each file's change.
+"""Compares the folder with the index: walks it, reads files that may have changed, and yields each file's change.
 
 New files whose bytes the index knows come last, because they may have moved. Missing files are known after the walk.
 """
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """One comparison, to be iterated once; its other fields are complete after that."""
+    """One comparison. Iterate it once; its other fields are complete only after that."""
 
     snapshot: Snapshot
     rows: Mapping[str, Row]
@@ -51,7 +51,7 @@ class Comparison:
     _refreshed: list[Row] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Change]:
-        """Raises OSError where the root can't be listed."""
+        """Yield the changes. Raises OSError if the root can't be listed."""
         unmet = dict(self.rows)
         hashes = {row.sha256 for row in self.rows.values() if row.source_id}
         newcomers: dict[str, tuple[Change, Row]] = {}
@@ -76,7 +76,7 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[Row]:
-        """Rows to be saved: of files with the same bytes and another fingerprint, or of a type that can't be read.
+        """Return rows to save: of files with the same bytes but another fingerprint, or of a type that can't be read.
 
         Empty if there are fewer than `at_least`; each row is returned once.
         """
@@ -86,7 +86,7 @@ class Comparison:
         return taken
 
     def _examine(self, entry: Entry) -> Change | None:
-        """The change of one file; None if it has been deleted since it was found."""
+        """Return the change of one file; None if it has been deleted since it was found."""
         row, filters = self.rows.get(entry.path), self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)

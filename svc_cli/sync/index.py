@@ -1,4 +1,4 @@
-"""What the last run knew of a mapping: an SQLite file with a row per file and per unfinished batch, and some facts.
+"""The cached state of a mapping after the last run: an SQLite file with rows for files, unfinished batches and facts.
 
 Theory of operation. The index only saves work: if it is lost, it is rebuilt from the bucket's sources. A batch is
 recorded before it is sent and removed in the transaction that writes its files' rows. The next run finishes batches of
@@ -22,7 +22,7 @@ from svc_cli.sync.snapshots import Fingerprint
 #: A file that was changed this shortly before it was hashed may have been changed again within the resolution of the
 #: clock; this is git's rule for "racily clean" files.
 RACY_NS = 2_000_000_000
-#: The file is damaged, no database, or has other tables.
+#: The file is damaged, is not a database, or has other tables.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 #: Names of facts: the bucket's id, its revision when it was last listed, and the folder's device and inode.
 BUCKET_ID, REVISION, ROOT = "bucket_id", "revision", "root"
@@ -81,7 +81,7 @@ class Row(NamedTuple):
     sha256: str
     #: The newest source of this path.
     source_id: str | None
-    #: The source that answers for the path now; different from the newest only while that is not ready.
+    #: The current source of the path; different from the newest only while the newest is not ready.
     place_id: str | None
     state: str
     #: JSON of the error of a source that failed; the reason of a skip.
@@ -93,7 +93,7 @@ class Row(NamedTuple):
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The error of FAILED."""
+        """Return the error of a file in state FAILED."""
         return json.loads(self.reason) if self.reason and self.state == State.FAILED else None
 
 
@@ -113,7 +113,7 @@ class Index:
     def __init__(self, path: Path) -> None:
         """Open the file; it is created if missing, and replaced if damaged.
 
-        Raises UsageError for one of a newer release, and where the system refuses it.
+        Raises UsageError if a newer release wrote the file, or if the operating system denies access.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -136,16 +136,16 @@ class Index:
         self._connection.close()
 
     def load(self) -> dict[str, Row]:
-        """Every row, by path."""
+        """Load all rows, by path."""
         cursor = self._connection.execute(f"SELECT {_COLUMNS} FROM files")  # noqa: S608 - our own names
         return {row.path: row for row in map(Row._make, cursor)}
 
     def load_within(self, paths: Iterable[str]) -> dict[str, Row]:
-        """The rows of these paths, and of those below them."""
+        """Load the rows of these paths and of all paths below them."""
         query = f"SELECT {_COLUMNS} FROM files WHERE path = ? OR (path > ? AND path < ?)"  # noqa: S608 - our own names
         found: dict[str, Row] = {}
         for path in paths:
-            # "0" sorts right behind "/".
+            # "0" is the character right after "/".
             cursor = self._connection.execute(query, (path, f"{path}/", f"{path}0"))
             found |= {row.path: row for row in map(Row._make, cursor)}
         return found
@@ -167,7 +167,7 @@ class Index:
             self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
 
     def move(self, path: str, row: Row) -> None:
-        """Keep a file under its new path alone."""
+        """Replace the row at `path` with `row`, which has the file's new path."""
         with self._transaction():
             self._connection.execute("DELETE FROM files WHERE path = ?", (path,))
             self._put([row])
@@ -198,7 +198,7 @@ class Index:
         return _read_batches(self._connection)
 
     def adopt_bucket(self, bucket_id: str) -> None:
-        """Clear the index if it is about an earlier bucket of this name."""
+        """Clear the index if it belongs to an earlier bucket of this name."""
         if self.find_fact(BUCKET_ID) != bucket_id:
             self.clear()
             self.set_fact(BUCKET_ID, bucket_id)
@@ -247,7 +247,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
 
 
 def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
-    """The error if the file can't be written, for example on a full disk."""
+    """Return the error for a file that can't be written, for example because the disk is full."""
     return UsageError(
         f"{path}: {error}.",
         code="svc_file_refused",
@@ -256,7 +256,7 @@ def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """The file, with its tables and read to its last page. Raises sqlite3.Error, ValueError or TypeError if damaged."""
+    """Open the file, create its tables, and read it all. Raises sqlite3.Error, ValueError or TypeError if damaged."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     with contextlib.ExitStack() as stack:
         stack.callback(connection.close)

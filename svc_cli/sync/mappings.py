@@ -17,7 +17,7 @@ from svc_cli.uploads.skips import is_utf8
 Prune = Literal["none", "detach", "delete"]
 PRUNES: tuple[Prune, ...] = ("none", "detach", "delete")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
-#: What a `[[map]]` of `svc.toml` may hold, and the kind of each.
+#: The fields of a `[[map]]` table in `svc.toml`, and their types.
 FIELDS: dict[str, type] = {
     "name": str,
     "dir": str,
@@ -42,7 +42,7 @@ class Mapping:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    #: None leaves it to flags and settings.
+    #: None if flags and settings decide.
     prune: Prune | None = None
     #: Whether the user chose the name; a name that was derived from the folder may exist twice.
     is_named: bool = True
@@ -63,14 +63,14 @@ class Mapping:
             )
 
     def index_path(self, state_dir: Path, origin: str) -> Path:
-        """The path of its index, which is specific to service, bucket, folder and name."""
+        """Return the path of the mapping's index, which is specific to service, bucket, folder and name."""
         identity = json.dumps([origin, self.bucket, str(self.folder), self.name])
         digest = hashlib.sha256(os.fsencode(identity)).hexdigest()[:24]
         return state_dir / "sync" / f"{digest}.db"
 
 
 def name_of(folder: Path) -> str:
-    """The default name of a folder's mapping: its path from the root of its repository, otherwise its last part."""
+    """Return the default name of a folder's mapping: its path in its repository, or its last component without one."""
     root = find_repository(folder)
     if root is None or root == folder:
         return folder.name or "root"
@@ -78,7 +78,7 @@ def name_of(folder: Path) -> str:
 
 
 def read_mappings(tables: Sequence[Table[str, Any]], project_file: Path, bucket: str | None) -> list[Mapping]:
-    """The `[[map]]` tables of a project's file; `bucket` is that of the file where a mapping names none.
+    """Read the `[[map]]` tables of a project file; `bucket` is the file's default for mappings that name none.
 
     Raises UsageError that names the file and the mapping.
     """
@@ -119,7 +119,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
 
 
 def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None, bucket: str | None) -> Mapping | None:
-    """The mapping that matches all of these that are given. Raises UsageError if several match."""
+    """Find the mapping that matches all given criteria. Raises UsageError if several match."""
     found = [
         each
         for each in known

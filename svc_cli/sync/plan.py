@@ -1,16 +1,16 @@
 """Decides what to do, from the disk, the index and the bucket. Pure.
 
-The disk decides. For each file with a known hash:
+The disk is authoritative. For each file with a known hash:
 
     index and bucket know        the hash is          done
-    nothing                      any                  CREATE, or MOVE where a file that is gone had the same bytes
-    a source                     another              UPDATE: the new source takes the place of the old one when ready
+    nothing                      any                  CREATE, or MOVE if a deleted file had the same bytes
+    a source                     different            UPDATE: the new source replaces the old one when ready
     a ready source               the same             KEEP
-    a source on its way          the same             WAIT
-    a source that failed         the same             RETRY where that can help, else FAIL again
+    a pending source             the same             WAIT
+    a failed source              the same             RETRY if that can help, otherwise FAIL again
     a file left out              the same             SKIP again
 
-Files that only the index has were deleted; `safety` decides whether their sources are removed.
+Files that are only in the index were deleted; `safety` decides whether their sources are removed.
 """
 
 import json
@@ -101,7 +101,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
     for title, known in by_title.items():
         ids = {source["id"] for source in known}
         settled = [source for source in known if source.get("replaces") not in ids]
-        # The source that answers for the title now, and the newest, which may still wait to replace it.
+        # The current source of the title; the newest may still be waiting to replace it.
         place = (settled or known)[-1]
         waiting = [source for source in known if source.get("replaces") == place["id"]]
         merged[title] = row_of((waiting or [place])[-1], rows.get(title), place["id"])
@@ -110,7 +110,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
 
 
 def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
-    """The row of a source; its fingerprint comes from a `known` file with the same bytes, otherwise only the size."""
+    """Return a row for a source, with the fingerprint of a `known` row with the same bytes, otherwise only the size."""
     is_same = known is not None and known.sha256 == source["sha256"]
     fingerprint = (
         Fingerprint._make(known[:5])

@@ -1,4 +1,4 @@
-"""The end of a sync: sources of deleted files are removed from the bucket, if that is wanted and safe."""
+"""The last step of a sync: removes the sources of deleted files from the bucket, if requested and safe."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -74,7 +74,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """The sources that may be removed; one that a file in trouble may replace stays, and is reported."""
+    """Return the sources that may be removed; report and keep those that an unsearchable file may replace."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)

@@ -25,7 +25,7 @@ class Report:
     #: By path; files that are unchanged and ready are only counted.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
-    #: Files of a killed run's batches that were sent and became no source.
+    #: Bytes sent for files of a killed run's batches that did not become sources.
     recovered_bytes: int = 0
     #: Remarks in sentences.
     remarks: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Report:
     duration_ms: int = 0
     is_dry: bool = False
     is_strict: bool = False
-    #: Exit with PENDING where there is something to do.
+    #: Exit with PENDING if there is something to do.
     exits_pending: bool = False
     #: The error that ended the sync early, such as Ctrl-C, a time-out or a safety stop.
     stopped_by: SvcError | None = None

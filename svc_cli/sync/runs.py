@@ -32,11 +32,11 @@ class SyncOptions:
     max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
-    #: Remove nothing now, because something was deleted a moment ago and may come back.
+    #: Remove nothing in this run, because something was deleted a moment ago and may come back.
     is_restless: bool = False
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
-    #: Files at a time.
+    #: Number of files sent at a time.
     jobs: int = 4
     #: Hash every file, even if its times are unchanged.
     is_thorough: bool = False
@@ -44,7 +44,7 @@ class SyncOptions:
     verify_remote: bool = False
     is_strict: bool = False
     is_dry: bool = False
-    #: Exit with PENDING where there is something to do.
+    #: Exit with PENDING if there is something to do.
     exits_pending: bool = False
     may_create: bool = True
 
@@ -63,7 +63,7 @@ class SyncRun:
     flow: Flow = field(default_factory=Flow)
 
     def add(self, item: ReportItem) -> None:
-        """Report what became of a file."""
+        """Report the result for a file."""
         self.report.add(item)
         self.show()
         self.on_item(item)

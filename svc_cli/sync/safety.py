@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
 
-#: A limit in percent always allows this many files.
+#: A limit in percent always allows removing at least this many files.
 FEW = 10
 #: The most files that a message lists.
 MOST_NAMED = 3
@@ -46,7 +46,7 @@ class Cause(StrEnum):
     MOVE_NOT_SENT = "move_not_sent"
     #: New bytes could not be indexed.
     NEWLY_FAILED = "newly_failed"
-    #: New bytes are still being indexed, and the wait for them is over.
+    #: New bytes are still being indexed, and waiting for them has timed out.
     NOT_INDEXED = "not_indexed"
     #: A file with the same title or the same bytes is in the folder, and not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
@@ -110,7 +110,7 @@ class Leaving(NamedTuple):
     sha256: str
     #: 0 if unknown.
     size_bytes: int = 0
-    #: Neither it nor an older version of it can be found by a search.
+    #: Whether a search finds neither the source nor an older version of it.
     is_silent: bool = False
 
 
@@ -134,7 +134,7 @@ class Findings:
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """The causes why nothing may be removed in this run, each with its paths; empty if removal is allowed."""
+    """Return the causes that prevent every removal in this run, each with its paths; empty if removal is allowed."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
@@ -151,7 +151,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """The cause by which this file prevents every removal; None if it only protects what it may replace."""
+    """Return why this file prevents every removal; None if it only protects sources that it may replace."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None
@@ -174,7 +174,7 @@ class Replacements:
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
     def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
-        """Why this source stays although others may be removed, and the file that causes it."""
+        """Return why this source must stay, and the file that causes it; None if it may be removed."""
         same = self._by_title.get(leaving.path)
         if same is None and not leaving.is_silent:
             same = self._by_hash.get(leaving.sha256)
@@ -200,14 +200,14 @@ class MaxDelete:
 
     @classmethod
     def parse(cls, text: str) -> "MaxDelete":
-        """`N` or `P%`. Raises UsageError."""
+        """Parse `N` or `P%`. Raises UsageError for anything else."""
         number = text.strip().removesuffix("%")
         if not (number.isascii() and number.isdigit()) or (text.strip().endswith("%") and int(number) > 100):
             raise UsageError(f"--max-delete takes a number of files or a share such as 25%, not {text!r}.")
         return cls(percent=int(number)) if text.strip().endswith("%") else cls(files=int(number))
 
     def allows(self, gone: int, owned: int) -> bool:
-        """Whether this many of all files may be removed."""
+        """Whether `gone` of the mapping's `owned` files may be removed."""
         if self.files is not None:
             return gone <= self.files
         return gone <= FEW or gone * 100 <= owned * (self.percent or 0)
@@ -220,7 +220,7 @@ DEFAULT_MAX_DELETE = MaxDelete(percent=25)
 
 
 def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
-    """The error where more would go than one run may remove."""
+    """Return the error for more deleted files than one run may remove."""
     return SafetyStop(
         f"{gone} of {owned} files are gone, more than {limit}; nothing was removed.",
         hint=f"if that is right, run `svc sync` with --max-delete {gone}.",
@@ -229,7 +229,7 @@ def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
 
 
 def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -> None:
-    """Raises SafetyStop if a folder that had files is missing or empty, since it may only be unmounted."""
+    """Raise SafetyStop if a folder that had files is missing or empty, since it may only be unmounted."""
     if not owned or (exists and not is_empty):
         return
     what = "has nothing to sync" if exists else "is missing"

@@ -1,4 +1,4 @@
-"""Sends files into the bucket. A batch is recorded in the index before it is sent, and its files when it has ended.
+"""Sends files into the bucket. A batch is recorded in the index before it is sent; its files, when it has ended.
 
 Batches that a killed run left in the index are sent again unchanged, under the same key: the service knows which bytes
 and sources it has, so nothing is sent or created twice.
@@ -20,7 +20,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
 from svc_cli.uploads.transfers import Transfer, TransferGroup
 
-#: How many replacements of a source are followed while one file is being sent.
+#: Maximum length of a chain of replaced sources that is followed.
 MOST_SUCCESSORS = 20
 
 
@@ -46,7 +46,7 @@ class SyncQueue(TransferQueue):
         self._on_item = on_item
         #: The future row of each file, by path.
         self._rows: dict[str, Row] = {}
-        #: Files whose source to replace was replaced meanwhile, with their rows, for a second attempt; None after that.
+        #: Files whose source to replace was itself replaced in the meantime, for a second attempt; None after that.
         self._displaced: list[tuple[Row, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
@@ -120,7 +120,7 @@ class SyncQueue(TransferQueue):
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
-    """The source that has replaced this one; None if there is none."""
+    """Return the id of the source that has replaced this one; None if there is none."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None

@@ -1,6 +1,6 @@
-"""The folder on the disk: a walk that yields entry by entry, and records what was left out and why.
+"""Walks the folder on disk, yields its files one by one, and records what was left out and why.
 
-A walk knows whether it was complete: where a folder could not be listed, its files may still be there.
+A walk records whether it was complete: if a folder could not be listed, its files may still exist.
 """
 
 import os
@@ -37,7 +37,7 @@ class Fingerprint(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A file that sync looks after."""
+    """A file to sync."""
 
     #: Below the root, `/` between its parts, composed (NFC): the title of its source.
     path: str
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which files of the folder a mapping takes."""
+    """Which files of the folder a mapping includes."""
 
     #: Patterns in the style of `.gitignore`; if there are any, only files that match one are included.
     include: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class FolderPart:
 
 
 def folders_above(path: str) -> Iterator[str]:
-    """The folders around a path, without the root."""
+    """Yield the parent folders of a path, without the root."""
     end = path.rfind("/")
     while end > 0:
         yield path[:end]
@@ -160,7 +160,7 @@ class Snapshot:
             return []
 
     def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
-        """Why a link is not followed: only if requested, only below the root, and never in a circle.
+        """Why a link is not followed: only if requested, only below the root, and never in a cycle.
 
         `around` are the real paths of the folders that lead here.
         """
@@ -176,11 +176,11 @@ class Snapshot:
             return None
 
     def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
-        """The file as an entry, unless its state forbids it."""
+        """Return the file as an entry; None if its metadata excludes it."""
         try:
             facts = found.stat(follow_symlinks=self.filters.follow_links)
         except FileNotFoundError:
-            return None  # gone since the folder was listed
+            return None  # deleted since the folder was listed
         except OSError as error:
             self.is_complete = False  # it may be any file that is missing elsewhere
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
@@ -200,7 +200,7 @@ class Snapshot:
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
-    """The rules for a folder from outside, which precede those of its own ignore files."""
+    """Return the rules that apply before those of the folder's own ignore files."""
     rules = rules_above(root)
     return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
 
@@ -225,7 +225,7 @@ class IgnoreExplanation:
 
 
 def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> IgnoreExplanation:
-    """Follow a path from the root down, as a sync does. Raises UsageError for one outside of the root."""
+    """Follow a path from the root down, as a sync does. Raises UsageError if it is outside the root."""
     base = Path(os.path.normpath(root.absolute()))
     full = Path(os.path.normpath(Path(path).absolute()))
     if base not in full.parents:

@@ -1,4 +1,4 @@
-"""One sync of one mapping, of the whole folder or of what was touched in it.
+"""Runs one sync of one mapping, for the whole folder or for touched paths only.
 
 A whole sync:
 
@@ -8,7 +8,7 @@ A whole sync:
 4. walk, compare, and send during the walk; rename and retry sources
 5. wait until what was sent is ready
 6. remove sources of deleted files, if requested and safe
-7. list the bucket once more where something changed, so that the next run need not
+7. list the bucket once more if something changed, so that the next run doesn't have to
 
 A sync of touched paths ignores all others. It trusts the index and does not update the recorded revision of the bucket,
 so the next whole sync lists the bucket and corrects wrong assumptions. It removes nothing from the bucket, since that
@@ -58,8 +58,8 @@ def sync(
 ) -> Report:
     """Sync the whole folder; an error that ended it early is in the report.
 
-    Raises SyncRunning, UsageError for a mapping that no source can carry or an index that can't be opened, and while
-    nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the bucket may not be made.
+    Raises SyncRunning; UsageError if the service would refuse the mapping's name or tags, or if the index can't be
+    opened; PathMissing and ApiError if nothing was done yet, such as `bucket_not_found` if it may not be created.
     """
     mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
     report = Report(
@@ -88,7 +88,7 @@ def touch(
 ) -> Touched:
     """Sync these paths and everything below them; an error that ended it early is in the report.
 
-    Without a change no request is sent. Raises SyncRunning, and UsageError where the index is refused.
+    Without a change no request is sent. Raises SyncRunning, and UsageError if the index can't be opened.
     """
     report, is_whole = Report(mapping=mapping.name, bucket=mapping.bucket), True
     with hold(index_path, str(mapping.folder)), Index(index_path) as index:
@@ -136,7 +136,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]
     try:
         bucket = run.client.bucket(name, members=False)
     except ApiError as error:
-        # An id is not made, only a slug.
+        # A bucket can be created by slug, not by id.
         may_make = run.options.may_create and "_" not in name
         if error.code != "bucket_not_found" or not may_make:
             raise
@@ -217,7 +217,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         return False
     for row in owned:
         run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
-    # A file whose row has no error failed for the moment, or because the index was wrong.
+    # A file whose row has no error failed temporarily, or because the index was wrong.
     troubled = [item.path for item in run.report.items.values() if item.error]
     rows = index.load_within(troubled)
     return all(path in rows and rows[path].error is not None for path in troubled)
