@@ -1,8 +1,8 @@
-"""Finalizing: the bytes of finished sessions become sources, one session or a whole batch in one transaction.
+"""Finalizing: turn the bytes of complete sessions into sources, one session or several in one transaction.
 
-The file gets a hard link as a blob, then source and session are committed together, then its first name is removed.
-After a kill before the commit, the session still has its bytes and the sweeper removes the blob; after a kill later on,
-a retry finds the session finalized and returns the same source.
+The session's file is hard-linked as a blob, then source and session are committed together, then the file's first name
+is unlinked. If the process is killed before the commit, the session still has its bytes and the extra link is removed
+later; if it is killed after the commit, a retry finds the session finalized and returns the same source.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """The result of finalizing one session: a source, new or from an earlier call, or an error.
+    """The result of finalizing one session: an error, or a source that this call or an earlier one created.
 
-    With `blob_not_uploaded` or `checksum_mismatch` the session goes on, and the bytes can be sent; after any other
-    error another try won't help.
+    After `blob_not_uploaded` or `checksum_mismatch` the session stays open, and the bytes can be sent; after any other
+    error, a retry won't help.
     """
 
     upload: UploadRow
@@ -44,7 +44,7 @@ class Finalized:
 
 
 async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
-    """The session's source; raises `blob_not_uploaded` (retryable) while bytes are missing, and the session's end."""
+    """Finalize one session; raises `blob_not_uploaded` (retryable) if bytes are missing, or the session's error."""
     outcome = (await finalize_all(context, [upload]))[0]
     if outcome.error is not None:
         raise outcome.error
@@ -52,15 +52,15 @@ async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
 
 
 async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[Finalized]:
-    """Finalize the sessions whose bytes are complete; replay those that have ended, report the others. In order.
+    """Finalize the sessions whose bytes are complete; replay those that have ended. Returns the results in order.
 
-    Raises `request_in_progress` when somebody else finalizes one of them just now, `storage_full`.
+    Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
     """
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in uploads if is_complete(context, upload)}
         for upload in uploads:
-            # No chunk may be written between hash and hard link; a sender waits for that instead of being refused.
+            # No chunk may be written between the hash and the hard link, so senders wait until the finalize is done.
             if upload.id in ready:
                 await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
         # A request that held the session before may have ended it.
@@ -79,12 +79,12 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
 
 
 def is_complete(context: Context, upload: UploadRow) -> bool:
-    """Whether the session is open and all its bytes are there."""
+    """Whether the session is open and all its bytes have been received."""
     return upload.status == store.OPEN and progress_of(context, upload).state == rules.UPLOADED
 
 
 async def _prepare_all(context: Context, uploads: Sequence[UploadRow], ready: Collection[str]) -> list[Finalized]:
-    """The prepared source of each session; if one raises, the blobs of all are removed."""
+    """Prepare the source of each session; if one of them raises, remove the blobs of all."""
     preparing = (_prepare(context, upload, is_held=upload.id in ready) for upload in uploads)
     prepared = await asyncio.gather(*preparing, return_exceptions=True)
     made = [one for one in prepared if isinstance(one, Finalized)]
@@ -96,7 +96,7 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], ready: Co
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
-    """The result that a finalize would have now; nothing is stored. For a replay, only its error."""
+    """Return the result that a finalize would have now, without storing anything. For a replay, only its error."""
     if upload.status != store.OPEN:
         return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
     progress = progress_of(context, upload)
@@ -114,7 +114,7 @@ async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
 
 
 async def _prepare(context: Context, upload: UploadRow, *, is_held: bool) -> Finalized:
-    """The source that an open session is to become, its blob in place; neither source nor error for an ended one."""
+    """Build the source of an open session and link its blob; the result is empty if the session has ended."""
     if upload.status != store.OPEN:
         return Finalized(upload)
     progress = progress_of(context, upload)
@@ -143,7 +143,7 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
 
 
 def _commit(connection: Connection, context: Context, made: Finalized) -> Finalized:
-    """Source and session together; what can't be is written down on the session, so that nobody tries again."""
+    """Commit source and session together. A permanent error is recorded on the session, so that retries return it."""
     if made.error is not None:
         return made
     now = get_session(connection, made.upload.id)
@@ -173,7 +173,7 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
 
 
 def _check_places(connection: Connection, source: SourceRow) -> None:
-    """The buckets and the source to replace may have gone since the session was opened."""
+    """Raises NotFound if a bucket or the source to replace has gone since the session was opened."""
     for bucket_id in source.places:
         bucket = get_bucket(connection, source.team_id, bucket_id)
         if bucket.status != readiness.ACTIVE:

@@ -1,8 +1,8 @@
-"""Imports URLs as files or web pages: replay by key alone, rate limits, the fetch, then the steps of an upload.
+"""Import URLs as files or web pages: replay lookup, then rate limits, then the fetch, then the steps of an upload.
 
-The key is held while the URL is fetched, so that a retry that comes too early gets `request_in_progress`. Nothing is
-stored before the last byte is there. A file that can't be fetched is `url_fetch_failed`, a page
-`website_analysis_failed`; what the policy refuses is `url_fetch_blocked` for both.
+The idempotency key is held while the URL is fetched, so that a retry in the meantime gets `request_in_progress`.
+Nothing is stored before the last byte has arrived. If a file can't be fetched the error is `url_fetch_failed`, for a
+page `website_analysis_failed`; a URL that the policy refuses is `url_fetch_blocked` for both.
 """
 
 from collections.abc import Iterator
@@ -39,19 +39,19 @@ _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+x
 
 
 async def fetch(context: Context, kind: str, url: str, staged: StagedFile) -> Fetched:
-    """Get the URL into `staged` for a source of this kind, `file` or `page`.
+    """Download the URL into `staged` for a source of this kind, `file` or `page`.
 
     Raises `url_fetch_blocked`, `url_fetch_failed` or `website_analysis_failed`, `file_too_large`, `storage_full`, and
-    `empty_file` for a file without bytes.
+    `empty_file` if a file has no bytes.
     """
-    # Without validators nothing can be unchanged.
+    # Without validators, the host can't answer that nothing has changed.
     return cast("Fetched", await refetch(context, kind, url, staged, None))
 
 
 async def refetch(
     context: Context, kind: str, url: str, staged: StagedFile, validators: Validators | None
 ) -> Fetched | NotModified:
-    """As `fetch`, with validators, so that the host may answer that nothing has changed."""
+    """Like `fetch`, but send validators, so that the host may answer that nothing has changed."""
     with _failing_as(kind):
         got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
     if isinstance(got, Fetched) and got.size_bytes == 0:
@@ -62,19 +62,19 @@ async def refetch(
 
 
 async def judge(context: Context, kind: str, url: str) -> None:
-    """Judge the URL by the policy, without a request to it; raises as `fetch` does."""
+    """Check the URL against the policy, without requesting it; raises like `fetch`."""
     with _failing_as(kind):
         await context.fetcher.check(url)
 
 
 def refuse_other_kind(kind: str, staged: StagedFile, fetched: Fetched, bucket: str) -> None:
-    """Raises `url_is_web_page` for a page on the route for files, and `url_is_file` the other way round."""
+    """Raises `url_is_web_page` if the route for files got a page, or `url_is_file` if the one for pages got a file."""
     refuse = pages.refuse_file if kind == readiness.PAGE else pages.refuse_web_page
     refuse(staged.head, fetched.content_type, fetched.file_name, bucket)
 
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The facts to store about a fetch; an answer without a body keeps the `known` ones that it doesn't repeat."""
+    """Return the facts to store about a fetch; without a body, keep `known` facts that the host didn't resend."""
     facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
         return {**facts, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
@@ -99,14 +99,14 @@ class WantedImport:
     #: `file` or `page`.
     kind: str
     url: Url
-    #: None means the name that the file or the page gives itself.
+    #: None means the page's own title or the file's name.
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
     replaces: str | None = None
     sha256: str | None = None
-    #: Import it even if it is of the other kind.
+    #: Import a page as a file, or a file as a page, instead of refusing it.
     force: bool = False
     #: `url` and `metadata` of the webhook.
     webhook: dict[str, Any] | None = None
@@ -115,17 +115,17 @@ class WantedImport:
 async def create_from_url(
     context: Context, request: Repeatable, destination: Destination, wanted: WantedImport
 ) -> Outcome:
-    """Fetch the URL into its buckets and queue its indexing; the answer is the source, or that of the first request.
+    """Import the URL into its buckets and queue its indexing. Returns the source, or the first request's if a replay.
 
-    Raises the replay errors, those of `admit`, what `fetching.fetch` raises, `url_is_web_page` and `url_is_file`,
-    `website_url_exists`, and what a one-call upload raises.
+    Raises the replay errors, the errors of `admit`, of `fetch` and of a one-call upload, `url_is_web_page`,
+    `url_is_file` and `website_url_exists`.
     """
     with replaying(context, request) as earlier:
         return earlier or await _take_in(context, request, destination, wanted)
 
 
 async def check_import(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
-    """Check everything that needs no request to the URL's host; raises as the create does."""
+    """Check everything that needs no request to the URL's host; raises like the create."""
     _check_state(context, key, destination, wanted)
     await judge(context, wanted.kind, str(wanted.url))
     await _check_webhook(context, wanted)
@@ -133,7 +133,7 @@ async def check_import(context: Context, key: KeyRow, destination: Destination, 
 
 async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: WantedImport) -> Outcome:
     _check_state(context, request.key, destination, wanted)
-    # The size is not known yet, but a full disk or quota should refuse before another host is asked.
+    # The size is not known yet, but a full disk or exceeded quota should be refused before contacting the host.
     admit(context, request.key.team_id, size_bytes=0)
     await _check_webhook(context, wanted)
     staged = context.blobs.stage()
@@ -145,7 +145,7 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
         source = _new_source(context, request.key.team_id, wanted, (staged, fetched))
 
         def commit(connection: Connection) -> Outcome:
-            # The same page may have come in while this one was fetched.
+            # Another request may have imported the same page during the fetch.
             _refuse_known_page(connection, source.team_id, source.url_key)
             return commit_source(connection, context, request, destination, source)
 
@@ -175,13 +175,13 @@ def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None
 
 
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:
-    """Refuse a webhook that could never be called."""
+    """Raises `url_fetch_blocked` if the policy refuses the webhook's URL, so that it could never be called."""
     if wanted.webhook is not None:
         await context.fetcher.check(wanted.webhook["url"])
 
 
 def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedFile, Fetched]) -> SourceRow:
-    """The source row for the fetched bytes, made as for an upload."""
+    """Build the source row for the fetched bytes, as for an upload."""
     staged, fetched = got
     is_page = pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)
     is_read_as_page = is_page and wanted.kind == readiness.PAGE

@@ -1,7 +1,7 @@
-"""The steps of an indexing that touch the state: claim, complete, fail, park, and release what its worker has left.
+"""Indexing steps that change the state: claim, complete, fail, park, and release tasks whose worker is gone.
 
-Each is one transaction. The attempt number of the claim is the fencing token: a step of a claim that is stale (the
-source was deleted, the lease ran out) changes nothing and returns False.
+Each is one transaction. The attempt number of the claim is the fencing token: if the claim is stale (the source was
+deleted, or the lease expired), a step changes nothing.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """A source as it is to be read."""
+    """A source, and the settings for reading it."""
 
     source: SourceRow
     #: The chunk sizes of its oldest bucket.
@@ -45,7 +45,7 @@ class SourceReading:
 
 @dataclass(frozen=True, slots=True)
 class IndexingClaim:
-    """A task that this worker holds, and the source as it stood at the claim."""
+    """A task that this worker has claimed, and the source at the time of the claim."""
 
     task: TaskRow
     reading: SourceReading
@@ -90,7 +90,7 @@ async def note_progress(context: Context, claim: IndexingClaim, stage: str, chun
 
 
 async def complete_indexing(context: Context, claim: IndexingClaim, extraction: Extraction) -> bool:
-    """The index holds the document: the source is `active`, its bucket syncs are due. False for a stale claim."""
+    """Once the index has the document, make the source `active` and schedule its syncs. False if the claim is stale."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> bool:
@@ -104,7 +104,7 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
         finish_task(connection, claim.task, "succeeded", now)
         schedule_syncs(connection, source.id, now)
         if set(source.places) != set(claim.source.places):
-            # It has left a bucket since the claim, and the index still has the bucket.
+            # The source has left a bucket since the claim, but the index still lists that bucket.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
         return True
@@ -117,7 +117,7 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
 
 
 async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure, jitter: float) -> None:
-    """Try again after a pause, or end as `failed` when no attempt is left or none can help."""
+    """Retry after a pause, or end as `failed` if no attempt is left or the failure is permanent."""
 
     def work(connection: Connection) -> None:
         source = _held_source(connection, claim)
@@ -130,7 +130,7 @@ async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure
 
 
 async def park_indexing(context: Context, claim: IndexingClaim, pause_s: float | None = None) -> None:
-    """Queue the task again, behind others, because the process stops or lacks something; this is not an attempt."""
+    """Queue the task again, without counting an attempt, because the process is stopping or short of a resource."""
     due_at = None if pause_s is None else context.clock.timestamp(pause_s)
 
     def work(connection: Connection) -> None:
@@ -143,7 +143,7 @@ async def park_indexing(context: Context, claim: IndexingClaim, pause_s: float |
 
 
 async def park_claimed(context: Context) -> None:
-    """Queue all tasks again that are still claimed when the worker has stopped; these are no attempts."""
+    """Queue again all tasks that are still claimed when the worker has stopped, without counting attempts."""
 
     def work(connection: Connection) -> None:
         for task in list_expired(connection, inf):
@@ -153,7 +153,7 @@ async def park_claimed(context: Context) -> None:
 
 
 def put_back(connection: Connection, context: Context, task: TaskRow) -> None:
-    """Queue the task again, without counting an attempt; the claim of its present worker becomes stale."""
+    """Queue the task again, without counting an attempt; its current claim becomes stale."""
     park_task(connection, task)
     source = find_source(connection, task.team_id, task.source_id or "")
     if source is not None:
@@ -161,20 +161,20 @@ def put_back(connection: Connection, context: Context, task: TaskRow) -> None:
 
 
 async def release_expired(context: Context, now_s: float) -> int:
-    """Put back tasks whose lease ran out at `now_s`; infinite at boot, when nobody can hold one. Returns how many."""
+    """Release tasks whose lease has expired at `now_s` (infinity at boot, to release all). Returns the number."""
 
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
             if task.type in (CASCADE, REBUILD):
-                # Such a task can't be stopped by a bad document, so it continues however often it is interrupted.
+                # A bad document can't crash such a task, so it is continued however often it is interrupted.
                 park_task(connection, task)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
             if source is None:
                 finish_task(connection, task, "canceled", context.clock.timestamp())
                 continue
-            # The worker is gone, so the only known reason is that the attempt did not end.
+            # The worker is gone; all that is known is that the attempt did not finish.
             crash = "The service stopped in the middle of this document."
             failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, crash, retryable=True)
             _give_back(connection, context, task, source, failure, jitter=0.0)
@@ -191,13 +191,13 @@ async def release_expired(context: Context, now_s: float) -> int:
 
 
 def find_reading(connection: Connection, team_id: str, source_id: str) -> SourceReading | None:
-    """The source as it is, with what it takes to read it."""
+    """Find the source and the settings for reading it; None if there is no such source."""
     source = find_source(connection, team_id, source_id)
     return SourceReading(source, _chunking(connection, source)) if source else None
 
 
 def is_cut_right(connection: Connection, source: SourceRow, reading: SourceReading) -> bool:
-    """Whether the source would be cut now as it was in this reading."""
+    """Whether the source's chunk sizes are still those of this reading."""
     return _chunking(connection, source) == reading.chunking
 
 
@@ -208,14 +208,14 @@ def _chunking(connection: Connection, source: SourceRow) -> ChunkingOptions:
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
-    """The source as it is now, if the claim still holds."""
+    """Return the source as it is now, or None if the claim is stale or the source is gone."""
     if not is_held(connection, claim.task):
         return None
     return find_source(connection, claim.source.team_id, claim.source.id)
 
 
 def indexed(source: SourceRow, extraction: Extraction, now: str) -> SourceRow:
-    """The source once the index holds what was read of it."""
+    """Return the source's new row, for after the index has the extracted document."""
     return replace(
         source,
         status=readiness.ACTIVE,

@@ -1,7 +1,7 @@
-"""Stores an uploaded file: replay look-up, then rate and quota, then the blob, then one transaction, then the answer.
+"""Store an uploaded file: replay lookup, then rate limit and quota, then the blob, then one transaction.
 
-After a kill before the commit nothing was promised, and the next start moves the blob aside; after a kill later on, a
-retry replays the answer. A refused upload leaves no row, no blob and no key.
+If the process is killed before the commit, nothing was acknowledged, and the next start moves the blob aside; if it is
+killed after the commit, a retry replays the response. A refused upload leaves no row, no blob and no idempotency key.
 """
 
 import asyncio
@@ -37,25 +37,25 @@ class FileUpload:
 
     filename: str
     content_type: str
-    #: As the sender declared it, if at all.
+    #: The content type that the sender declared, if any.
     declared_type: str | None = None
     title: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
-    #: The source that it is to replace.
+    #: The id of the source to replace.
     replaces: str | None = None
-    #: The hash that the sender declared, hex.
+    #: The SHA-256 that the sender declared, in hex.
     sha256: str | None = None
 
 
 async def create_file(
     context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedFile
 ) -> Outcome:
-    """Store the file in its buckets and queue its indexing; the answer is the source, or that of the first request.
+    """Store the file in its buckets and queue its indexing. Returns the source, or the first request's if a replay.
 
-    Raises `empty_file`, `checksum_mismatch`, the replay errors and those of `admit`. Whatever happens,
-    `staged` is kept or discarded.
+    Raises `empty_file`, `checksum_mismatch`, the replay errors, and the errors of `check_replaces` and `admit`.
+    Whatever happens, `staged` is kept or discarded.
     """
     try:
         check_bytes(upload, staged)
@@ -81,7 +81,7 @@ async def create_file(
 
 
 def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
-    """Check size and hash of the bytes; raises `empty_file` and `checksum_mismatch`."""
+    """Check the size and hash of the bytes; raises `empty_file` and `checksum_mismatch`."""
     if staged.size_bytes == 0:
         raise ServiceError(ErrorCode.EMPTY_FILE, f"{upload.filename} has no bytes.")
     if upload.sha256 is not None and upload.sha256 != staged.sha256:
@@ -98,24 +98,24 @@ def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[s
 
 
 def admit(context: Context, team_id: str, size_bytes: int) -> None:
-    """Before anything is stored or promised. Raises `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
+    """Check room, rate limit and quota; raises `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
     check_room(context)
     context.rate_limits.take_create(team_id)
     context.rate_limits.charge_bytes(team_id, size_bytes)
 
 
 def check_room(context: Context) -> None:
-    """Raises `storage_full` if the upload would use the disk space that deletes need."""
+    """Raises `storage_full` if the free disk space is below the reserve that deletes need."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
 
 
 async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[[Connection], T]) -> T:
-    """Run `commit`, which stores the rows of these durable blobs in one transaction; if it fails, remove the blobs."""
+    """Run `commit`, which stores the rows of these durable blobs in one transaction; remove the blobs if it fails."""
     try:
         return await context.write(commit)
     except asyncio.CancelledError:
-        # The commit may come all the same; if it doesn't, the next start moves the blobs aside.
+        # The transaction may still commit; if it doesn't, the next start moves the blobs aside.
         raise
     except BaseException:
         drop_blobs(context, names)
@@ -123,14 +123,14 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 
 def drop_blobs(context: Context, names: Sequence[str]) -> None:
-    """Remove blobs without rows; after a failed sync that is uncertain, and the next start decides."""
+    """Remove blobs without rows. After a failed fsync the rows may exist, so leave the decision to the next start."""
     if not context.database.is_broken:
         for name in names:
             context.blobs.drop(name)
 
 
 async def keep_source(context: Context, staged: StagedFile, source: SourceRow, commit: Callable[[Connection], T]) -> T:
-    """Make the bytes durable, then run `commit`, which stores the rows; without it, the blob goes again."""
+    """Make the bytes durable, then run `commit`, which stores the rows; remove the blob if that fails."""
     await staged.keep(source.blob_name)
     outcome = await commit_blobs(context, [source.blob_name], commit)
     context.wakes.indexing.set()
@@ -142,7 +142,7 @@ async def keep_source(context: Context, staged: StagedFile, source: SourceRow, c
 def commit_source(
     connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
 ) -> Outcome:
-    """The source, its memberships, its task, and the stored answer: all of them or none."""
+    """Store the source, its memberships, its task and the response for replays, all in one transaction."""
     bucket_ids = settle_buckets(connection, context, request.key, destination)
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
@@ -153,7 +153,7 @@ def commit_source(
 
 
 def add_source(connection: Connection, context: Context, source: SourceRow) -> None:
-    """The rows of a source whose blob is durable: itself, its memberships, its task."""
+    """Insert the rows of a source whose blob is durable: the source, its memberships and its task."""
     create_task(connection, new_indexing_task(context, source))
     create_source(connection, source)
     for bucket_id in source.places:
@@ -161,21 +161,21 @@ def add_source(connection: Connection, context: Context, source: SourceRow) -> N
         create_membership(connection, claim, source.created_at)
     if source.replaces is None:
         return
-    # A newer replacement takes the place of one that isn't ready yet in the same bucket.
+    # A newer replacement supersedes an earlier replacement that isn't ready yet in the same bucket.
     for other in list_replacing(connection, source.team_id, source.replaces):
         if other.id != source.id and set(other.places) & set(source.places):
-            # In other buckets it stays, but replaces nothing there.
+            # The earlier replacement stays in its other buckets, but replaces nothing there.
             update_state(connection, replace(other, replaces=None))
             give_places(connection, context, other, source.places, source.id)
 
 
 def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
-    """The places of a new source, oldest bucket first, as they are read later."""
+    """Return the places of a new source, oldest bucket first, in the order in which they are read later."""
     return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 
 def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
-    """A task row for `source.task_id`, ready to be claimed."""
+    """Build a task row for `source.task_id`, ready to be claimed."""
     if source.task_id is None:
         raise ValueError(f"{source.id} names no task")
     return TaskRow(
@@ -189,7 +189,7 @@ def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
 
 
 def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes: int, sha256: str) -> SourceRow:
-    """The row of a new file, with a new id; its buckets are added at the commit."""
+    """Build the row of a new file, with a new id; its buckets are added at the commit."""
     now = context.clock.timestamp()
     return SourceRow(
         id=context.ids.make(ids.SOURCE),
@@ -213,7 +213,7 @@ def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes
 
 
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedFile) -> Claim:
-    """What identifies the create of a file; its type counts as it was declared."""
+    """Return the claim that identifies the create of a file, using the declared content type."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(

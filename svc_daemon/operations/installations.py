@@ -1,4 +1,4 @@
-"""The first start of a data directory: an installation id, one team, and an admin key for this user. Nothing else."""
+"""The first start of a data directory: create an installation id, one team, and an admin key for this user."""
 
 import os
 import secrets
@@ -25,10 +25,10 @@ INSTALLATION_ID = "installation_id"
 
 
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
-    """The installation's id; made at first start, with the team and the key in `admin.key`.
+    """Return the installation's id; the first start creates it, with a team and the key in `admin.key`.
 
-    Raises StorageError where the database is lost and its files are not.
-    The key's file is written before the commit: killed in between, the next start writes another key over it.
+    Raises StorageError if the database is lost but stored files remain.
+    The key's file is written before the commit: after a kill in between, the next start overwrites it with a new key.
     """
     existing = database.read(lambda connection: find_fact(connection, INSTALLATION_ID))
     if existing is not None:
@@ -48,13 +48,13 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
 
 def refuse_lost_state(files: DataFiles) -> None:
-    """Raises StorageError where the database is missing or empty, and its files are not."""
+    """Raises StorageError if the database is missing or empty but stored files remain."""
     if not has_state(files):
         _refuse_stored_files(files)
 
 
 def _refuse_stored_files(files: DataFiles) -> None:
-    """A new database knows none of them."""
+    """Raises StorageError if there are stored files, which a new database would not know."""
     stored = list_own(files.blobs, ids.BLOB_NAME) if files.blobs.is_dir() else []
     if stored:
         raise StorageError(
@@ -66,9 +66,9 @@ def _refuse_stored_files(files: DataFiles) -> None:
 
 
 def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
-    """The installation's random bytes, made at first start; raises StorageError where their file is damaged.
+    """Return the installation's secret bytes, created at first start; raises StorageError if their file is damaged.
 
-    A damaged one isn't made again by itself: receivers of webhooks know what was derived from it.
+    A damaged secret isn't regenerated automatically: receivers of webhooks hold secrets derived from it.
     """
     if not files.secret.exists():
         write_secret(files.secret, random(SECRET_BYTES).hex())
@@ -82,16 +82,16 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
 
 
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
-    """A new token for `/admin`, good for this run of the service: who can read its file may act as the operator."""
+    """Write a new token for `/admin`, valid for this run of the service: whoever can read its file is the operator."""
     token = random(32).hex()
     write_secret(files.operator_token, token)
     return token
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a file that only this user can read, durably, all or nothing."""
+    """Write a file that only this user can read, atomically and durably."""
     for leftover in path.parent.glob(f".{path.name}.*"):
-        # A kill between writing and renaming: the secret in it must not lie about.
+        # Left by a kill between write and rename; its secret must not stay on disk.
         leftover.unlink()
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

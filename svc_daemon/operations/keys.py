@@ -1,6 +1,6 @@
-"""Keys: who asks, what a key may reach, and making, listing and revoking keys.
+"""API keys: authenticate requests, check what a key may reach, and create, list and revoke keys.
 
-`core.access.api_keys` has the rule that no key grants more than it has.
+The rule that no key can grant more than it has is in `core.access.api_keys`.
 """
 
 from collections.abc import Collection
@@ -26,7 +26,7 @@ from svc_daemon.wire.tasks import REBUILD
 
 
 def authenticate(context: Context, authorization: str | None) -> KeyRow:
-    """The live key of an `Authorization` header; raises `invalid_project_key`."""
+    """Return the valid key of an `Authorization` header; raises `invalid_project_key`."""
     scheme, _, token = (authorization or "").partition(" ")
     if not token:
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "Send the header Authorization: Bearer <API_KEY>.")
@@ -58,7 +58,7 @@ def require_model(key: KeyRow, agent_id: str) -> None:
 
 
 def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """By id or slug, whatever its status; raises NotFound also where the key is kept from it."""
+    """Find a bucket by id or slug, whatever its status. Raises NotFound, also if the key can't reach the bucket."""
     found = get_bucket(connection, key.team_id, bucket)
     if key.buckets is not None and found.id not in key.buckets:
         raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
@@ -66,7 +66,7 @@ def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> Bu
 
 
 def get_usable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """An active bucket; an archived or deleting one counts as missing."""
+    """Find an active bucket; an archived or deleting bucket counts as missing."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status != readiness.ACTIVE:
         raise _not_usable(found, bucket)
@@ -74,7 +74,7 @@ def get_usable_bucket(connection: Connection, key: KeyRow, bucket: str) -> Bucke
 
 
 def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """An active or archived bucket; one that is being deleted counts as missing."""
+    """Find an active or archived bucket; a bucket that is being deleted counts as missing."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status == readiness.DELETING:
         raise _not_usable(found, bucket)
@@ -82,7 +82,7 @@ def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> Buck
 
 
 def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """The source, if the key may see it; a key limited to some buckets sees the sources in those. Raises NotFound."""
+    """Find a source that the key may see; a key limited to some buckets sees the sources in those. Raises NotFound."""
     source = get_source(connection, key.team_id, source_id)
     if key.buckets is not None and not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
@@ -90,14 +90,14 @@ def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) ->
 
 
 def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """The source, if the key reaches all buckets that a change would affect; raises also as `refuse_out_of_reach`."""
+    """Find a source all of whose buckets the key can reach; raises NotFound, or like `refuse_out_of_reach`."""
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
     return source
 
 
 def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
-    """Raises NotFound; a key that is kept to some buckets sees tasks of these, of sources there, and rebuilds."""
+    """Find a task; a key limited to some buckets sees tasks of these and their sources, and rebuilds."""
     task = get_task(connection, key.team_id, task_id)
     if key.buckets is None or task.type == REBUILD:
         return task
@@ -111,7 +111,7 @@ def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> Tas
 
 
 def refuse_out_of_reach(key: KeyRow, bucket_ids: Collection[str], noun: str, capability: str) -> None:
-    """Raises `forbidden_project_key` where what is to be changed is also in buckets that the key is kept from."""
+    """Raises `forbidden_project_key` if the object to change is also in buckets that the key can't reach."""
     if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
@@ -128,14 +128,14 @@ def _not_usable(found: BucketRow, bucket: str) -> NotFound:
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A key that was just made, and its text, which is kept nowhere."""
+    """A key that was just created, and its text, which is not stored anywhere."""
 
     key: KeyRow
     text: str
 
 
 def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
-    """A new key; not yet stored."""
+    """Generate a new key, without storing it."""
     text = api_keys.mint(make_ids.make(ids.KEY), make_ids.random(32))
     parts = api_keys.parse(text)
     if parts is None:
@@ -155,7 +155,7 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
 
 
 def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.KeyFields) -> Minted:
-    """The key that `maker` would make; raises what making it would."""
+    """Build the key that `maker` would create; raises the same errors as the create."""
     check_name(fields.name)
     buckets = (get_lasting_bucket(connection, maker, bucket).id for bucket in fields.buckets or ())
     asked = Grant(
@@ -168,7 +168,7 @@ def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.
 
 
 async def create_new_key(context: Context, request: Repeatable, fields: wire.KeyCreate) -> Outcome:
-    """Make a key; its text is in the first answer alone, and not in the one that is stored for replays."""
+    """Create a key. Its text is only in the first response, not in the response that is stored for replays."""
 
     def work(connection: Connection) -> Outcome:
         minted = plan_key(connection, context.ids, request.key, fields)
@@ -183,13 +183,13 @@ async def create_new_key(context: Context, request: Repeatable, fields: wire.Key
 
 
 async def list_visible_keys(context: Context, key: KeyRow) -> list[KeyRow]:
-    """The key itself, and the keys of the team that it could have created; oldest first."""
+    """List the key itself and the team's keys that it could have created, oldest first."""
     found = await context.read_aside(lambda connection: list_keys(connection, key.team_id))
     return [each for each in found if _is_visible(key, each)]
 
 
 async def revoke(context: Context, key: KeyRow, key_id: str) -> KeyRow:
-    """Revoke a key, from the next request on; a revoked one stays as it is. Raises NotFound."""
+    """Revoke a key, effective from the next request on; no change if already revoked. Raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> KeyRow:
@@ -203,7 +203,7 @@ async def revoke(context: Context, key: KeyRow, key_id: str) -> KeyRow:
 
 
 def view_key(key: KeyRow) -> wire.Key:
-    """A key as anybody may see it: without its hash."""
+    """Convert a key to its API form, without its hash."""
     return wire.Key(
         id=key.id,
         name=key.name,

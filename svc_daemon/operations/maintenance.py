@@ -1,4 +1,4 @@
-"""When searches are refused: while a team's index is rebuilt, and while the operator has turned them off."""
+"""Refuse searches while a team's index is being rebuilt, or while the operator has turned search off."""
 
 from sqlite3 import Connection
 
@@ -14,7 +14,7 @@ from svc_daemon.wire.switches import SearchSwitch, SearchSwitchChange
 
 
 def refuse_in_maintenance(connection: Connection, context: Context, team_id: str) -> str | None:
-    """Raises `team_store_maintenance` while the index is rebuilt. Returns the id of the last rebuild, if any."""
+    """Raises `team_store_maintenance` while the index is being rebuilt. Returns the id of the last rebuild, if any."""
     last = find_last_rebuild(connection, team_id)
     if last is None or last.finished_at is not None:
         return last.id if last else None
@@ -27,12 +27,12 @@ def refuse_in_maintenance(connection: Connection, context: Context, team_id: str
     )
 
 
-#: The name of a fact that exists while search is off: the seconds after which clients may try again.
+#: Name of the fact that exists while search is off; its value is the number of seconds until clients may retry.
 FACT = "search_disabled"
 
 
 def refuse_disabled(connection: Connection) -> None:
-    """Raises `search_disabled` while the operator has search turned off."""
+    """Raises `search_disabled` if the operator has turned search off."""
     retry_after_s = _find(connection)
     if retry_after_s is not None:
         raise ServiceError(ErrorCode.SEARCH_DISABLED, retry_after_seconds=retry_after_s)
@@ -44,7 +44,7 @@ def show_search(connection: Connection) -> SearchSwitch:
 
 
 def switch_search(connection: Connection, _ids: Ids, change: SearchSwitchChange) -> SearchSwitch:
-    """Turn search on or off, from the next request on."""
+    """Turn search on or off, effective from the next request on."""
     if change.enabled:
         delete_fact(connection, FACT)
     else:

@@ -1,10 +1,10 @@
-"""Repairs problems that verifying has found, unless that would be a guess. Lost sources fail with a reason.
+"""Repair problems that `verifying` has found, if the repair is unambiguous. Lost sources fail with a reason.
 
-Bytes whose row was lost become sources again, with the help of the team's index. The index knows the source, its team,
-its title and its buckets; size, hash and type are read from the bytes. Everything else about the source (tags,
-metadata, its URL) is lost.
+Bytes whose row was lost become sources again, with the help of the team's index. The index has the source's id, team,
+title and buckets; size, hash and type are computed from the bytes. Everything else about the source (tags, metadata,
+its URL) is lost.
 
-The workers do the rest once the service runs: they read again what was queued, and make the calls that are due.
+The workers do the rest once the service runs: they index the queued sources and make the webhook calls that are due.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 
 async def take_in(context: Context, team_id: str, path: Path) -> None:
-    """Create a source from the file, with the id in its name, and queue it for indexing.
+    """Create a source from a stored file, with the source id in the file's name, and queue it for indexing.
 
-    A team or a bucket that is missing from the state is created with its old id.
+    If its team or a bucket is missing from the state, create it with its old id.
     """
     source_id = ids.source_of(path.name) or ""
     document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
@@ -57,7 +57,7 @@ async def take_in(context: Context, team_id: str, path: Path) -> None:
 
 
 def _describe(context: Context, path: Path, team_id: str, title: str) -> SourceRow:
-    """The row of the source, as far as its bytes show it. The title serves as file name."""
+    """Build the source's row from its bytes and title. The title also serves as the file name."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
@@ -132,7 +132,7 @@ async def _mend_files(context: Context, problem: Problem) -> None:
     about = problem.about
     match problem.mend:
         case Mend.TRIM_LOG if "team_id" in about:
-            # Opening it is enough; the state's log was trimmed when the state was opened.
+            # Opening the index trims its log; the state's log was trimmed when the state was opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Mend.REMOVE_FILE if "blob" in about:
             context.blobs.delete(about["blob"])
@@ -169,12 +169,12 @@ def _mend_state(connection: Connection, context: Context, problem: Problem) -> N
 
 async def _mend_source(context: Context, problem: Problem) -> None:
     if problem.mend is Mend.FAIL_SOURCE:
-        # Wrong bytes are moved aside, so that no retry uses them.
+        # Move wrong bytes aside, so that no retry uses them.
         context.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> None:
-        # Read again, since earlier repairs may have changed it.
+        # Read the source again, since earlier repairs may have changed it.
         source = find_source(connection, problem.about["team_id"], problem.about["source_id"])
         match problem.mend, source:
             case _, None:
@@ -190,7 +190,7 @@ async def _mend_source(context: Context, problem: Problem) -> None:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
             case Mend.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
-                # A source that is queued again will be synced after indexing.
+                # A source that was queued again will be synced after indexing.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
             case Mend.UPDATE_INDEX, SourceRow():

@@ -1,4 +1,4 @@
-"""Questions with answers, stored as small texts; they belong to a bucket, but its searches don't find them."""
+"""Question and answer pairs, stored as small texts; they belong to a bucket, but bucket searches don't find them."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,9 +34,10 @@ class QaPair:
 
 
 async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
-    """Store the question in its buckets and queue its indexing; the answer is the source, or that of the first request.
+    """Store the question in its buckets and queue its indexing. Returns the source, or the first request's if a replay.
 
-    Raises the replay errors, the rate limits' errors, `source_not_found` for what it replaces, and `storage_full`.
+    Raises the replay errors, the errors of the rate limits, `storage_full`, and `source_not_found` if the source to
+    replace doesn't exist or is in none of the buckets.
     """
     staged = context.blobs.stage()
     try:
@@ -81,6 +82,6 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
 
 
 def claim_of(destination: Destination, question: QaPair) -> Claim:
-    """What identifies the create of a question."""
+    """Return the claim that identifies the create of a question."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
     return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))

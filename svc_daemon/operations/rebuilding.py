@@ -4,30 +4,30 @@ Theory of operation, rebuilding:
 
     queued -> clear -> index -> succeeded      one task; while it is open the team is in maintenance
 
-From the transaction that queues the task until the one that ends it, searches of the team are refused, its sources are
-not `ready` (their rows stay as they are), and its bucket syncs and detachments wait. The index file is removed, then
-every source that the state calls active and the index doesn't hold is read again, under its own generation: chunks keep
-their ids. What is missing is found by comparing the two, so a kill costs only the documents that were being read, and
-what others have indexed meanwhile is not read twice.
+From the transaction that queues the task to the one that ends it, searches of the team are refused, its sources are
+not `ready` (their rows don't change), and its bucket syncs and detachments wait. The index file is removed, then every
+source that is active in the state but missing from the index is read again, under its current generation, so chunks
+keep their ids. Missing documents are found by comparing state and index, so a kill loses only the documents that were
+being read, and documents that other workers indexed in the meantime are not read twice.
 
-Requests that are acknowledged meanwhile are not lost. An upload goes into the new file as always, and is ready after
-the end. An indexing that was under way when the old file went is put back, since it may have written there. A delete
-leaves a tombstone, and the worker that put a document checks afterwards whether its source is still there. Buckets that
-were joined or left are synced at the end. A document that can't be read now is indexed as a new generation: its source
-ends active or failed, with the reason.
+Requests that are acknowledged during a rebuild are not lost. An upload goes into the new file as usual, and is ready
+after the rebuild. An indexing task that was running when the old file was removed is queued again, since it may have
+written to that file. A delete leaves a tombstone, and a worker that put a document checks afterwards whether its source
+still exists. Buckets that sources joined or left are synced at the end. A document that can't be read during the
+rebuild is queued for indexing as a new generation: its source ends active, or failed with the reason.
 
-A failing disk does not end the task: it is retried, at growing intervals, until it succeeds. If it could fail, a team
-would be left without search, or with a search that silently misses documents.
+A failing disk does not fail the task: it is retried, with increasing backoff, until it succeeds. If the task could
+fail, a team would be left without search, or with a search that silently misses documents.
 
 Theory of operation, rechunking, while searches use the old chunks:
 
     mark (with the change)  ->  read (child)  ->  begin  ->  put (index)  ->  finish
 
-The bytes are the same, so the old chunks and the new ones are both right: `begin` gives the source its next generation
-and keeps the earlier ones valid, the index swaps one for the other in one step, and `finish` removes the mark. So a
-search finds the source at any moment, it stays ready, and a kill anywhere leaves the mark, with which the next start
-begins again. Anything else that makes a new generation meanwhile (new bytes, a retry) wins, and uses the new chunking
-too. Nothing begins while a bucket sync of the source is under way.
+The bytes are the same, so the old and the new chunks are both valid: `begin` gives the source its next generation and
+keeps the earlier ones valid, the index replaces the old chunks with the new ones atomically, and `finish` removes the
+mark. So searches find the source at any time, it stays ready, and after a kill at any point the mark remains and the
+next start begins again. Any other change that creates a new generation meanwhile (new bytes, a retry) wins, and uses
+the new chunking too. Rechunking does not begin while a bucket sync of the source is running.
 """
 
 import asyncio
@@ -59,17 +59,17 @@ log = logging.getLogger(__name__)
 
 #: Stages of the task: remove the old file; index the documents.
 CLEAR, INDEX = "clear", "index"
-#: Attempts that are shown; the last number is shown for all further ones.
+#: Maximum attempt number to show; further attempts show this number too.
 ATTEMPTS = 3
-#: An index that is damaged again so soon after it was made is the disk's doing: it is logged, and each further try
-#: waits first. Its sources are not ready meanwhile, since nobody can find them.
+#: An index that is damaged again within this time after its rebuild points to a failing disk: this is logged, and each
+#: further rebuild is delayed. The team's sources are not ready in the meantime, since searches can't find them.
 SOON_S = 3600
 
 
 def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> TaskRow:
-    """Queue the rebuild of a team, by id or name, or return the open task; raises NotFound.
+    """Queue the rebuild of a team's index, or return the open task. `team` is an id or name; raises NotFound.
 
-    The maintenance begins at once, the work when it is due.
+    The maintenance begins at once; the rebuild itself begins at `due_at`.
 
     This works without a running service: the next start does the rebuild.
     """
@@ -112,11 +112,11 @@ async def rebuild_damaged(context: Context) -> None:
 async def _rebuild_damaged(context: Context, team_id: str) -> None:
     soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
     if context.read(partial(find_team, team=team_id)) is None:
-        # For a team without a row there are no sources to index.
+        # A team without a row has no sources to index.
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
-        # The rebuild that is running will meet the damage too, and begin again.
+        # The open rebuild will detect the damage too, and start over.
         return
     due_at = None
     if last is not None and (last.finished_at or "") > soon:
@@ -134,7 +134,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 
 async def claim_rebuild(context: Context) -> TaskRow | None:
-    """Claim a due rebuild, at the stage that it had reached."""
+    """Claim a rebuild that is due, at the stage that it had reached."""
 
     def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
@@ -143,7 +143,7 @@ async def claim_rebuild(context: Context) -> TaskRow | None:
 
 
 async def note_cleared(context: Context, task: TaskRow) -> None:
-    """Record that the old file is removed, and queue what was being indexed, which may have been lost with it."""
+    """Record that the old file is removed, and requeue running indexing tasks, whose writes may be lost with it."""
 
     def work(connection: Connection) -> None:
         if not tasks.is_held(connection, task):
@@ -157,7 +157,7 @@ async def note_cleared(context: Context, task: TaskRow) -> None:
 
 
 async def find_missing(context: Context, task: TaskRow) -> list[str]:
-    """Ids of active sources that the new index lacks in their generation; records the progress."""
+    """List the active sources whose current document is missing from the new index; records the progress."""
     held = await asyncio.to_thread(list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
     missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
@@ -167,7 +167,7 @@ async def find_missing(context: Context, task: TaskRow) -> list[str]:
 
 
 def find_active(context: Context, task: TaskRow, source_id: str) -> SourceReading | None:
-    """The source as it is to be read, or None where it isn't active any more."""
+    """Return the source and its reading settings, or None if it is no longer active."""
     reading = context.read(partial(find_reading, team_id=task.team_id, source_id=source_id))
     return reading if reading is not None and reading.source.status == readiness.ACTIVE else None
 
@@ -186,7 +186,7 @@ async def note_read(context: Context, task: TaskRow, reading: SourceReading, ext
 
 
 async def give_up_document(context: Context, reading: SourceReading) -> None:
-    """Leave a document that can't be read to the indexing worker, with all its attempts."""
+    """Queue a document that can't be read as a new indexing task, with the full number of attempts."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -198,7 +198,7 @@ async def give_up_document(context: Context, reading: SourceReading) -> None:
 
 
 async def finish_rebuild(context: Context, task: TaskRow) -> None:
-    """End the rebuild: the team can be searched again, and waiting memberships are synced."""
+    """End the rebuild: allow searches of the team again, and sync the waiting memberships."""
 
     def work(connection: Connection) -> None:
         tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
@@ -211,7 +211,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
-    """Retry a failed attempt after a pause; from the beginning if the new file is damaged too."""
+    """Retry a failed attempt after a pause; start over if the new file is damaged too."""
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
@@ -224,12 +224,12 @@ async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter
 
 
 async def park_rebuild(context: Context, task: TaskRow) -> None:
-    """Queue the rebuild again because the process stops; the next start continues it."""
+    """Queue the rebuild again because the process is stopping; the next start continues it."""
     await context.write(lambda connection: tasks.park_task(connection, task))
 
 
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
-    """The source as it is now, if it has not changed since it was read; else None."""
+    """Return the source's current row, or None if it is not active or its generation has changed since the reading."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
     if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
         return None
@@ -237,12 +237,12 @@ def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | No
 
 
 def list_generations(context: Context, team_id: str) -> dict[str, int]:
-    """The generation of each source in the team's index, by id; raises ProviderError."""
+    """Return the generation of each source in the team's index, by source id; raises ProviderError."""
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
 
 
 def next_reading(context: Context, after_id: str) -> SourceReading | None:
-    """The next marked source behind `after_id`, as it is to be read."""
+    """Return the next source after `after_id` that is marked for rechunking, with its reading settings."""
 
     def work(connection: Connection) -> SourceReading | None:
         found = find_next_rechunk(connection, after_id)
@@ -252,14 +252,14 @@ def next_reading(context: Context, after_id: str) -> SourceReading | None:
 
 
 async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
-    """Give the source its next generation; None if it is being changed otherwise."""
+    """Give the source its next generation, or return None if another change of it is in progress."""
 
     def work(connection: Connection) -> SourceReading | None:
         source = _unchanged(connection, reading)
         if source is None or source.in_maintenance:
             return None
         if readiness.SYNCING in source.places.values():
-            # A running sync uses the present generation.
+            # A running sync uses the current generation.
             return None
         moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
         update_state(connection, moved)
@@ -269,7 +269,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """End the rechunking once the index has the new chunks. The mark stays if the chunking has changed again."""
+    """End the rechunking once the index has the new chunks. Keep the mark if the chunking has changed again."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -278,7 +278,7 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         cut = replace(source, rechunk=not is_cut_right(connection, source, reading))
         update_state(connection, indexed(cut, extraction, source.updated_at))
         if set(source.places) != set(reading.source.places):
-            # It has left a bucket since, and the index still has the bucket.
+            # The source has left a bucket since the reading, but the index still lists that bucket.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
 

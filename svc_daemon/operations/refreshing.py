@@ -1,8 +1,8 @@
-"""Refreshing: fetches the URL of a source again, and indexes it again only if its content has changed.
+"""Refreshing: fetch the URL of a source again, and reindex the source only if its content has changed.
 
 The request carries the validators of the known version. Unchanged content costs neither quota nor indexing. New bytes
-are stored beside the old ones, under a name of their own; one transaction puts them in their place and queues a new
-generation, with a tombstone for the old ones; then these go.
+are stored under a new blob name; one transaction switches the source to that blob, queues a new generation, and leaves
+a tombstone for the old blob, which is then removed.
 """
 
 from dataclasses import replace
@@ -29,16 +29,16 @@ from svc_daemon.wire.codes import ErrorCode
 async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
     """Fetch the source's URL again. Returns the source, and whether its content has changed.
 
-    Raises what `fetching.fetch` raises, `invalid_request` for a source without a URL, `request_in_progress` while it is
-    being indexed, `forbidden_project_key` where buckets that the key doesn't reach have it too, `quota_exceeded`, and,
-    without `force`, `url_is_web_page` or `url_is_file` where it is one no longer.
+    Raises the errors of `imports.fetch`, `invalid_request` if the source has no URL, `request_in_progress` while it is
+    being indexed, `forbidden_project_key` if it is also in buckets that the key can't reach, `quota_exceeded`,
+    `storage_full`, and, without `force`, `url_is_web_page` or `url_is_file` if a page became a file or vice versa.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if source.source_url is None:
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
     staged = context.blobs.stage()
-    # A source whose bytes are lost has no known version, so everything is fetched.
+    # If the stored bytes are lost, send no validators, so that the whole content is fetched.
     has_bytes = context.blobs.find(source.blob_name) is not None
     try:
         known = source.fetched if has_bytes else None
@@ -48,7 +48,7 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         got = await refetch(context, source.type, source.source_url, staged, validators)
         if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
             return await _note_fetch(context, key, source, got), False
-        # A page that has become a file is often a mistake, and a file that has become a page is a log-in form.
+        # A page that has become a file is often a mistake, and a file that has become a page is usually a login form.
         was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
         if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
             refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
@@ -78,7 +78,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
 
 
 async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedFile, Fetched]) -> SourceRow:
-    """Replace the old bytes by the new ones, unless somebody else changed the source meanwhile."""
+    """Replace the old bytes with the new ones, unless another request changed the source in the meantime."""
     staged, got = taken
     check_room(context)
     context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)

@@ -1,4 +1,4 @@
-"""Creates that can be repeated: look for the stored answer, hold the key, store the new answer with the effect."""
+"""Idempotent creates: hold the idempotency key, look up the stored response, or store a new one with the effect."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Repeatable:
-    """A create under an idempotency key (or under none: then it is never a replay)."""
+    """A create request with an optional idempotency key; without a key, it is never a replay."""
 
     key: KeyRow
     idempotency_key: str | None
@@ -26,14 +26,14 @@ class Repeatable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answer of a create: its body without `request_id`, and whether it is a replay."""
+    """The response to a create: its body without `request_id`, and whether it is a replay."""
 
     body: dict[str, Any]
     replayed: bool = False
 
 
 def check_key(context: Context, idempotency_key: str | None) -> str | None:
-    """The header's value as sent; raises `invalid_idempotency_key`."""
+    """Return the idempotency key as sent; raises `invalid_idempotency_key`."""
     limit = context.limits.idempotency_key_characters
     if idempotency_key is not None and not idempotency.is_key(idempotency_key, limit):
         raise ServiceError(
@@ -46,7 +46,7 @@ def check_key(context: Context, idempotency_key: str | None) -> str | None:
 
 @contextmanager
 def replaying(context: Context, request: Repeatable) -> Iterator[Outcome | None]:
-    """Hold the request's key and yield the earlier answer, or None when this request is the first.
+    """Hold the request's idempotency key and yield the earlier response, or None if this request is the first.
 
     Raises `request_in_progress` and `idempotency_key_conflict`.
     """
@@ -55,10 +55,10 @@ def replaying(context: Context, request: Repeatable) -> Iterator[Outcome | None]
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
-    """Store the answer in the transaction of its effect; without a key there is nothing to store.
+    """Store the response in the transaction of its effect; does nothing without an idempotency key.
 
-    Raises `request_in_progress` where the key has been answered since it was looked up: the effect is rolled back, and
-    the retry replays.
+    Raises `request_in_progress` if another response was stored under the key since the lookup: the effect is rolled
+    back, and a retry replays the stored response.
     """
     if request.idempotency_key is None:
         return
@@ -69,7 +69,7 @@ def store_answer(connection: Connection, context: Context, request: Repeatable, 
 
 
 def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
-    """The earlier answer, None where there is none; raises `idempotency_key_conflict`."""
+    """Return the earlier response, or None if there is none; raises `idempotency_key_conflict`."""
     key = request.idempotency_key
     if key is None:
         return None
@@ -84,5 +84,5 @@ def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
 
 
 def _oldest(context: Context) -> str:
-    """The time before which stored answers are no longer replayed."""
+    """Return the time before which stored responses are no longer replayed."""
     return context.clock.timestamp(-86400 * context.limits.idempotency_days)

@@ -1,8 +1,8 @@
-"""What a search covers, and which agent's policy applies.
+"""Determine what a search covers, and which agent's policy applies.
 
-The scope is the intersection of what the key may reach, what the request names and what the agent's policy covers. A
-named bucket that the key may not reach counts as missing; one that the agent does not cover is left out, and the answer
-carries a warning. The policy's filters, number of passages and threshold go into the request.
+The scope is the intersection of what the key can reach, what the request names and what the agent's policy covers. A
+named bucket that the key can't reach counts as missing; a bucket that the agent does not cover is left out, with a
+warning in the response. The policy's filters, number of passages and score threshold are merged into the request.
 """
 
 from dataclasses import dataclass, replace
@@ -28,13 +28,13 @@ from svc_daemon.wire.searches import SearchRequest
 class SearchScope:
     """Where to look: buckets, and within them all sources or only some."""
 
-    #: Find sources through their buckets only; otherwise also those that searches of buckets leave out.
+    #: Whether to find sources only through their buckets; otherwise also sources that bucket searches leave out.
     goes_by_bucket: bool
-    #: Sources that are in no bucket count too.
+    #: Whether sources that are in no bucket are included.
     takes_unplaced: bool
-    #: Buckets that the request named and the agent does not search.
+    #: Slugs of the buckets that the request named but the agent does not search.
     left_out: tuple[str, ...]
-    #: Each bucket's revision when the scope was read; every change of its members increases it.
+    #: Each bucket's revision when the scope was read; every change of the bucket's members increments it.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
     #: The rebuild that made the index; if it is different after the search, the index was replaced.
@@ -55,7 +55,7 @@ class SearchScope:
 
 
 def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
-    """A warning about why an agent can't find anything, which reveals nothing of its policy."""
+    """Warn if the agent can't find anything, and say why, without revealing the contents of its policy."""
     if agent is None:
         return []
     if agent.policy_fault is not None:
@@ -75,7 +75,7 @@ def _mend(agent: TeamAgent) -> str:
 
 
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
-    """The named agent, or the default one if the request names neither agent nor buckets; otherwise None."""
+    """Return the named agent, the default agent if the request names neither agent nor buckets, or else None."""
     if request.agent is None and request.buckets is not None:
         if key.models is not None:
             # A key limited to some agents can't search buckets without their policies.
@@ -87,7 +87,7 @@ def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamA
 
 
 def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) -> SearchRequest:
-    """The request with what the policy adds to it; raises `metadata_filter_too_large`."""
+    """Return the request restricted by the policy; raises `metadata_filter_too_large`."""
     changed: dict[str, Any] = {}
     if policy.scope == SOURCES:
         if len(policy.source_ids) > context.limits.search_sources:
@@ -111,7 +111,7 @@ def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) ->
 def find_scope(
     connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
 ) -> SearchScope:
-    """What to search now; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
+    """Return what to search now; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
     refuse_disabled(connection)
     if request.buckets is not None:
         buckets = [get_usable_bucket(connection, key, bucket) for bucket in request.buckets]
@@ -127,10 +127,10 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # A key limited to sources can't search whole buckets: the index is asked for the sources in them by id.
+    # If a key limited to some buckets uses an agent that searches by source, query the sources it reaches by id.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
-    # Whether one of them is in scope is judged with the hits, once more.
+    # These are only candidates: whether each is in scope is checked again for the hits.
     wanted = Wanted(
         bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
         source_ids=request.source_ids,

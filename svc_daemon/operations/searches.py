@@ -1,15 +1,16 @@
 """Search: the provider finds, the state decides.
 
-The provider is asked first and the state after it, in one snapshot: a hit counts only if its source is indexed in that
-very generation and an active member of a bucket in scope. So a deleted source is not found any more once the delete has
-answered, whatever the index still contains. While a team's index is rebuilt its searches are refused, because it is
-incomplete; a search during which a rebuild began is refused or repeated.
+The provider is queried first, then the state, in one snapshot: a hit counts only if its generation is valid for its
+source and the source is an active member of a bucket in scope. So once a delete has been acknowledged, its source is no
+longer found, even if the index still contains it. While a team's index is rebuilt, it is incomplete, so searches are
+refused; if a rebuild begins during a search, the search is refused or repeated.
 
-If hits drop out, the search may be repeated. When a bucket has changed since its scope was read, a source may have been
-replaced after the index was asked: the repeated search finds the old or the new one, never neither. When deleted
-sources fill the page, more hits are requested.
+If hits are dropped, the search may be repeated. If a bucket has changed since the scope was read, a source may have
+been replaced after the index was queried: the repeated search finds the old or the new source, never neither. If
+deleted sources fill the page, more hits are requested.
 
-If the model is missing or fails, a hybrid search still matches by words; a semantic search fails.
+If no embedding model is configured, every search matches by keyword. If the model fails, a hybrid search falls back to
+keywords, and a semantic search fails.
 """
 
 from collections.abc import Collection
@@ -36,14 +37,14 @@ from svc_daemon.store.memberships import list_unplaced
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: The share of a search's time that the model may use; the rest is for the search itself.
+#: Maximum share of a search's time budget for embedding the query; the rest is for the search itself.
 EMBED_SHARE = 0.5
 _NO_MODEL = "The search went by keyword: no embedding model is set up, and meaning is not looked for without one."
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How a search is going to match."""
+    """How a search will match."""
 
     mode: SearchMode
     vector: QueryVector | None = None
@@ -52,16 +53,16 @@ class Matching:
 
 
 async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
-    """Choose matching by meaning if a model makes a vector from the query, otherwise by keyword.
+    """Embed the query and match in the requested mode; if that fails, match by keyword.
 
-    Raises `search_timeout` at the deadline, and `search_failed` where a semantic search gets no vector.
+    Raises `search_timeout` at the deadline, and `search_failed` if the query of a semantic search can't be embedded.
     """
     mode = SearchMode(request.mode)
     embed_by_s = deadline_s - context.limits.search_seconds * (1 - EMBED_SHARE)
     try:
         return Matching(mode, await _embed_query(context.embedding, request.query, embed_by_s))
     except EmbedFailed as error:
-        # The server may run another model by now, which the worker then opens.
+        # The embedding server may have switched to another model: wake the worker so that it opens that model.
         context.wakes.embedding.set()
         if context.clock.monotonic() >= deadline_s:
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -71,7 +72,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
 
 
 async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -> QueryVector:
-    # Read once: another model may be chosen while this one is asked.
+    # Read once, since another model may be chosen during the call.
     embedder = embedding.embedder
     if embedder is None:
         raise EmbedFailed(embedding.message or "The embedding model is being loaded.")
@@ -79,19 +80,19 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
     return QueryVector(model=embedder.model, values=values)
 
 
-#: The most requests to the index per search.
+#: Maximum number of index queries per search.
 MAX_ROUNDS = 5
-#: Factor for the number of hits to request when too many were deleted.
+#: Factor by which to increase the number of requested hits if too many of them were deleted.
 GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """One hit with its source, read in the same snapshot."""
+    """A hit and its source, whose row was read in the snapshot that validated the hit."""
 
     hit: Hit
     source: FoundSource
-    #: The buckets in scope in which it is active.
+    #: The buckets in scope in which the source is active.
     bucket_ids: tuple[str, ...]
 
 
@@ -100,22 +101,22 @@ class Results:
     found: tuple[SearchResults, ...]
     has_more: bool
     warnings: tuple[str, ...]
-    #: The agent whose policy applied; None if the request named buckets and no agent.
+    #: The agent whose policy applied; None if the request named buckets but no agent.
     agent: TeamAgent | None = None
-    #: The lowest score of a hit, from request and policy; None if neither sets one.
+    #: Minimum score of a hit, from the request and the policy; None if neither sets one.
     score_threshold: float | None = None
-    #: How many chunks the team's index has, of any bucket.
+    #: Number of chunks in the team's index, across all buckets.
     chunks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A page as the state sees it."""
+    """A page of hits, checked against the state."""
 
     results: Results
-    #: Hits dropped out, and the index has more than were requested.
+    #: Hits were dropped, and the index has more hits than were requested.
     is_short: bool
-    #: Hits dropped out because the buckets changed since the scope was read, or the index was rebuilt.
+    #: Hits were dropped and the buckets have changed since the scope was read, or the index was rebuilt.
     is_overtaken: bool
 
     @property
@@ -124,7 +125,7 @@ class Judged:
 
 
 async def search(context: Context, key: KeyRow, request: SearchRequest) -> Results:
-    """The best chunks for the query within what the key may reach and the agent retrieves.
+    """Find the best chunks for the query, within what the key can reach and the agent retrieves.
 
     Raises `invalid_request`, `model_not_found`, `model_not_allowed`, `agent_not_found`, `bucket_not_found`,
     `metadata_filter_too_large`, `rag_quota_exceeded`, `search_disabled`, `team_store_maintenance`,
@@ -167,11 +168,11 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
     asking = _Asking(context, key, request, agent, deadline_s)
     mode = SearchMode(request.mode)
     if mode is SearchMode.KEYWORD or context.embedding.state is EmbeddingState.OFF:
-        # Without a model a hybrid search is one by keyword.
+        # Without a model, hybrid and semantic searches match by keyword.
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
         return await context.search_aside(lambda: asking.settle(asking.look(), matching))
-    # Checked first, so that a refused search does not use the model.
+    # Determine the scope first, so that a refused search does not use the model.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
     return await context.search_aside(asking.settle, scope, matching)
@@ -179,7 +180,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """One search, run in one thread as a whole, since each change of thread costs as much as a read."""
+    """A single search. It runs in one thread, since each thread switch costs as much as a read."""
 
     context: Context
     key: KeyRow
@@ -188,15 +189,15 @@ class _Asking:
     deadline_s: float
 
     def look(self) -> SearchScope:
-        """Where to search now; raises as `find_scope` does."""
+        """Return where to search now; raises like `find_scope`."""
         policy = _policy_of(self.agent)
         return self.context.read(
             lambda connection: find_scope(connection, self.context, self.key, self.request, policy)
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """The results with their warnings; raises as `search` does."""
-        # Some hits may turn out to be gone: ask for a few more than are wanted.
+        """Query the index until the results are settled, and return them with their warnings; raises like `search`."""
+        # Some hits may turn out to be gone, so request more than are needed.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
             query = SearchQuery(
@@ -228,7 +229,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
     except ProviderError as error:
-        # A rebuild that has begun since may have closed the index under the search.
+        # A rebuild that has begun in the meantime may have closed the index during the search.
         context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
         if isinstance(error, SearchTimeout):
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -244,7 +245,7 @@ def _judge_page(
     scope: SearchScope,
     page: HitPage,
 ) -> Judged:
-    """The hits that are still valid, and whether to search again. Raises `team_store_maintenance`."""
+    """Select the hits that are still valid, and decide whether to search again. Raises `team_store_maintenance`."""
     is_remade = refuse_in_maintenance(connection, context, key.team_id) != scope.rebuild_id
     sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))
     unplaced = list_unplaced(connection, key.team_id, list(sources)) if scope.takes_unplaced else set()
@@ -268,7 +269,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """If nothing is indexed, raise when something is pending, or when a single bucket was named."""
+    """Raises `bucket_store_indexing_pending` if nothing is indexed, and members are pending or one bucket was named."""
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):
         return
