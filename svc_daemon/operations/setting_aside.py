@@ -1,9 +1,9 @@
-"""Stored bytes without a row, sorted at the start: some are deleted, some moved aside, some taken back.
+"""At startup, sort stored bytes without a row: delete some, move some aside, and move some back.
 
-A kill leaves bytes that were never acknowledged. An older state (a restored copy, a log that lost its end) leaves bytes
-that were acknowledged, and they may be the only copy. The folders don't show which is which, so both are moved aside
-and kept for days. Bytes that were deleted on purpose have a tombstone, or belong to a session that has ended, and are
-deleted. Bytes aside are moved back when the state names them again.
+A kill leaves bytes that were never acknowledged. An older state (a restored copy, or a truncated log) leaves bytes that
+were acknowledged, and they may be the only copy. The two can't be told apart from the folders alone, so both are moved
+aside and kept for days. Bytes that were deleted on purpose have a tombstone or belong to a session that has ended, and
+are deleted. Bytes that were moved aside are moved back if the state names them again.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """What the state knows of stored bytes."""
+    """What the state knows about stored bytes."""
 
-    #: The size of each source's bytes, by their name.
+    #: Size in bytes of each source's blob, by blob name.
     sizes: dict[str, int]
-    #: Names of bytes that were deleted on purpose.
+    #: Names of blobs that were deleted on purpose.
     deleted: set[str]
     open_ids: set[str]
-    #: Sessions that have ended, of those that have bytes.
+    #: Sessions that have ended but still have bytes.
     ended_ids: set[str]
 
 
 async def sort_leftovers(context: Context) -> Counter[str]:
-    """Remove or move everything without a row. Returns how many files were `removed`, `taken back`, `set aside`.
+    """Remove or move all files without a row. Returns how many were `removed`, `taken back`, `set aside` and so on.
 
-    Only at the start: while uploads run, a blob is stored before its row.
+    Call this only at startup: while uploads run, a blob is stored before its row.
     """
     done = await asyncio.to_thread(_sort, context)
     await count_asides(context)
@@ -53,7 +53,7 @@ async def sort_leftovers(context: Context) -> Counter[str]:
 
 
 async def count_asides(context: Context) -> None:
-    """Count the files that lie aside, and those of them that a team's index knows with their bucket."""
+    """Count the files that were moved aside, and how many of them have a bucket according to a team's index."""
     found = await asyncio.to_thread(context.asides.find_all)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
@@ -61,7 +61,7 @@ async def count_asides(context: Context) -> None:
 
 
 async def forget_asides(context: Context) -> int:
-    """Delete what was moved aside too long ago. Returns how many files."""
+    """Delete files that were moved aside longer ago than the limit. Returns the number of files."""
     day = context.clock.timestamp(-86400 * context.limits.set_aside_days)[:10]
     removed = await asyncio.to_thread(context.asides.remove_before, day)
     if removed:
@@ -80,7 +80,7 @@ def _sort(context: Context) -> Counter[str]:
     kept_by_sessions = {_identity(context.parts.path(part_id)) for part_id in parts - owners.ended_ids}
     for name in set(context.blobs.list_ids()) - owners.sizes.keys():
         path = context.blobs.path(name)
-        # A finished part becomes a blob by a second name: without a row, the session still has the first.
+        # Finalizing hard-links a part as a blob: if the blob has no row, the session still has the part.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
         done[_remove(path) if is_needless else _set_aside(context, path)] += 1
     for part_id in parts - owners.open_ids:
@@ -100,7 +100,7 @@ def _read_owners(connection: Connection, *, names: list[str]) -> _Owners:
 
 
 def _settle_aside(context: Context, owners: _Owners, name: str, path: Path) -> str:
-    """Move files back that have a row again, and delete those that were deleted on purpose since."""
+    """Move the file back if it has a row again, or delete it if it was deleted on purpose. Returns what was done."""
     if name in owners.deleted or name in owners.ended_ids:
         return _remove(path)
     is_blob = owners.sizes.get(name) == path.stat().st_size
@@ -118,7 +118,7 @@ def _remove(path: Path) -> str:
 
 def _set_aside(context: Context, path: Path) -> str:
     try:
-        # A clock that is behind (at a boot without a battery) must not make it look old already.
+        # If the clock is behind (as after a boot without a clock battery), the file must not look old at once.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if context.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"
@@ -130,14 +130,14 @@ def _set_aside(context: Context, path: Path) -> str:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Two names of one file have the same."""
+    """Return the device and inode, which are equal for hard links to the same file."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
 
 def _count_known(context: Context, source_ids: set[str]) -> int:
     known: set[str] = set()
-    # A team that was made after the state was copied is in no row.
+    # List the teams of the indexes: a team that was created after the state was copied has no row.
     for team_id in filter(ids.TEAM_ID.fullmatch, context.provider.list_teams()):
         try:
             documents = context.provider.list_documents(team_id)

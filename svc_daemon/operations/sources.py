@@ -1,4 +1,4 @@
-"""Source verbs: show, verify, list, describe, attach, retry, and the stored text."""
+"""Source operations: show, verify, list, describe, attach, retry, and the stored text."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -43,14 +43,14 @@ T = TypeVar("T")
 
 
 def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
-    """The source as it is; raises NotFound."""
+    """Return the source; raises NotFound."""
     return context.read(lambda connection: get_reachable_source(connection, key, source_id))
 
 
 async def verify_source(context: Context, source: SourceRow) -> ProviderState:
-    """What the index has of the source now; raises `search_failed` if the index fails.
+    """Return the state of the source in the index now; raises `search_failed` if the index fails.
 
-    While the index is rebuilt, this is nothing until the source is indexed again.
+    While the index is rebuilt, the source is pending until it is indexed again.
     """
     document = await _ask(context, source, lambda: context.provider.get_document(source.team_id, source.id))
     if document is not None and document.generation in source.generations:
@@ -62,7 +62,7 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
 async def list_members(
     context: Context, key: KeyRow, bucket: str, chosen: SourceFilter
 ) -> tuple[BucketRow, list[SourceRow]]:
-    """The bucket and those of its members that pass the filter, in one snapshot."""
+    """List the bucket's members that pass the filter. Returns them with the bucket, from one snapshot."""
 
     def work(connection: Connection) -> tuple[BucketRow, list[SourceRow]]:
         found = get_lasting_bucket(connection, key, bucket)
@@ -72,10 +72,10 @@ async def list_members(
 
 
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
-    """Write the fields that were sent (already checked). A new title is in the index before it is in the state.
+    """Update the given fields (already checked). A new title is written to the index before the state.
 
-    The sync worker updates the index once more afterwards, in case of a kill or another new title in between.
-    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
+    The sync worker updates the index again afterwards, in case of a kill or another title change in between.
+    Raises `forbidden_project_key` if the source is also in buckets that the key can't reach.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if change.get("title", source.title) == source.title:
@@ -84,14 +84,14 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
         await context.write(lambda connection: create_detachment(connection, key.team_id, source_id))
         await _retitle(context, source, change["title"])
         changed = await _describe(context, key, source_id, change)
-        # The index may have got the document in between, under its old title.
+        # The document may have been indexed in between, under its old title.
         await _retitle(context, source, changed.title)
     return changed
 
 
 @contextmanager
 def _retitling(context: Context, source_id: str) -> Iterator[None]:
-    """Until the block ends, keep the sync from writing the old title to the index or dropping the note to update it."""
+    """During the block, keep syncs from writing the old title to the index or deleting the pending detachment."""
     context.retitling[source_id] += 1
     try:
         yield
@@ -114,12 +114,12 @@ async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[
 
 
 def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: str) -> tuple[BucketRow, SourceRow]:
-    """The bucket and the source of an attach; raises as the attach does."""
+    """Return the bucket and the source of an attach; raises the same errors as the attach."""
     return get_usable_bucket(connection, key, bucket), get_reachable_source(connection, key, source_id)
 
 
 async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> SourceRow:
-    """Make the source a member of one more bucket; being one already is fine."""
+    """Add the source to another bucket; does nothing if it is already a member."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> SourceRow:
@@ -135,7 +135,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 
 
 async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
-    """Queue a failed source again, from its stored bytes, with all its attempts."""
+    """Queue a failed source for indexing from its stored bytes, with the full number of attempts."""
 
     def work(connection: Connection) -> SourceRow:
         source = get_reachable_source(connection, key, source_id)
@@ -172,9 +172,10 @@ def requeue(connection: Connection, context: Context, source: SourceRow) -> Sour
 
 
 async def read_text(context: Context, source: SourceRow) -> StoredText:
-    """The extracted text; raises `bucket_store_indexing_pending` while there is none, `invalid_request` if never.
+    """Return the extracted text.
 
-    Raises `team_store_maintenance` while the index is rebuilt and has not come to this source yet.
+    Raises `bucket_store_indexing_pending` if there is none yet, `invalid_request` if extraction has failed, and
+    `team_store_maintenance` while the index is rebuilt and does not have this source yet.
     """
     stored = await _ask(context, source, lambda: context.provider.get_text(source.team_id, source.id))
     if stored is not None and stored.generation in source.generations:
@@ -186,15 +187,15 @@ async def read_text(context: Context, source: SourceRow) -> StoredText:
 
 
 async def _retitle(context: Context, source: SourceRow, title: str) -> None:
-    """Write the title to the index; a source that isn't indexed yet gets it with its document."""
+    """Write the title to the index. If the source isn't indexed yet, indexing will write the title."""
     with suppress(DocumentMissing):
         await _ask(context, source, lambda: context.provider.set_title(source.team_id, source.id, title))
 
 
 async def _ask(context: Context, source: SourceRow, work: Callable[[], T]) -> T:
-    """A call to the provider, in a thread; what goes wrong there is `search_failed`, a missing document apart.
+    """Call the provider in a thread; raises DocumentMissing, or `search_failed` for any other provider error.
 
-    Or `team_store_maintenance`, where the index was closed in order to be rebuilt.
+    Raises `team_store_maintenance` if the call failed while the index is being rebuilt.
     """
     try:
         return await asyncio.to_thread(work)

@@ -1,6 +1,6 @@
 """Clean-up steps: bytes and index rows of deleted sources, expired sessions, and old rows.
 
-Every step can be repeated, so a kill in the middle of one costs nothing but doing it again.
+Every step is idempotent: if it is interrupted by a kill, it is simply repeated.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
 
-#: Rows of one step: they share one commit.
+#: Rows per step, which share one commit.
 STEP_LIMIT = 100
 
 
 async def clean_tombstones(context: Context) -> int:
-    """Unlink the blobs and clear the index of all deleted sources. Returns how many sources were done."""
+    """Unlink the blobs and index rows of all deleted sources. Returns the number of sources that were cleared."""
     count, after = 0, ""
-    # Continue after those that fail, so that one team's damaged index does not hold up the others.
+    # Skip sources that fail, so that one team's damaged index does not block the other teams.
     while listed := context.read(partial(tombstones.list_to_clean, after=after, limit=STEP_LIMIT)):
         after = listed[-1].source_id
         count += await _clean(context, listed)
@@ -46,21 +46,21 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
             tombstones.finish_tombstone(connection, stone.source_id, now)
 
     if stones:
-        # Otherwise a power cut could bring bytes back without a record that they were deleted.
+        # Otherwise a power failure could bring back bytes without a tombstone.
         await context.blobs.run(context.blobs.sync_folder)
         await context.write(work)
     return len(stones)
 
 
 async def forget_old_keys(context: Context) -> int:
-    """Delete idempotency keys past their time."""
+    """Delete expired idempotency keys. Returns how many."""
     oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
     return await context.write(lambda connection: delete_expired_answers(connection, oldest))
 
 
 async def forget_ended(context: Context) -> int:
-    """Delete rows that ended long ago. Returns how many sessions, batches, tasks and webhook calls."""
-    # A repeated create is answered with the rows of the first one, as long as its key is kept.
+    """Delete old rows of ended sessions, batches, tasks and webhook deliveries. Returns how many."""
+    # While an idempotency key is kept, replays of its create need the rows of the first request.
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
     count = 0
@@ -76,7 +76,7 @@ async def forget_ended(context: Context) -> int:
 
 
 async def expire_uploads(context: Context) -> int:
-    """Drop the bytes of sessions that have expired. Returns how many were found; fewer than a step means all."""
+    """Expire sessions and delete their bytes. Returns how many were found; fewer than STEP_LIMIT means all."""
     now = context.clock.timestamp()
     expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
     for upload in expired:
@@ -84,14 +84,14 @@ async def expire_uploads(context: Context) -> int:
         if context.writers.is_held(upload.id):
             continue
         async with context.writers.hold(upload.id, lets_go=False):
-            # A replay may have given it a new life since it was listed.
+            # A replay may have renewed the session since it was listed.
             if await context.write(partial(uploads.expire_upload, upload_id=upload.id, now=now)):
                 await context.parts.delete(upload.id)
     return len(expired)
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """End pauses that are longer than any pause can be, since the clock was set back. Returns how many."""
+    """End pauses that exceed the maximum because the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
@@ -116,9 +116,9 @@ async def recall_far_pauses(context: Context) -> int:
 
 
 async def rebuild_lost(context: Context) -> int:
-    """Begin the rebuild of each index that is gone, damaged or of another release. Returns how many.
+    """Queue the rebuild of each index that is missing, damaged or of another release. Returns how many.
 
-    Only at boot, before anything is answered: sources of such an index must not be shown as ready.
+    Call this only at boot, before serving requests: sources of such an index must not be shown as ready.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -142,10 +142,10 @@ def _is_lost(context: Context, team_id: str) -> bool:
 
 
 async def reconcile_index(context: Context) -> int:
-    """Compare each team's index with the state, at the start. Returns how many documents did not match.
+    """Compare each team's index with the state, at startup. Returns how many documents did not match.
 
-    A document without a source, left by a delete and a kill, is removed unless its bytes are still stored. A source
-    whose document is missing is read again from its stored bytes.
+    A document without a source, left by an interrupted delete, is removed unless its bytes are still stored. A source
+    whose document is missing is queued to be indexed again from its stored bytes.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -159,10 +159,10 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    # Read in this order: every source that is active here is in the index already.
+    # Read the state before the index: every source that is active here must be in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     listed = await asyncio.to_thread(list_generations, context, team_id)
-    # Where there are bytes without a source, their document alone knows what they were.
+    # If stored bytes have no source, only their document still describes them, so keep it.
     stored = [*await asyncio.to_thread(context.asides.find_all), *await asyncio.to_thread(context.blobs.list_ids)]
     described = {ids.source_of(name) for name in stored}
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids) - described
@@ -171,7 +171,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
     count = 0
     for source_id in missing:
-        # It may have been indexed since the index was listed.
+        # The source may have been indexed since the index was listed.
         document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
         generation = document.generation if document else None
         count += await context.write(partial(_requeue_lost, context=context, key=(team_id, source_id, generation)))
@@ -193,7 +193,7 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
 
 
 def _clear(context: Context, stone: Tombstone) -> Exception | None:
-    """Clear the blob and the index rows of one source. Returns the error, or None, so that others are not held up."""
+    """Delete the blob and index rows of one source. Returns the error instead of raising, so that others continue."""
     try:
         context.blobs.delete(stone.blob_name)
         context.provider.delete_document(stone.team_id, stone.source_id)

@@ -1,9 +1,9 @@
-"""The steps of a bucket sync that touch the state: claim, activate (where `ready` begins), refuse, release.
+"""Bucket sync steps that change the state: claim, activate (which makes sources `ready`), fail, release.
 
 Activation is one transaction: the membership becomes active, and a source that it replaces leaves the bucket in the
 same commit, so that no search finds both or neither.
 
-Only one worker writes buckets to the index: two would overwrite each other with outdated values.
+Only one worker writes buckets to the index: two would overwrite each other's values with outdated ones.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ from svc_daemon.store.tombstones import Detachment, delete_detachment, list_deta
 
 log = logging.getLogger(__name__)
 
-#: What the index holds of a source besides its content: its title and its buckets.
+#: What the index stores about a source besides its content: its title and its buckets.
 _Words = tuple[str, list[str]]
 
-#: Memberships per claim, which share two commits.
+#: Memberships per claim. Claiming them is one commit, and completing them another.
 CLAIM_LIMIT = 64
-#: How long a membership waits for a document that is being rechunked, seconds.
+#: Seconds until a membership is retried whose document is being rechunked.
 RECHUNK_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A membership that this worker holds, with the source as it stood at the claim."""
+    """A membership that this worker has claimed, and the source at the time of the claim."""
 
     claim: SyncClaim
     source: SourceRow
 
 
 async def claim_syncs(context: Context) -> list[Sync]:
-    """Take the memberships whose turn has come."""
+    """Claim the memberships whose sync is due."""
     now = context.clock.timestamp()
     lease_until_s = lease_end_s(context)
 
@@ -63,7 +63,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Make the memberships active once the index has the buckets."""
+    """Make the memberships active, once the index has their buckets."""
 
     def work(connection: Connection) -> None:
         for sync in syncs:
@@ -72,7 +72,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
             _swap(connection, context, sync)
             if sync.source.webhook is None:
                 continue
-            # Where this was the last of its buckets, it is ready now.
+            # If this was the source's last bucket to sync, it is ready now.
             source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
             if source is not None and source.ready:
                 record_event(connection, context, source)
@@ -83,7 +83,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
-    """Retry after the provider refused, without end, after a growing pause."""
+    """Schedule a retry after the provider failed, with increasing backoff and no limit on attempts."""
     due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
@@ -94,7 +94,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
 
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Retry later because of a shortage, which does not count as a failure."""
+    """Retry later because of a resource shortage, without counting a failure."""
     due_at = context.clock.timestamp(retries.FIRST_PAUSE_S)
 
     def work(connection: Connection) -> None:
@@ -105,12 +105,12 @@ async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
 
 
 async def reindex_missing(context: Context, sync: Sync) -> None:
-    """The index has lost the document: read it again from its stored bytes."""
+    """Queue a source whose document is missing from the index, to index it again from its stored bytes."""
 
     def work(connection: Connection) -> None:
         source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
         if source is None or source.in_maintenance:
-            # A rebuild has begun since the claim: it reads every document, and the sync follows.
+            # A rebuild has begun since the claim: it indexes every document, and the sync runs afterwards.
             return
         if source.rechunk:
             # Its new chunks are being written to the index.
@@ -123,7 +123,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
-    """Put back memberships whose lease ran out at `now_s`; infinite at boot."""
+    """Release memberships whose lease has expired at `now_s` (infinity at boot, to release all). Returns how many."""
     now = context.clock.timestamp()
     if not context.read(lambda connection: memberships.has_expired_syncs(connection, now_s)):
         return 0
@@ -134,10 +134,10 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Remove buckets that sources have left, and old titles, from the index. Returns how many sources were done.
+    """Remove buckets that sources have left, and old titles, from the index. Returns how many sources were updated.
 
-    0 means that none is left, apart from sources that the index refused: these are skipped, so that one team's damaged
-    index does not hold up the others.
+    0 means that none are left, apart from sources whose update failed: these are skipped, so that one team's damaged
+    index does not block the other teams.
     """
     after = ""
     while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
@@ -156,7 +156,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
     def work(connection: Connection) -> None:
         for detachment, words in free:
-            # It may have left another bucket since the index was updated, or have another title.
+            # The source may have left another bucket or got a new title since the index was updated.
             if _words(_find(connection, detachment)) == words:
                 delete_detachment(connection, detachment.source_id)
 
@@ -176,7 +176,7 @@ def _swap(connection: Connection, context: Context, sync: Sync) -> None:
 
 
 def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> list[SourceRow]:
-    """The sources that this one replaces in the bucket: several if one was replaced before it was active itself."""
+    """List the sources that this one replaces in the bucket: several if a replaced source was itself a replacement."""
     line: list[SourceRow] = []
     older: SourceRow | None = source
     while older is not None and older.replaces is not None:
@@ -187,7 +187,7 @@ def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> 
 
 
 async def _update_index(context: Context, detachment: Detachment) -> _Words | None:
-    """Write the source's title and buckets to the index. Returns them, or None if it refused: tried again later."""
+    """Write the source's title and buckets to the index. Returns them, or None if the index failed, to retry later."""
     team_id, source_id = detachment.team_id, detachment.source_id
     source = context.read(lambda connection: _find(connection, detachment))
     words = _words(source)
@@ -198,7 +198,7 @@ async def _update_index(context: Context, detachment: Detachment) -> _Words | No
         await asyncio.to_thread(provider.set_title, team_id, source_id, source.title)
         await asyncio.to_thread(provider.set_buckets, team_id, source_id, source.generation, source.searched_places)
     except DocumentMissing:
-        # It is not indexed yet or being indexed again, which writes title and buckets anyway.
+        # The source is not indexed yet, or is being indexed again; indexing writes title and buckets anyway.
         return words
     except ProviderError as error:
         log.warning("the index took no change of %s: %s", source_id, error)

@@ -1,4 +1,4 @@
-"""Tasks: how a worker claims the next one of its type, and shows that it is alive."""
+"""Tasks: claim the next task of a type, and extend its lease while the worker is alive."""
 
 from collections.abc import Callable, Sequence
 from sqlite3 import Connection
@@ -18,9 +18,9 @@ async def claim_next(
     take: Callable[[Connection, str], T | None],
     team_ids: Sequence[str] | None = None,
 ) -> T | None:
-    """Have `take` claim the oldest waiting task, which it gets by its id, of the first team that has one.
+    """Find the oldest waiting task of the first team that has one, and have `take` claim it by its id.
 
-    Teams are asked in the order of `team_ids`; the oldest first where it is None.
+    Teams are tried in the order of `team_ids`, or oldest first if it is None.
     """
     now = context.clock.timestamp()
 
@@ -33,16 +33,16 @@ async def claim_next(
         task_id = find(connection)
         return take(connection, task_id) if task_id else None
 
-    # A read needs no commit, a claim does.
+    # Look first in a read, which needs no commit; only a claim does.
     return await context.write(claim) if context.read(find) else None
 
 
 def lease_end_s(context: Context) -> float:
-    """When a lease that begins now runs out, on the monotonic clock."""
+    """Return when a lease that begins now expires, in seconds of the monotonic clock."""
     return context.clock.monotonic() + context.limits.lease_seconds
 
 
 async def extend_claim(context: Context, task: TaskRow) -> None:
-    """Extend the lease of a worker that is alive."""
+    """Extend the worker's lease on the task."""
     until_s = lease_end_s(context)
     await context.write(lambda connection: tasks.extend_lease(connection, task, until_s))

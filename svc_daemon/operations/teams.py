@@ -1,4 +1,4 @@
-"""The operator's verbs: teams, and keys of any team. They need no key; the caller has checked who may use them."""
+"""Operator operations: teams, and keys of any team. They take no key; the caller must have authorized the request."""
 
 from collections.abc import Callable
 from sqlite3 import Connection
@@ -19,12 +19,12 @@ from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: A verb as one transaction, which the running daemon and an offline command make in the same way.
+#: An operation that runs in one transaction, used by both the running daemon and offline commands.
 Verb = Callable[[Connection, Ids], BaseModel]
 
 
 def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) -> wire.TeamKey:
-    """A team with its first admin key; raises `invalid_request` where the name is taken."""
+    """Create a team with its first admin key; raises `invalid_request` if the name is taken."""
     check_name(fields.name)
     if ids.is_id(fields.name, ids.TEAM):
         raise refusal("name", f"{fields.name!r} looks like an id.")
@@ -38,11 +38,11 @@ def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) 
 
 
 def create_team_key(connection: Connection, make_ids: Ids, fields: wire.OperatorKeyCreate) -> wire.TeamKey:
-    """A key of any team; raises `not_found` for an unknown team, and what making a key raises."""
+    """Create a key in any team; raises `not_found` if the team is unknown, and the errors of creating a key."""
     team = store.find_team(connection, fields.team)
     if team is None:
         raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {fields.team!r}; `svc-daemon team ls` shows them.")
-    # An operator's key is made as by one with every right in the team.
+    # The operator creates keys as if with a key that has every capability in the team.
     maker = KeyRow(
         id="",
         team_id=team.id,

@@ -1,7 +1,7 @@
-"""Upload sessions: create, take bytes, cancel. `core.uploads.sessions` decides what is allowed in which state.
+"""Upload sessions: create, receive bytes, cancel. `core.uploads.sessions` decides what is allowed in which state.
 
-One request at a time works on a session (`writers`), and reads it again once it holds it: who held it before may
-have ended it. What was acknowledged is on the disk.
+Only one request at a time works on a session (see `writers`). It reads the session again after acquiring it, since the
+previous holder may have ended the session. Acknowledged bytes are durable.
 """
 
 from collections.abc import AsyncIterator
@@ -23,19 +23,19 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: An accepted chunk writes the new expiry only when it moves by this part of the idle time (a minute of an hour), so
-#: that small chunks cost no commit.
+#: An accepted chunk writes a new expiry only if it moves by at least this fraction of the idle time (a minute per
+#: hour), so that small chunks cost no commit.
 EXTEND_STEP = 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
 class UploadProgress:
-    """A session and its progress."""
+    """A session, its computed state and its received bytes."""
 
     upload: UploadRow
     state: str
     received_bytes: int
-    #: The SHA-256 of all bytes in hex, once they are complete.
+    #: SHA-256 of all bytes, in hex; None until they are complete.
     sha256: str | None = None
 
 
@@ -43,9 +43,9 @@ class UploadProgress:
 class ChunkBody:
     """The body of a request, and what its headers declare."""
 
-    #: None where there is no Content-Range: the body is the whole file.
+    #: None if there is no Content-Range header: the body is the whole file.
     asked: ContentRange | None
-    #: The Content-Length; None where the body comes in chunks.
+    #: The Content-Length; None if the body uses chunked transfer encoding.
     body_bytes: int | None
     chunks: AsyncIterator[bytes]
 
@@ -53,9 +53,9 @@ class ChunkBody:
 async def create_upload(
     context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
 ) -> tuple[UploadRow, Outcome]:
-    """Open a session into the buckets, or find the one that this request opened before; an expired one is extended.
+    """Create a session for the buckets; for a replay, return the first request's session, renewed if it has expired.
 
-    Raises the replay errors, what `check_replaces` raises, the rate limits' errors and `storage_full`.
+    Raises the replay errors, the errors of `check_replaces` and of the rate limits, and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[UploadRow, Outcome]:
@@ -75,7 +75,7 @@ async def create_upload(
 
 
 async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
-    """The session as a replay answers with it: one that expired unfinished is given a new life and a new token."""
+    """Return the session for a replay; renew it if it expired unfinished, with a new expiry and a new token."""
     found = context.read(lambda connection: get_session(connection, upload_id))
     if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
         return found
@@ -89,18 +89,18 @@ async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
 
 
 def lifetime(context: Context) -> tuple[str, str]:
-    """When a session that begins now expires without a chunk, and when it ends at the latest."""
+    """Return when a session that begins now expires if idle, and when it ends at the latest."""
     idle_s, life_s = context.limits.session_idle_seconds, context.limits.session_seconds
     return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
 
 def upload_token(context: Context, upload: UploadRow) -> str:
-    """The secret token in the session's URL, which is all that is needed to send bytes."""
+    """Return the secret token for the session's URL, which alone authorizes sending bytes."""
     return rules.token(context.secret, upload.id, upload.generation)
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """The session in this bucket, which may be archived unless `to_finalize`; raises NotFound."""
+    """Find a session in this bucket, which must be active if `to_finalize` is set; raises NotFound."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -114,7 +114,7 @@ def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, t
 
 
 def get_session(connection: Connection, upload_id: str) -> UploadRow:
-    """The session by id, for callers that are already authorized; raises NotFound."""
+    """Find a session by id, for callers that are already authorized; raises NotFound."""
     upload = store.find_upload(connection, upload_id)
     if upload is None:
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
@@ -122,7 +122,7 @@ def get_session(connection: Connection, upload_id: str) -> UploadRow:
 
 
 def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
-    """The session's computed state."""
+    """Compute the session's state and count its received bytes."""
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else context.parts.size_bytes(upload.id)
     is_expired = context.clock.timestamp() >= upload.expires_at
     stored = rules.CANCELED if upload.status == store.FAILED else upload.status
@@ -131,7 +131,7 @@ def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
 
 
 def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
-    """The session whose token this is; anything else is `session_not_found`."""
+    """Return the session if the token is valid for it; otherwise raises `session_not_found`."""
     upload = context.look(lambda connection: store.find_upload(connection, upload_id))
     if upload is None or not rules.is_token(token, context.secret, upload.id, upload.generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
@@ -139,10 +139,10 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 
 
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
-    """Take a chunk, or report how far the session is; what is reported as received is durable.
+    """Receive a chunk, or report the session's progress; bytes that are reported as received are durable.
 
-    Raises what `core.uploads.sessions.judge_put` raises, `checksum_mismatch`, `size_mismatch`, `request_in_progress`
-    where another request has taken over, `storage_full`.
+    Raises the errors of `core.uploads.sessions.judge_put`, `checksum_mismatch`, `size_mismatch`, `storage_full`, and
+    `request_in_progress` if another request has taken over the session.
     """
     async with context.writers.hold(upload_id):
         upload = context.look(lambda connection: get_session(connection, upload_id))
@@ -153,7 +153,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
             return before
         if verdict.step is Step.DONE:
             return await _finished(context, upload)
-        # Extended before the chunk is received, so that an interrupted chunk counts too.
+        # Extend before receiving the chunk, so that an interrupted chunk extends the session too.
         expires_at, _ = lifetime(context)
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
         if upload.expires_at < min(soonest, upload.ends_at):
@@ -163,7 +163,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
 
 
 async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
-    """End the session and drop its bytes; one that has ended stays as it is."""
+    """Cancel the session and delete its bytes; does nothing if it has already ended."""
     async with context.writers.hold(upload.id, lets_go=False):
         if await context.write(lambda connection: store.finish_upload(connection, upload.id, store.CANCELED)):
             await context.parts.delete(upload.id)
@@ -180,7 +180,7 @@ async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecisio
         if sent_bytes > verdict.skip_bytes + verdict.take_bytes:
             await writer.drop()
     finally:
-        # Keep what has arrived even if the client is gone, so that it need not be sent again.
+        # Keep the received bytes even if the client disconnected, so that they need not be sent again.
         try:
             with context.gates.uploading():
                 await writer.sync()
@@ -190,11 +190,11 @@ async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecisio
 
 
 async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
-    """Append the new part of the body, up to the end of its range; returns the number of bytes received."""
+    """Append the new part of the body, up to the end of its range. Returns the number of bytes received."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:
-        # Sessions may promise more than the disk holds; what has arrived so far is kept.
+        # Sessions may declare more bytes than the disk can hold; the bytes received so far are kept.
         check_room(context)
         await writer.append(chunk[max(verdict.skip_bytes - sent_bytes, 0) : end_bytes - sent_bytes])
         sent_bytes += len(chunk)
@@ -204,19 +204,19 @@ async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision
 
 
 async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
-    """How far the session is now, with the hash once all bytes are there."""
+    """Return the session's progress now, with the hash if all bytes have been received."""
     progress = progress_of(context, upload)
     if progress.state == rules.FINALIZED:
         made = context.read(lambda connection: get_source(connection, upload.team_id, upload.source_id or ""))
         return replace(progress, sha256=made.sha256)
-    # The time may have run out while the last chunk came; its bytes were taken all the same.
+    # The session may have expired while the last chunk was received; its bytes were accepted anyway.
     if progress.received_bytes < upload.size_bytes:
         return progress
     return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload))
 
 
 async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = True) -> str:
-    """The hash of the finished bytes; raises `checksum_mismatch`, and `drops` wrong ones, to be sent again."""
+    """Return the hash of the complete bytes. On `checksum_mismatch`, `drops` deletes them, to be sent again."""
     actual = await context.parts.hash(upload.id)
     if upload.sha256 is not None and upload.sha256 != actual:
         if drops:

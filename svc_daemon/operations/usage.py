@@ -1,7 +1,7 @@
-"""How many answers and searches each team has had this month, and the plan's limit of them.
+"""Count each team's answers and searches this month, and enforce the plan's limit.
 
-They are counted in memory and recorded in the state by `workers.sweeping`, once a second at most, so that no search
-waits for the disk. A stop records what is left; a kill loses a second's at most.
+They are counted in memory and written to the state by `workers.sweeping`, at most once a second, so that no search
+waits for the disk. A stop writes the remaining counts; a kill loses at most one second of them.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @contextmanager
 def counting_answer(context: Context, team_id: str) -> Iterator[None]:
-    """Count one answer or search, which runs in the `with` block; one that is refused or fails is not counted.
+    """Count the answer or search that runs in the `with` block, unless it is refused or fails.
 
     Raises `rag_quota_exceeded`.
     """
@@ -28,7 +28,7 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
         raise ServiceError(
             ErrorCode.RAG_QUOTA_EXCEEDED, limit=limit, used=used, resets_at=end_of_month(context.clock.now())
         )
-    # Counted in advance, so that simultaneous requests don't all use the last free one.
+    # Count in advance, so that concurrent requests can't all use the last one within the limit.
     context.tallies.add(period, 1)
     try:
         yield
@@ -39,12 +39,12 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
 
 
 def used_answers(context: Context, team_id: str) -> int:
-    """Answers and searches of the team in this month, those that are under way too."""
+    """Return the team's answers and searches this month, including those in progress."""
     return _total(context, _period(context, team_id))
 
 
 async def record_usage(context: Context) -> None:
-    """Write down what was counted since the last time; raises StorageError, and then it is recorded with the next."""
+    """Write the counts since the last call to the state. If that raises StorageError, the next call writes them."""
     unrecorded = context.tallies.take_unrecorded()
     if not unrecorded:
         return

@@ -1,8 +1,8 @@
-"""Verifying: checks the invariants of a data directory whose daemon is not running, and changes nothing.
+"""Verifying: check the invariants of a data directory whose daemon is not running, without changing anything.
 
-Work that a start or the workers will do by themselves is no problem: an open task, a due sync, a deleted source that
-waits to be cleared, bytes aside that have a row again, a title that the index does not have yet. Files that belong to
-nothing are reported.
+Work that the next start or the workers will do anyway is not a problem: an open task, a due sync, a deleted source that
+is not cleared yet, moved-aside bytes that have a row again, a title that the index does not have yet. Files without an
+owner are reported.
 """
 
 import hashlib
@@ -29,10 +29,10 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """A data directory that nobody changes while it is looked at."""
+    """A data directory that no other process changes during the checks."""
 
     state: Connection
-    #: Size of the state's log.
+    #: Size of the state database's write-ahead log.
     log_bytes: int
     blobs: Blobs
     parts: Parts
@@ -45,20 +45,20 @@ class DirectoryFindings:
     """What was found in a directory."""
 
     problems: list[Problem]
-    #: How many of each kind were checked.
+    #: How many objects of each kind were checked.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
-    #: Files that lie aside, and whose bucket no index knows.
+    #: Files that were moved aside and whose bucket is in no index.
     aside: list[Path] = field(default_factory=list)
 
 
 def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
-    """Check everything; with `read_data` also every stored byte and every word of the index.
+    """Check everything; with `read_data`, also every stored byte and every word of the index.
 
-    Raises StorageError for a database that another release made.
+    Raises StorageError if the database is of another release.
     """
     damage = checks.check_file(directory.state)
     if damage:
-        # Nothing else can be checked, and nothing be mended: a backup is the way out.
+        # Nothing else can be checked or repaired: a backup is needed.
         return DirectoryFindings(damage)
     check_current(directory.state)
     if unreadable := checks.check_words(directory.state):
@@ -89,7 +89,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
 
 
 def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
-    """Returns the bytes that nothing in the state names, by the source in their name, otherwise by their name."""
+    """Check the blobs. Returns files that the state doesn't name, by the source id in their name or else the name."""
     unowned = directory.asides.find_all()
     unowned |= {name: directory.blobs.path(name) for name in _names(directory.blobs.list_ids)}
     for source in checks.list_every_source(directory.state):
@@ -97,7 +97,7 @@ def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data
         path = unowned.pop(source.blob_name, directory.blobs.path(source.blob_name))
         findings.counts["blobs"] += path.exists()
         findings.problems.extend(_check_bytes(path, source, read_data=read_data))
-    # What was deleted on purpose goes, and parts of open sessions are taken back, at the next start.
+    # The next start removes blobs that were deleted on purpose, and moves back parts of open sessions.
     for name in unowned.keys() & (
         tombstones.list_deleted_blobs(directory.state) | uploads.list_open_ids(directory.state)
     ):
@@ -109,7 +109,7 @@ def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data
 
 
 def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[Problem]:
-    """Check the bytes of a source, which may lie aside: the next start takes them back."""
+    """Check the bytes of a source. They may have been moved aside; the next start moves them back."""
     broken = partial(Problem, mend=Mend.FAIL_SOURCE, about=_about(source))
     if path.is_symlink() or not path.is_file():
         known = source.error or {}
@@ -143,7 +143,7 @@ def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Pro
 
 
 def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
-    """The names in a folder; one that is missing holds nothing."""
+    """Return the names in a folder; a missing folder counts as empty."""
     try:
         return set(list_names())
     except FileNotFoundError:
@@ -164,7 +164,7 @@ def _check_team(
         return
     documents = directory.inspector.list_documents(team_id)
     if broken:
-        # It will be rebuilt; until then it alone knows which sources unowned bytes belonged to.
+        # The index will be rebuilt; until then, only it knows which sources unowned bytes belonged to.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
     known = set(checks.list_uncleaned(directory.state))
@@ -184,28 +184,28 @@ def _check_team(
 def _stray(
     team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[Path]]
 ) -> Iterator[Problem]:
-    """A document without a source: what is left of a deletion, unless its bytes are there."""
+    """Report a document without a source: a leftover of a deletion, unless its bytes are stored."""
     about = {"source_id": found.source_id, "team_id": team_id}
     paths = unowned.get(found.source_id, [])
     if not paths:
         message = f"the index of {team_id} has a document of {found.source_id}, which is no source"
         yield Problem("I8", message, Mend.REMOVE_DOCUMENT, about)
     elif len(paths) == 1 and buckets:
-        # With several contents, or without a bucket, a repair would be a guess.
+        # With several files, or without a bucket, a repair would be a guess.
         (path,) = unowned.pop(found.source_id)
         message = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
         yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})
 
 
 def _check_document(source: SourceRow, found: InspectedDocument | None) -> Iterator[Problem]:
-    """An indexed source is in the index, in its generation and in every bucket in which it is active."""
+    """Check that an active source is in the index, with a valid generation and in every bucket where it is active."""
     if found is None or found.generation not in source.generations:
         has = "is not in the index" if found is None else f"is in the index as generation {found.generation}"
         message = f"source {source.id} is active in generation {source.generation}, and {has}"
         yield Problem("I6", message, Mend.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # One that is being rechunked has the new chunks a moment before its row shows it.
+    # A source that is being rechunked may have new chunks in the index before its row is updated.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", message, Mend.QUEUE_SOURCE, _about(source))
@@ -216,7 +216,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
-    """Hold the index to the row of a source without pending updates."""
+    """Check buckets and title in the index against the row of a source without pending updates."""
     if source.sync_status == readiness.ACTIVE or not source.places:
         for bucket_id in sorted(set(found.bucket_ids) - set(source.searched_places) - deleting):
             message = f"source {source.id} is not in bucket {bucket_id}, and the index has it there"

@@ -1,4 +1,4 @@
-"""Stored records in the form of the API. Not in `api`, since stored answers contain them too."""
+"""Convert stored rows to their API form. Not in `api`, since responses stored for replays contain them too."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
-    """A source as the key may see it."""
+    """Convert a source to its API form, as the key may see it."""
     return sources.Source(
         id=source.id,
         type=source.type,
@@ -45,7 +45,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
 
 
 def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
-    """A source as its bucket lists it: sync and readiness are those of this membership."""
+    """Convert a source to its API form as a bucket member: sync and readiness are those of this membership."""
     shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
     shown["ready"] = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
@@ -110,7 +110,7 @@ def view_deletion(cascade: Cascade) -> buckets.Deletion:
 
 
 def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
-    """`cascade` is that of a bucket's deletion."""
+    """Convert a task to its API form; `cascade` is given if the task deletes a bucket."""
     return tasks.Task(
         id=task.id,
         type=task.type,
@@ -130,7 +130,7 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
 
 
 def withheld_by(source: SourceRow) -> str | None:
-    """The code of what keeps the source from being ready apart from its own rows; None for a failed one."""
+    """Return the code of what withholds readiness apart from the source's own rows; None if nothing, or if failed."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None
 

@@ -1,7 +1,7 @@
-"""Webhooks: events are written where they happen, calls are made by `workers.delivering`, and both can be looked at.
+"""Webhooks: record events, make calls (driven by `workers.delivering`), and list both.
 
-An event's row is written in the very transaction in which its source becomes ready or failed, so that a kill can't
-separate the two. A call is recorded after it was made: after a kill in between, it is made again with the same id.
+An event's row is written in the same transaction in which its source becomes ready or failed, so that a kill can't
+separate the two. A call is recorded after it is made: after a kill in between, it is repeated with the same id.
 """
 
 import json
@@ -37,32 +37,32 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What a team's calls are signed with."""
+    """The secrets that sign a team's webhook calls."""
 
     current: str
-    #: The one before, while it is still valid.
+    #: The previous secret, while it is still valid; otherwise None.
     previous: str | None
-    #: Until when the previous one signs too.
+    #: When the previous secret expires; until then, calls are signed with both.
     previous_expires_at: str | None
-    #: When the current one came; None for a team that never rotated.
+    #: When the current secret was created; None if the team has never rotated its secret.
     rotated_at: str | None
 
     @property
     def valid(self) -> list[str]:
-        """Newest first."""
+        """The valid secrets, newest first."""
         return [self.current, *([self.previous] if self.previous else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A delivery and its calls."""
+    """A delivery and the calls made for it."""
 
     delivery: DeliveryRow
     attempts: Sequence[Attempt]
 
 
 def record_event(connection: Connection, context: Context, source: SourceRow) -> None:
-    """Record the event of a source that is ready or failed and has a webhook; each of the two only once."""
+    """Record the event if the source has a webhook and is ready or failed; each event is recorded only once."""
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
     event = webhooks.READY if source.ready else webhooks.FAILED
@@ -114,13 +114,13 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
 
 
 async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
-    """Queue one more call now, whatever the state of the earlier ones; raises NotFound."""
+    """Queue another call now, whatever the state of the earlier calls; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Logged:
         delivery = store.get_delivery(connection, key.team_id, delivery_id)
         source = find_source(connection, key.team_id, delivery.source_id)
-        # A key that is kept to some buckets sees the deliveries about their members.
+        # A key limited to some buckets sees the deliveries about members of those buckets.
         if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
@@ -133,7 +133,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
 
 
 async def list_deliveries(context: Context, key: KeyRow, chosen: DeliveryFilter) -> list[Logged]:
-    """The deliveries that the key may see and that pass the filter, with their calls, in one snapshot."""
+    """List the deliveries that the key may see and that pass the filter, with their calls, from one snapshot."""
 
     def work(connection: Connection) -> list[Logged]:
         listed = store.list_deliveries(connection, key.team_id, replace(chosen, bucket_ids=key.buckets))
@@ -148,7 +148,7 @@ def show_secrets(context: Context, key: KeyRow) -> Secrets:
 
 
 async def rotate(context: Context, key: KeyRow) -> Secrets:
-    """A new secret; the one before stays valid for a time, any older one doesn't."""
+    """Rotate the secret; the previous secret stays valid for a limited time, older ones don't."""
     now = context.clock.timestamp()
     found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
     return _derive(context, key.team_id, found)
