@@ -1,1 +1,1 @@
-"""State in this process's memory that all operations and workers share; `server` creates it once."""
+"""In-memory state that all operations and workers share; `server` creates it once."""

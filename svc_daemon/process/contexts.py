@@ -1,4 +1,4 @@
-"""The context that every operation and worker gets: open stores, clock, limits, the model, and the workers' wakes."""
+"""The context passed to every operation and worker: stores, clock, limits, models, and events that wake workers."""
 
 import asyncio
 import os
@@ -30,46 +30,46 @@ from svc_daemon.store.parts import Parts
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: The most calls of a model at the same time, so that a hanging server does not use up all threads.
+#: Maximum number of concurrent model calls, so that a hanging server does not use up all threads.
 THREADS = 8
 
 
 class EmbeddingState(StrEnum):
-    """Whether the model can be used."""
+    """Whether the embedding model can be used."""
 
-    #: None is chosen.
+    #: No model is configured.
     OFF = "off"
     LOADING = "loading"
     READY = "ready"
-    #: It fails and is retried; the message has the reason.
+    #: The model fails and is being retried; `EmbedderInUse.message` has the reason.
     FAILING = "failing"
 
 
 @dataclass(slots=True)
 class EmbedderInUse:
-    """Another model may be chosen while the service runs: read `embedder` once for each use."""
+    """The current embedding model. It may be replaced while the service runs, so read `embedder` once per use."""
 
-    #: None where none is chosen, or none could be opened so far.
+    #: None if no model is configured or it isn't open.
     embedder: Embedder | None = None
     state: EmbeddingState = EmbeddingState.OFF
-    #: A sentence, where something is wrong.
+    #: A sentence that describes what is wrong; None if nothing is.
     message: str | None = None
     threads: ThreadPoolExecutor = field(
         default_factory=partial(ThreadPoolExecutor, THREADS, thread_name_prefix="embed")
     )
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run a long call of a model on a thread of its own."""
+        """Run a long model call on one of the threads reserved for them."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **named))
 
 
-#: Searches at the same time, depending on the number of cores. Each thread keeps megabytes of the index.
+#: Upper limit on concurrent searches; the number of cores may reduce it. Each thread caches megabytes of the index.
 MOST_SEARCHERS = 4
 
 
 @dataclass(slots=True)
 class Wakes:
-    """One event per worker; setting it means that there is something to do."""
+    """One event per worker; setting it tells the worker that there is work."""
 
     indexing: asyncio.Event = field(default_factory=asyncio.Event)
     syncing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -82,23 +82,23 @@ class Wakes:
     embedding: asyncio.Event = field(default_factory=asyncio.Event)
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
     damaged: set[str] = field(default_factory=set)
-    #: Teams in whose index there may be chunks without a vector.
+    #: Teams whose index may contain chunks without a vector.
     unembedded: set[str] = field(default_factory=set)
 
     def wake_all(self) -> None:
-        """Have every worker look for work; on the loop's own thread."""
+        """Wake every worker; call on the event loop's thread."""
         for each in (self.indexing, self.syncing, self.sweeping, self.cascading, self.delivering, self.rebuilding):
             each.set()
         for each in (self.rechunking, self.counting, self.embedding):
             each.set()
 
     def note_damaged(self, team_id: str) -> None:
-        """Have the team's damaged index rebuilt; call on the loop's thread."""
+        """Request a rebuild of the team's damaged index; call on the event loop's thread."""
         self.damaged.add(team_id)
         self.rebuilding.set()
 
     def note_unembedded(self, team_id: str) -> None:
-        """Have the team's new chunks embedded; on the loop's own thread."""
+        """Request embedding of the team's new chunks; call on the event loop's thread."""
         self.unembedded.add(team_id)
         self.embedding.set()
 
@@ -110,7 +110,7 @@ def _searchers() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The parts of the process, assembled once by `server`."""
+    """The components that operations and workers use, assembled once by `server`."""
 
     database: Database
     blobs: Blobs
@@ -127,25 +127,25 @@ class Context:
     wakes: Wakes
     shortages: Shortages
     tallies: Tallies = field(default_factory=Tallies)
-    #: The installation's own, 32 random bytes: upload tokens and webhook secrets are derived from it.
+    #: 32 random bytes, unique to the installation: upload tokens and webhook secrets are derived from it.
     secret: bytes
-    #: What writes answers; None where no model is set, and they are quoted from the sources.
+    #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: How many changes of its title are running for each source; used on the loop only.
+    #: Number of title changes in progress for each source; used on the event loop only.
     retitling: Counter[str] = field(default_factory=Counter)
     searchers: ThreadPoolExecutor = field(default_factory=_searchers)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` as one transaction; returns when it is durable."""
+        """Run `work` as one transaction, wait until it is durable, and return its result."""
         return await asyncio.wrap_future(self.database.submit(work))
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run a short look-up directly, which is faster than in another thread."""
+        """Run a short look-up on the calling thread, which is faster than switching to another."""
         return self.database.read(work)
 
     def look(self, work: Callable[[Connection], T]) -> T:
-        """Run a single statement: one statement is a snapshot by itself, and needs no transaction around it."""
+        """Run a single statement, without a transaction: one statement always sees one snapshot."""
         return self.database.look(work)
 
     async def read_aside(self, work: Callable[[Connection], T]) -> T:
@@ -153,6 +153,6 @@ class Context:
         return await asyncio.to_thread(self.database.read, work)
 
     async def search_aside(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run a search on its own threads, where it doesn't wait for listings and finds the index open."""
+        """Run a search on the search threads, which keep the index open and aren't used by listings."""
         work = partial(copy_context().run, call, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self.searchers, work)

@@ -1,10 +1,10 @@
-"""What this process keeps in memory of who may go on: keys and sessions that are held, uploads, answers counted.
+"""In-memory coordination of requests: idempotency keys and upload sessions in use, running uploads, usage counts.
 
-One process owns the data directory, and uses these on its event loop only, so no locks are needed. A restart resets
-them.
+A single process owns the data directory, and uses these on its event loop only, so no locks are needed. A restart
+resets them.
 
-A silently broken connection would hold its upload session for ever. So a new request asks the holder to give way: the
-holder makes what has arrived durable and ends, and the new request continues from there.
+A silently broken connection would hold its upload session forever. So a new request asks the holder to give way: the
+holder makes the received bytes durable and ends, and the new request continues from there.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: How long the indexing of one document may wait for uploads that are being stored, seconds.
+#: Maximum time that indexing one document waits for uploads that are being stored, in seconds.
 UPLOADS_TURN_S = 0.25
 
 
 class Gates:
-    """Idempotency keys whose requests run, and uploads that are being stored."""
+    """Idempotency keys of requests in progress, and uploads that are being stored."""
 
     def __init__(self) -> None:
         self._in_flight: set[tuple[str, str]] = set()
@@ -31,7 +31,7 @@ class Gates:
 
     @contextmanager
     def hold_key(self, key_id: str, idempotency_key: str | None) -> Iterator[None]:
-        """Hold an idempotency key while its request runs; raises `request_in_progress` when it is held."""
+        """Hold an idempotency key while its request runs; raises `request_in_progress` if it is already held."""
         if idempotency_key is None:
             yield
             return
@@ -46,8 +46,10 @@ class Gates:
 
     @contextmanager
     def hold_agent(self, key_id: str, idempotency_key: str | None, agent_id: str | None) -> Iterator[None]:
-        """Hold the id of an agent that is being made under a key: until that is decided, it is unknown whether
-        another request with both is its replay. Raises `agent_replay_check_unavailable` then.
+        """Hold an agent id and an idempotency key while a request creates the agent.
+
+        Raises `agent_replay_check_unavailable` if both are already held: until the other request ends, it is unknown
+        whether this one is a replay of it.
         """
         if idempotency_key is None or agent_id is None:
             yield
@@ -80,15 +82,15 @@ class Gates:
                 await self._no_uploads.wait()
 
 
-#: How long a new request waits for the holder of a session to give way, seconds.
+#: How long a new request waits for the holder of a session to give way, in seconds.
 TAKEOVER_S = 2.0
 
 
 @dataclass(slots=True)
 class _Holder:
-    """The request that works on a session now."""
+    """The request that currently holds a session."""
 
-    #: A time-out that a new request triggers; None if the holder must not be interrupted, such as a finalize.
+    #: A timeout that a new request triggers; None if the holder must not be interrupted, such as a finalize request.
     patience: asyncio.Timeout | None
     gone: asyncio.Event
 
@@ -98,16 +100,17 @@ class _Holder:
 
 
 class Writers:
-    """Which request works on which session. Used on the event loop only, without locks."""
+    """Which request holds which upload session. Used on the event loop only, without locks."""
 
     def __init__(self) -> None:
         self._holders: dict[str, _Holder] = {}
 
     @asynccontextmanager
     async def hold(self, session_id: str, *, lets_go: bool = True) -> AsyncIterator[None]:
-        """Hold the session, taking it over from a holder that gives way, which gets `request_in_progress`.
+        """Hold the session; if another request holds it, ask that one to give way, which then fails.
 
-        Raises `request_in_progress` when the holder does not let go in time.
+        Raises `request_in_progress` in the request that gave way, and in this one if the holder doesn't give way in
+        time. With `lets_go` false, this request can't be asked to give way.
         """
         await self._take_over(session_id)
         patience = asyncio.timeout(None)
@@ -127,7 +130,7 @@ class Writers:
             holder.gone.set()
 
     def is_held(self, session_id: str) -> bool:
-        """Whether a request works on the session now."""
+        """Whether a request holds the session."""
         return session_id in self._holders
 
     async def _take_over(self, session_id: str) -> None:
@@ -147,23 +150,23 @@ Period = tuple[str, str]
 
 @dataclass(slots=True)
 class Tallies:
-    """Answers and searches by team and month."""
+    """The number of answers and searches by team and month."""
 
     totals: dict[Period, int] = field(default_factory=dict)
-    #: The part of each total that is not recorded in the state yet.
+    #: The part of each total that isn't stored in the state database yet.
     unrecorded: dict[Period, int] = field(default_factory=dict)
 
     def add(self, period: Period, answers: int) -> None:
-        """Count answers of a period whose total is known."""
+        """Add answers to a period, which must already be in `totals`."""
         self.totals[period] += answers
         self.unrecorded[period] = self.unrecorded.get(period, 0) + answers
 
     def take_unrecorded(self) -> dict[Period, int]:
-        """Return the unrecorded counts, and treat them as recorded."""
+        """Return the unrecorded counts, and reset them as if they had been recorded."""
         taken, self.unrecorded = self.unrecorded, {}
         return {period: answers for period, answers in taken.items() if answers}
 
     def give_back(self, unrecorded: dict[Period, int]) -> None:
-        """Add counts again that could not be recorded."""
+        """Add back counts that could not be recorded."""
         for period, answers in unrecorded.items():
             self.unrecorded[period] = self.unrecorded.get(period, 0) + answers

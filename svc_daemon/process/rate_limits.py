@@ -1,6 +1,6 @@
-"""Rate limits and quotas: creates a second and bytes a minute, counted in memory for each team.
+"""Rate limits and quotas: create requests per second and bytes per minute, counted in memory for each team.
 
-Asked on the event loop only, so no locks; a restart forgives.
+Used on the event loop only, without locks. A restart resets the counts.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ WINDOW_S = 60
 
 
 class RateLimits:
-    """What each team has used of its limits."""
+    """Each team's usage of its limits."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits
@@ -24,7 +24,7 @@ class RateLimits:
         self._bytes: dict[str, ByteWindow] = {}
 
     def take_create(self, team_id: str) -> None:
-        """Count one create; raises `upload_rate_limited`."""
+        """Count one create request; raises `upload_rate_limited` if the team exceeds the limit."""
         if self._limits.creates_per_second == 0:
             return
         now_s = self._monotonic()
@@ -38,7 +38,7 @@ class RateLimits:
             )
 
     def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """Count uploaded bytes; raises `quota_exceeded`."""
+        """Count uploaded bytes; raises `quota_exceeded` if the team exceeds the limit."""
         limit_bytes = self._limits.bytes_per_minute
         if limit_bytes == 0:
             return
@@ -55,6 +55,6 @@ class RateLimits:
             )
 
     def used_bytes(self, team_id: str) -> int:
-        """Bytes charged in the last minute."""
+        """Return the number of bytes charged to the team in the last minute."""
         window = self._bytes.get(team_id)
         return window.used_within(self._monotonic()) if window else 0

@@ -1,11 +1,11 @@
-"""Shortages: while disk, memory, descriptors or processes are short, work waits and nothing is lost.
+"""Shortages: while disk space, memory, file descriptors or processes are short, work waits and nothing is lost.
 
-An episode begins when work fails because of a shortage (`is_cause_of`). From then on `run` checks once a second whether
-a little of each resource is available. If so, work continues, and the episode ends when no work meets the shortage any
-more; otherwise the pauses get longer. The log has one line for the beginning and one for the end.
+A shortage begins when work fails because of one (`is_cause_of`). From then on `run` checks once a second whether a
+small amount of each resource is available. If so, work continues, and the shortage ends if no work fails because of it
+for a while; otherwise the delays get longer. The log has one line for the beginning and one for the end.
 
-Work that waits is queued again without counting an attempt. Work that fails repeatedly although nothing is short counts
-its attempts.
+Work that waits is queued again without counting an attempt. If work keeps failing although the checks find no shortage,
+its attempts are counted.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Interval of the checks for a shortage, seconds.
+#: Interval between checks for a shortage, in seconds.
 LOOK_S = 1.0
-#: Pause after work met a shortage that the check did not find; it doubles up to the second value.
+#: Delay after work failed because of a shortage that the check did not find, in seconds; it doubles up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
-#: An episode ends when no work has met the shortage for this long, seconds.
+#: A shortage ends when no work has failed because of it for this long, in seconds.
 QUIET_S = 5.0
-#: The amount that a check takes for a moment: less than any document needs.
+#: The amounts that a check briefly allocates: less than any document needs.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How often one piece of work may fail for a shortage, before the failure counts as its own.
+#: How often the same work may fail because of a shortage that the check doesn't find, before its attempts are counted.
 MOST_ALONE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OpenShortage:
-    """The present shortage, and when it began."""
+    """The current shortage, and when it began."""
 
     lack: Lack
     since: str
@@ -53,14 +53,14 @@ class OpenShortage:
 
 
 class Short(Exception):
-    """Work was stopped by a shortage, which the cause names."""
+    """Work was stopped by a shortage; `__cause__` is the original error."""
 
 
 class Shortages:
-    """The shortages of the daemon; used on the loop only."""
+    """Tracks the daemon's shortages; used on the event loop only."""
 
     def __init__(self, blobs: Blobs, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
-        """`wake` has every worker look for work."""
+        """`wake` wakes all workers."""
         #: None while nothing is short.
         self.now: OpenShortage | None = None
         self._blobs = blobs
@@ -75,9 +75,10 @@ class Shortages:
     async def is_cause_of(
         self, error: BaseException, about: str = "", *, lacks: Collection[Lack] = tuple(Lack)
     ) -> bool:
-        """Whether work failed because something is short, which begins an episode: it is to be done again, uncounted.
+        """Whether work failed because of a shortage; if so, record it. The work should be retried without counting it.
 
-        An error that names no cause counts as one of these `lacks` if a check finds it. `about` identifies the work.
+        If the error doesn't tell the resource, a shortage of one of `lacks` must be found by a check. `about`
+        identifies the work.
         """
         if isinstance(error, Short):
             return True
@@ -92,13 +93,13 @@ class Shortages:
         return True
 
     async def passed(self) -> None:
-        """Wait until the shortage may be over, at most for a pause; return at once if there is none."""
+        """Wait until the shortage may be over, at most `LONGEST_PAUSE_S`; return at once if there is none."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_PAUSE_S):
                 await self._may_try.wait()
 
     async def get_through(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run a step that must be done, repeating it while it fails because of a shortage; returns its result."""
+        """Run a step, retrying it as long as it fails because of a shortage, and return its result."""
         while True:
             try:
                 return await step()
@@ -108,7 +109,7 @@ class Shortages:
             await self.passed()
 
     async def run(self) -> None:
-        """Watch over each episode to its end, until this is cancelled."""
+        """Wait for shortages and track each one until it ends; runs until cancelled."""
         while True:
             await self._met.wait()
             pause_s = FIRST_PAUSE_S
@@ -123,7 +124,7 @@ class Shortages:
             self._wake()
 
     async def _await_room(self) -> None:
-        """Return when work was let through and nobody has met the shortage for a while, or as soon as somebody has."""
+        """Wait until a check finds no shortage and let work go on; return when work fails again, or after `QUIET_S`."""
         while found := await self._look():
             self._note(found)
             await asyncio.sleep(LOOK_S)
@@ -136,7 +137,7 @@ class Shortages:
         except TimeoutError:
             return
         except asyncio.CancelledError:
-            # The next watch begins here.
+            # Set again, so that the next `run` continues to track this shortage.
             self._met.set()
             raise
 
@@ -159,7 +160,7 @@ class Shortages:
 
 
 def _take_a_little(blobs: Blobs) -> None:
-    """Take a little of everything that may be short, and give it back; raises OSError and MemoryError."""
+    """Allocate a small amount of each resource, and release it; raises OSError or MemoryError if one is short."""
     with ExitStack() as stack:
         for _ in range(LOOK_DESCRIPTORS):
             stack.enter_context(Path(os.devnull).open("rb"))

@@ -1,7 +1,7 @@
-"""The only SQL about state and the only blob files.
+"""All SQL on the state database, and all access to blob files.
 
-One file per noun. Its functions take the connection of a running transaction (`database.write` and `database.read` give
-it), do one thing, and decide nothing. Every look-up of a caller's name takes the team's id, so that no team sees
-another's rows; further steps with a row that was found use its id alone. The SQL is plain, as SQLite and PostgreSQL
-both accept it, with named parameters.
+One module per kind of record. Its functions take the connection of a running transaction (from `database.write` or
+`database.read`), do one thing, and make no decisions. Look-ups by an id or name from a request take the team's id too,
+so that no team sees another's rows; later steps use only the id of the row that was found. The SQL uses named
+parameters and the common subset of SQLite and PostgreSQL where possible.
 """

@@ -16,7 +16,7 @@ _INSERT = (
 
 
 def create_agent(connection: Connection, agent: TeamAgent) -> bool:
-    """Create the agent. True if it was created; False if the team has an agent with this id."""
+    """Create the agent. Returns False if the team already has an agent with this id."""
     return connection.execute(f"{_INSERT} DO NOTHING", _values(agent)).rowcount == 1
 
 
@@ -28,7 +28,7 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent
 
 
 def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
-    """The agent; a default agent whose row is missing retrieves nothing. Raises NotFound."""
+    """Return the agent. Raises NotFound, except that a missing default agent becomes one that retrieves nothing."""
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
         return found
@@ -38,7 +38,7 @@ def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
 
 
 def list_agents(connection: Connection, team_id: str) -> list[TeamAgent]:
-    """The team's agents by id, always including the default one."""
+    """List the team's agents ordered by id, always including the default agent."""
     rows = connection.execute("SELECT * FROM agents WHERE team_id = :team_id", {"team_id": team_id}).fetchall()
     found = [_from_row(row) for row in rows]
     if all(agent.id != DEFAULT_AGENT for agent in found):
@@ -55,7 +55,7 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
 
 
 def put_agent(connection: Connection, agent: TeamAgent) -> None:
-    """Write all fields that a change may set, also of a default agent whose row is missing. A broken policy stays."""
+    """Update the agent, or create it if its row is missing. A stored policy that isn't valid is kept."""
     connection.execute(
         f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"
         " instructions = excluded.instructions, bound_surface = excluded.bound_surface,"
@@ -83,7 +83,7 @@ def _values(agent: TeamAgent) -> dict[str, Any]:
 
 
 def _from_row(row: Row) -> TeamAgent:
-    """The agent as stored; one whose policy is not valid retrieves nothing, and has the fault."""
+    """Convert a row to an agent; if its policy isn't valid, it retrieves nothing, and `policy_fault` says why."""
     values = dict(row)
     try:
         values["policy"] = read_policy(values["policy"])

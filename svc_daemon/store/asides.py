@@ -1,7 +1,8 @@
-"""Stored bytes without a row or tombstone: moved aside instead of being deleted at once, and found again by name.
+"""Stored files without a row or tombstone: moved aside instead of being deleted at once, and found again by name.
 
-They lie in `aside/2026-11-22/src_01k2…`: the folder is named by the day on which they were moved there. If the state
-was restored from an older copy, they may be the only copy. `operations.setting_aside` decides what is moved here.
+They are moved to a path such as `aside/2026-11-22/src_01k2…`, where the folder is named after the day of the move. If
+the state database was restored from an older copy, they may be the only copy of their content.
+`operations.setting_aside` decides which files are moved here.
 """
 
 import re
@@ -18,27 +19,27 @@ _SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many files lie aside."""
+    """The number of files that were moved aside."""
 
     files: int = 0
-    #: How many of them a team's search index knows with a bucket.
+    #: How many of them are in a team's search index, in at least one bucket.
     known: int = 0
 
 
 class Asides:
-    """The folder of what was moved aside. Blocking."""
+    """The folder of files that were moved aside. All methods are blocking."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        #: As of the last count.
+        #: The result of the last count.
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:
-        """Every file by its name; if several have the same name, the last."""
+        """Map the name of each file to its path; if several have the same name, the most recent is used."""
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
 
     def put(self, path: Path, today: str) -> bool:
-        """Move the file aside. False for a link, where a link leads to or from it, or for a name that is taken."""
+        """Move the file aside. Returns False if it or a folder involved is a symbolic link, or if the name is taken."""
         place = self.folder / today / path.name
         is_led_away = any(folder.is_symlink() for folder in (path.parent, self.folder, place.parent))
         if is_led_away or not _is_plain(path) or place.exists():
@@ -48,12 +49,12 @@ class Asides:
         return True
 
     def remove_before(self, day: str) -> int:
-        """Delete what was moved aside before this day. Returns how many files."""
+        """Delete the files that were moved aside before this day, and return how many there were."""
         old = [folder / name for folder in self._days() if folder.name < day for name in list_own(folder, _SHAPE)]
         for path in old:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in old}:
-            # Files of somebody else in the folder stay.
+            # A folder with other files in it stays.
             with suppress(OSError):
                 folder.rmdir()
         return len(old)
@@ -69,5 +70,5 @@ class Asides:
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether this is a file with bytes of its own."""
+    """Whether this is a regular file, and not a symbolic link."""
     return path.is_file() and not path.is_symlink()

@@ -1,4 +1,4 @@
-"""Batches: files tracked as one unit. The state of the files is in their sessions and sources."""
+"""Batches: files tracked as one unit. The state of the files is in their upload sessions and sources."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
-    """One batch as stored."""
+    """A stored batch."""
 
     id: str
     team_id: str
@@ -27,14 +27,14 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchMember:
-    """One file of a batch: its session, and the state of the source that was made of it."""
+    """One file of a batch: its upload session, and the state of the source created from it."""
 
     upload_id: str
     client_file_id: str
     bucket_ids: tuple[str, ...]
-    #: The session's, as `store.uploads` has it.
+    #: Status of the upload session, as in `store.uploads`.
     upload_status: str
-    #: When an open session ends.
+    #: When the session expires if it is still open.
     expires_at: str
     upload_error: str | None
     source_id: str | None
@@ -42,7 +42,7 @@ class BatchMember:
     #: None if the source doesn't exist yet, or was deleted.
     source_status: str | None
     source_error: str | None
-    #: `bucket status` pairs with commas, as the view of sources has them.
+    #: Pairs of bucket id and sync status, as in the `places` column of `source_views`.
     places: str | None
     in_maintenance: bool
 
@@ -72,16 +72,16 @@ def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
-    """Extend an expired batch, because a replay was received."""
+    """Extend an expired batch, because the request that created it was replayed."""
     connection.execute(
         "UPDATE batches SET expires_at = :expires_at WHERE id = :id", {"id": batch_id, "expires_at": expires_at}
     )
 
 
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
-    """The batch's files in the order of its manifest, each with its source as it is now; in one transaction.
+    """List the batch's files in the order of its manifest, each with the current state of its source.
 
-    Two statements, because in a join SQLite would compute the view for every source there is.
+    Two statements, because in a join SQLite would compute the view for all sources. Run them in one transaction.
     """
     sources = connection.execute(
         "SELECT id, task_id, status AS source_status, error AS source_error, places FROM source_views"

@@ -1,11 +1,11 @@
-"""Blobs: the stored bytes of each source, one file named by the source's id, or by one of its own after a refresh.
+"""Blobs: the stored bytes of each source, one file named after the source's id, or by an id of its own after a refresh.
 
-The durable order. Bytes gather in memory, and from `SPILL_BYTES` on in a staging file inside the data directory. `keep`
-writes the rest, gives the file its name, syncs the file and then the folder; only then may the row be committed. After
-a kill before the commit, the next start finds a blob without a row, and moves it aside; there is never a row without
-its blob.
+Order of writes. Bytes are buffered in memory, and from `SPILL_BYTES` on in a staging file inside the data directory.
+`keep` writes the rest, renames the file, syncs the file and then the folder; only then may the row be committed. If the
+process is killed before the commit, the next start finds a blob without a row, and moves it aside; there is never a row
+without its blob.
 
-Folder syncs are shared: all that wait while one runs are served by the next.
+Folder syncs are shared: one sync serves all callers that were waiting while the previous one ran.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A smaller file is written at once, after all of it has been checked.
+#: A smaller file is written only after all of it has been received and checked.
 SPILL_BYTES = 1024 * 1024
 #: The names of staging files.
 STAGED_NAME = re.compile("[0-9a-f]{32}")
-#: The first bytes, kept for sniffing the media type.
+#: Number of leading bytes to keep for sniffing the media type.
 HEAD_BYTES = 8192
 
 
 def clear_away(path: Path) -> None:
-    """Remove a file without an owner, during other work; errors of the disk are ignored.
+    """Delete a file that nothing owns; an error is logged, not raised.
 
-    The next start finds what was left.
+    A file that is left is cleaned up at the next start.
     """
     try:
         path.unlink(missing_ok=True)
@@ -50,10 +50,10 @@ def clear_away(path: Path) -> None:
 
 
 class FolderSync:
-    """One fsync of a folder for all callers that asked before it began.
+    """Syncs a folder, with one fsync for all callers that asked before it began.
 
-    A failed one is not tried again: the kernel may have dropped what it could not write, and would then report
-    success for renames that are lost. All calls raise the error until the process is restarted.
+    A failed fsync is not retried: the kernel may have dropped what it could not write, and would then report
+    success although renames are lost. All later calls raise the error until the process is restarted.
     """
 
     def __init__(self, folder: Path, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
@@ -79,7 +79,7 @@ class FolderSync:
         if self._failure is not None:
             raise OSError(*self._failure.args) from self._failure
         covered = self._asked
-        # If this fails, for example without free descriptors, the disk was not involved.
+        # An error here, such as running out of descriptors, doesn't mean that a sync failed.
         descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
@@ -93,7 +93,7 @@ class FolderSync:
 
 
 class Blobs:
-    """The folder of stored bytes. Blocking parts run in `executor`, so that fsyncs overlap."""
+    """The folder of blobs. Blocking work runs in `executor`, so that fsyncs overlap."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Blobs:
         random_name: Callable[[], str],
         on_broken: Callable[[OSError], None] = lambda _: None,
     ) -> None:
-        """`on_broken` is called when the folder can't be synced: nothing can be kept until a restart."""
+        """`on_broken` is called if an fsync of the folder fails: no blob can be stored until a restart."""
         self._blobs = files.blobs
         self._staging = files.staging
         self._damaged = files.damaged
@@ -111,30 +111,30 @@ class Blobs:
         self._folder_sync = FolderSync(files.blobs, on_broken)
 
     def stage(self) -> "StagedFile":
-        """A new staging file."""
+        """Create a staged file; nothing is written to the disk yet."""
         return StagedFile(self, self._staging / self._random_name())
 
     def path(self, source_id: str) -> Path:
         return self._blobs / source_id
 
     def find(self, source_id: str) -> Path | None:
-        """The path of the stored bytes; None if there are none. Links are ignored, since they are never stored."""
+        """Return the blob's path, or None if there is no blob. Symbolic links are ignored: blobs are never links."""
         path = self.path(source_id)
         return path if path.is_file() and not path.is_symlink() else None
 
     def delete(self, source_id: str) -> None:
-        """Idempotent: a blob that is gone already is no error."""
+        """Delete the blob. Idempotent: it is not an error if the blob doesn't exist."""
         self.path(source_id).unlink(missing_ok=True)
 
     def drop(self, source_id: str) -> None:
-        """Remove a blob that no row owns; never fails."""
+        """Delete a blob that no row owns; a disk error is logged, not raised."""
         clear_away(self.path(source_id))
 
     def list_ids(self) -> list[str]:
         return list_own(self._blobs, ids.BLOB_NAME)
 
     def list_staged(self) -> list[str]:
-        """The names of staging files; while no upload is running, they are leftovers."""
+        """List the names of staging files; while no upload is running, they are leftovers."""
         return list_own(self._staging, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
@@ -143,27 +143,30 @@ class Blobs:
             (self._staging / name).unlink(missing_ok=True)
 
     def clear_staging(self) -> int:
-        """Remove the files that a killed process left half-written; only at boot, when nobody stages."""
+        """Delete the staging files that a killed process left, and return how many. Call it only at startup."""
         leftovers = [] if self._staging.is_symlink() else self.list_staged()
         for leftover in leftovers:
             self.delete_staged(leftover)
         return len(leftovers)
 
     def move_damaged(self, name: str) -> None:
-        """Move damaged bytes out of use without deleting them. Idempotent."""
+        """Move a damaged blob to the folder for damaged files instead of deleting it. Idempotent."""
         self._damaged.mkdir(mode=0o700, exist_ok=True)
         with suppress(FileNotFoundError):
             self.path(name).replace(self._damaged / name)
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether more disk is free than the reserve: these bytes, or 2 % of the disk, at most 1 GB; 0 turns it off."""
+        """Whether the free disk space exceeds the reserve.
+
+        The reserve is `reserve_bytes` or 2 % of the disk (at most 1 GB), whichever is more; 0 disables the check.
+        """
         if not reserve_bytes:
             return True
         usage = shutil.disk_usage(self._blobs)
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 
     def try_room(self, size_bytes: int) -> None:
-        """Write this many bytes and remove them again; raises OSError if the disk refuses them."""
+        """Write this many bytes to a file and delete it again; raises OSError if that fails."""
         path = self._staging / self._random_name()
         try:
             with path.open("xb", buffering=0) as file:
@@ -172,9 +175,10 @@ class Blobs:
             path.unlink(missing_ok=True)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run blocking disk work in the executor; a disk that refuses is a StorageError.
+        """Run blocking disk work in the executor; raises StorageError if it raises OSError.
 
-        A cancelled caller still waits for the end of the work, so that nothing is removed while a thread writes it.
+        If the caller is cancelled, this still waits until the work has ended, so that no file is deleted while a
+        thread writes it.
         """
         running = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
@@ -186,12 +190,12 @@ class Blobs:
             raise StorageError("The disk refused the file; nothing was stored.", errno=error.errno) from error
 
     def sync_folder(self) -> None:
-        """Return when the names of all present blobs are durable."""
+        """Sync the folder, so that the names of all existing blobs are durable. Blocking; raises OSError."""
         self._folder_sync.sync()
 
 
 class StagedFile:
-    """The bytes of an upload: counted and hashed as they arrive, then kept under a source's name or discarded."""
+    """The bytes of an upload: counted and hashed as they arrive, then kept as a source's blob or discarded."""
 
     def __init__(self, blobs: Blobs, path: Path) -> None:
         self.size_bytes = 0
@@ -207,7 +211,7 @@ class StagedFile:
         return self._hash.hexdigest()
 
     async def append(self, data: bytes) -> None:
-        """Take the next bytes; raises StorageError when the disk refuses."""
+        """Append the next bytes; raises StorageError if they can't be written."""
         if len(self.head) < HEAD_BYTES:
             self.head += data[: HEAD_BYTES - len(self.head)]
         self.size_bytes += len(data)
@@ -217,13 +221,13 @@ class StagedFile:
             await self._blobs.run(self._spill)
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """At most this many of the bytes that have arrived, from the offset on; raises StorageError."""
+        """Read up to `most_bytes` of the received bytes, starting at the offset; raises StorageError."""
         if self._file is None:
             return bytes(self._buffer[offset_bytes : offset_bytes + most_bytes])
         return await self._blobs.run(lambda: self._read(offset_bytes, most_bytes))
 
     async def keep(self, source_id: str) -> None:
-        """Make the bytes durable under the source's id; after a failure or cancellation nothing is left of them."""
+        """Make the bytes durable as the source's blob; if this fails or is cancelled, they are deleted."""
         try:
             await self._blobs.run(lambda: self._keep(source_id))
         except (StorageError, asyncio.CancelledError):
@@ -232,8 +236,8 @@ class StagedFile:
             raise
 
     async def discard(self) -> None:
-        """Forget the bytes. Idempotent, and never fails."""
-        # A new buffer, since a failed write may still use the old one, which then can't be emptied.
+        """Discard the bytes and delete the staging file. Idempotent; disk errors are not raised."""
+        # A new buffer: a failed write's traceback may still hold a view of the old one, which then can't be resized.
         self._buffer = bytearray()
         if self._file is not None:
             with suppress(OSError):
@@ -254,7 +258,7 @@ class StagedFile:
             return file.read(most_bytes)
 
     def _keep(self, source_id: str) -> None:
-        """Renamed before the sync, which then includes the rename; no row names the file yet."""
+        """Rename the file before syncing it, which is safe because no row refers to it yet."""
         self._spill()
         if self._file is None:
             raise AssertionError("spilling opens the file")
@@ -266,7 +270,7 @@ class StagedFile:
 
 
 def _write_all(file: BinaryIO, data: bytearray) -> None:
-    """Write all bytes, since an unbuffered write may write only a part."""
+    """Write all bytes, since an unbuffered write may write only some of them."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

@@ -1,4 +1,4 @@
-"""Buckets: named collections, their counts, and the revision that moves with every change of membership."""
+"""Buckets: named collections, their counts, and a revision that is incremented when their members change."""
 
 import json
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRow:
-    """One bucket as stored."""
+    """A stored bucket."""
 
     id: str
     team_id: str
@@ -24,7 +24,7 @@ class BucketRow:
     #: `active`, `archived` or `deleting`.
     status: str = readiness.ACTIVE
     metadata: dict[str, Any]
-    #: Options of the chunker; None is the default's.
+    #: Options of the chunker; None means the defaults.
     chunking: dict[str, Any] | None = None
     revision: int = 1
     last_delete_error: str | None = None
@@ -43,9 +43,9 @@ class BucketRow:
 class Census:
     """The members of one bucket, counted in the same snapshot."""
 
-    #: Active members, oldest first; empty where they were not asked for.
+    #: Active members, oldest first; empty if they were not requested.
     active_ids: tuple[str, ...]
-    #: All members by source type.
+    #: Number of members by source type.
     types: dict[str, int]
     #: Members that a search of the bucket can find.
     retrievable: int
@@ -55,9 +55,9 @@ class Census:
     pending: int
     #: Members whose document could not be indexed.
     failed: int
-    #: Members whose sync failed and is tried again.
+    #: Members whose sync failed and will be retried.
     failed_syncs: int
-    #: The team's search index is being rebuilt.
+    #: Whether the team's search index is being rebuilt.
     in_maintenance: bool = False
     #: Members that are still to be rechunked.
     rechunking: int = 0
@@ -68,7 +68,7 @@ class Census:
 
 
 def create_bucket(connection: Connection, bucket: BucketRow) -> bool:
-    """True when it was made; False when the team has the slug already."""
+    """Create the bucket. Returns False if the team already has a bucket with this slug."""
     cursor = connection.execute(
         "INSERT INTO buckets (id, team_id, slug, name, description, status, metadata, chunking, revision, created_at,"
         " updated_at) VALUES (:id, :team_id, :slug, :name, :description, :status, :metadata, :chunking, :revision,"
@@ -91,7 +91,7 @@ def create_bucket(connection: Connection, bucket: BucketRow) -> bool:
 
 
 def find_bucket(connection: Connection, team_id: str, bucket: str) -> BucketRow | None:
-    """By id or slug, whatever its status."""
+    """Find a bucket by its id or slug, in any status."""
     row = connection.execute(
         "SELECT * FROM buckets WHERE team_id = :team_id AND (id = :bucket OR slug = :bucket)",
         {"team_id": team_id, "bucket": bucket},
@@ -100,7 +100,7 @@ def find_bucket(connection: Connection, team_id: str, bucket: str) -> BucketRow 
 
 
 def get_bucket(connection: Connection, team_id: str, bucket: str) -> BucketRow:
-    """By id or slug, whatever its status; raises NotFound."""
+    """Find a bucket by its id or slug, in any status; raises NotFound."""
     found = find_bucket(connection, team_id, bucket)
     if found is None:
         raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
@@ -108,7 +108,7 @@ def get_bucket(connection: Connection, team_id: str, bucket: str) -> BucketRow:
 
 
 def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]) -> list[BucketRow]:
-    """The team's buckets with one of the statuses, oldest first."""
+    """List the team's buckets that have one of the statuses, oldest first."""
     rows = connection.execute(
         "SELECT * FROM buckets WHERE team_id = :team_id ORDER BY id", {"team_id": team_id}
     ).fetchall()
@@ -116,12 +116,12 @@ def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]
 
 
 def chunking_of(bucket: BucketRow) -> ChunkingOptions:
-    """How the bucket's documents are cut."""
+    """Return the chunking options for the bucket's documents."""
     return ChunkingOptions(**(bucket.chunking or {}))
 
 
 def update_bucket(connection: Connection, bucket: BucketRow) -> None:
-    """Write what `PATCH` may change."""
+    """Update the fields that a `PATCH` request can change."""
     connection.execute(
         "UPDATE buckets SET name = :name, description = :description, metadata = :metadata, status = :status,"
         " chunking = :chunking, updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
@@ -139,7 +139,7 @@ def update_bucket(connection: Connection, bucket: BucketRow) -> None:
 
 
 def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) -> None:
-    """Hide the bucket, and the sources that are only in it, from the commit on."""
+    """Mark the bucket as being deleted; from the commit on, it and the sources that are only in it are hidden."""
     connection.execute(
         "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, revision = revision + 1,"
         " updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
@@ -148,7 +148,7 @@ def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) ->
 
 
 def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_at: str) -> None:
-    """Make the bucket active again after its deletion failed, with the reason."""
+    """Make the bucket active again after its deletion failed, and record the reason."""
     connection.execute(
         "UPDATE buckets SET status = 'active', last_delete_error = :reason, revision = revision + 1,"
         " updated_at = :updated_at WHERE id = :id AND status = 'deleting'",
@@ -157,17 +157,17 @@ def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_
 
 
 def delete_bucket(connection: Connection, bucket_id: str) -> None:
-    """Remove the row of a bucket that is being deleted; its memberships must be gone. The slug is free again."""
+    """Delete the row of a bucket that is being deleted, which frees the slug; its memberships must be deleted first."""
     connection.execute("DELETE FROM buckets WHERE id = :id AND status = 'deleting'", {"id": bucket_id})
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
-    """Increase the revision, because its members or their listing have changed."""
+    """Increment the revision, because the bucket's members or their listing have changed."""
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE id = :id", {"id": bucket_id})
 
 
 def touch_buckets_of(connection: Connection, source_id: str) -> None:
-    """Increase the revision of every bucket of the source."""
+    """Increment the revision of every bucket that contains the source."""
     connection.execute(
         "UPDATE buckets SET revision = revision + 1"
         " WHERE id IN (SELECT bucket_id FROM memberships WHERE source_id = :source_id)",
@@ -176,7 +176,7 @@ def touch_buckets_of(connection: Connection, source_id: str) -> None:
 
 
 def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
-    """Increase the revision of every bucket, because the readiness of their sources has changed."""
+    """Increment the revision of all the team's buckets, because the readiness of their sources has changed."""
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE team_id = :team_id", {"team_id": team_id})
 
 

@@ -1,9 +1,9 @@
-"""The sources that a search's ids, tags and filters allow; fast even in a bucket of 100,000.
+"""Find the sources that match the ids, tags and filters of a search; fast even in a bucket of 100,000 sources.
 
-Filters are those of `core.search.filters`, and mean the same here. Comparisons in which SQLite would differ from
-Python, such as with a number beyond 2^53 or a key with a quotation mark, are made by Python, row by row.
+Filters have the same meaning as in `core.search.filters`. If SQLite would evaluate a comparison differently from
+Python, such as for a number beyond 2^53 or a key with a quotation mark, the filter is evaluated in Python, row by row.
 
-Statements consist of text of this module only: all parts of a request, even paths, are bound as values.
+SQL statements contain only text from this module: all values from a request, even JSON paths, are bound as parameters.
 """
 
 import json
@@ -18,16 +18,16 @@ from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
 
-#: Attributes with a column of their own; they go before keys of the metadata.
+#: Attributes with a column of their own; they take precedence over metadata keys of the same name.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-#: Each of these comparisons is the negation of another.
+#: Comparisons that are the negation of another one.
 _OPPOSITES = {"ne": "eq", "nin": "in"}
-#: A path of JSON holds these as they are.
+#: Keys that need no escaping in a quoted JSON path.
 _PLAIN_KEY = re.compile(r"[\w.:/@ -]{1,200}", re.ASCII)
-#: Whole numbers below are the same as floats.
+#: Integers with a smaller absolute value are represented exactly as floats.
 _EXACT = 2**53
-#: A statement that compares more than this may be too deep for SQLite.
+#: Maximum number of comparisons in a statement; with more, its expression may be too deep for SQLite.
 _MOST_COMPARISONS = 100
 
 
@@ -37,18 +37,18 @@ class NotInSql(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The conditions for a source; None means no condition."""
+    """The conditions that a source must meet; None means no condition."""
 
-    #: Indexed, and an active member of one of these; None is indexed, wherever it is.
+    #: The source must be indexed and an active member of one of these; None means that it must only be indexed.
     bucket_ids: Sequence[str] | None
     source_ids: Sequence[str] | None = None
     tags: Sequence[str] | None = None
-    #: As `core.search.filters.check_filter` let it through.
+    #: A filter that was validated by `core.search.filters.check_filter`.
     filters: dict[str, Any] | None = None
 
 
 def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> list[str]:
-    """Ids of the team's sources that have it all, each once."""
+    """List the ids of the team's sources that meet all conditions, without duplicates."""
     values = Values()
     conditions = [*_conditions(team_id, wanted, values)]
     joined = "" if wanted.bucket_ids is None else " JOIN memberships m ON m.source_id = s.id"
@@ -56,14 +56,14 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
-    # As one text, because a row for each id costs more than the comparisons.
+    # Returned as one JSON text, because fetching a row for each id costs more than the comparisons.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(json.loads(listed)))
 
 
 def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str, Any]) -> list[str]:
-    """As `list_candidates`, with the filter evaluated by Python."""
+    """Like `list_candidates`, but evaluate the filter in Python."""
     statement = f"SELECT s.id, s.metadata, {', '.join(f's.{name}' for name in _COLUMNS)} FROM sources s{rest}"  # noqa: S608
     passing: dict[str, None] = {}
     for row in connection.execute(statement, values.named).fetchall():
@@ -73,13 +73,13 @@ def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str
 
 
 class Values:
-    """The values of a statement, named in their order."""
+    """Collects the bound values of a statement, and names them in order."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
 
     def add(self, value: Any) -> str:
-        """The value's placeholder in the statement."""
+        """Add the value, and return its placeholder."""
         name = f"v{len(self.named)}"
         self.named[name] = value
         return f":{name}"
@@ -100,7 +100,7 @@ def _conditions(team_id: str, wanted: Wanted, values: Values) -> Iterator[str]:
 
 
 def _condition(node: Filter, values: Values) -> str:
-    """The filter as a condition that is 0 or 1, never NULL; raises NotInSql."""
+    """Convert the filter to an SQL condition that evaluates to 0 or 1, never NULL; raises NotInSql."""
     if len(values.named) > _MOST_COMPARISONS:
         raise NotInSql
     if node["type"] in ("and", "or"):
@@ -112,14 +112,14 @@ def _condition(node: Filter, values: Values) -> str:
 
 
 def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
-    """One that may be NULL where the source has no such attribute."""
+    """Convert a comparison to SQL; it may evaluate to NULL if the source doesn't have the attribute."""
     if kind == "in":
         if len(value) > _MOST_COMPARISONS:
             raise NotInSql
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or '0'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # A column of texts would make a text of the number.
+        # The affinity of a TEXT column would convert the number to text.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "0"
     path = values.add(_path(key))
     found = f"json_type(s.metadata, {path})"
@@ -136,7 +136,10 @@ def _path(key: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value, where both compare it alike: of a fraction SQLite may read another last digit than Python."""
+    """Return the value if SQLite and Python compare it alike, else raise NotInSql.
+
+    Fractions are excluded, since SQLite may parse the last digit of one differently from Python.
+    """
     if isinstance(value, str):
         if "\0" in value or not _is_unicode(value):
             raise NotInSql
@@ -146,13 +149,13 @@ def _plain(value: Any) -> Any:
 
 
 def _is_unicode(text: str) -> bool:
-    """No half of a surrogate pair, which JSON can hold and SQLite can't."""
+    """Whether the text contains no lone surrogate, which JSON can represent but SQLite can't."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSource:
-    """The fields of an indexed source that are shown with a hit, or decide whether the hit counts."""
+    """The fields of an indexed source that are shown with a search hit, or decide whether the hit is valid."""
 
     id: str
     title: str
@@ -160,9 +163,9 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
-    #: The generations in the index that have the source's present text.
+    #: The generations in the index that contain the source's current text.
     generations: range
-    #: Bucket id to sync status, oldest bucket first.
+    #: Maps bucket ids to sync status, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -180,7 +183,7 @@ class FoundSource:
 
 
 def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, FoundSource]:
-    """Those of the named sources that are indexed, by id."""
+    """Map the ids of those given sources that are indexed to their fields."""
     rows = connection.execute(
         "SELECT id, title, filename, tags, metadata, source_url, valid_from, generation, places FROM source_views"
         " WHERE team_id = :team_id AND status = 'active' AND id IN (SELECT value FROM json_each(:ids))",

@@ -1,4 +1,4 @@
-"""Cascades: what a bucket's deletion has done so far. One row per task of that type."""
+"""Cascades: the progress of bucket deletions. One row per task of that type."""
 
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
@@ -8,22 +8,22 @@ from svc_daemon.store.tasks import TaskRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cascade:
-    """One deletion of one bucket."""
+    """The progress of a bucket's deletion."""
 
     task_id: str
     team_id: str
     bucket_id: str
-    #: Members up to this id are done; empty before the first.
+    #: Members up to this id have been processed; empty before the first.
     after_id: str = ""
-    #: Members when the deletion was asked for.
+    #: Number of members when the deletion was requested.
     total: int
-    #: Members that had no other bucket.
+    #: Number of members that were deleted, because they were in no other bucket.
     deleted: int = 0
-    #: Members that stay in another bucket.
+    #: Number of members that were only detached, because they are in another bucket.
     detached: int = 0
-    #: Members that could not be deleted.
+    #: Number of members that could not be deleted.
     failed: int = 0
-    #: The last reason for a failure, a sentence.
+    #: The reason for the most recent failure, as a sentence.
     reason: str | None = None
 
     @classmethod
@@ -50,7 +50,7 @@ def find_cascade(connection: Connection, task_id: str) -> Cascade | None:
 
 
 def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | None:
-    """The bucket's deletion that has not ended."""
+    """Return the bucket's unfinished deletion, or None."""
     row = connection.execute(
         "SELECT c.* FROM cascades c JOIN tasks t ON t.id = c.task_id"
         " WHERE c.bucket_id = :bucket_id AND t.finished_at IS NULL",
@@ -60,7 +60,7 @@ def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | No
 
 
 def update_cascade(connection: Connection, task: TaskRow, cascade: Cascade) -> None:
-    """Write the progress, also to the task; a stale claim of the task changes nothing."""
+    """Store the progress; does nothing if the claim of the task is stale."""
     held = {"id": task.id, "token": task.token}
     connection.execute(
         "UPDATE cascades SET after_id = :after_id, deleted = :deleted, detached = :detached, failed = :failed,"

@@ -1,6 +1,6 @@
-"""Invariants of the rows in the state. Each check is a statement that selects only the violations.
+"""Invariants of the rows in the state database. Each check is a statement that selects only violations.
 
-They read a directory whose daemon is not running, and change nothing. All teams are checked.
+The checks run on a data directory whose daemon is not running, and change nothing. They cover all teams.
 """
 
 import sqlite3
@@ -17,10 +17,10 @@ from svc_daemon.wire.tasks import CASCADE, INDEXING
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """An invariant of rows."""
+    """A check of an invariant of rows."""
 
     invariant: str
-    #: Selects the rows that break it; its columns fill the message.
+    #: Selects the rows that violate the invariant; its columns fill the placeholders of the message.
     statement: str
     message: str
     mend: Mend | None = None
@@ -155,7 +155,7 @@ JSON_COLUMNS = {
     "deliveries": ("body",),
     "delivery_attempts": ("error",),
 }
-#: Every state that a row may be in, by table and column.
+#: The valid values of status columns, by table and column.
 STATES = {
     ("buckets", "status"): ("active", "archived", "deleting"),
     ("sources", "status"): ("queued", "indexing", "active", "failed"),
@@ -167,7 +167,7 @@ STATES = {
 
 
 def check_file(connection: Connection) -> list[Problem]:
-    """Whether SQLite can read all of the state; if it can't, nothing else can be checked."""
+    """Run SQLite's integrity check; if it finds problems, nothing else can be checked."""
     try:
         messages = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     except sqlite3.DatabaseError as error:
@@ -176,9 +176,9 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Columns with invalid values: pages have no checksum, so SQLite does not notice a flipped bit.
+    """Check columns for invalid values: pages have no checksum, so SQLite does not notice a flipped bit.
 
-    States are looked at here since a database that is open for reading alone has none of its CHECK constraints.
+    Statuses are checked here because SQLite ignores CHECK constraints in a database that is open read-only.
     """
     wrong = []
     for table, columns in JSON_COLUMNS.items():
@@ -194,13 +194,13 @@ def check_words(connection: Connection) -> list[Problem]:
 
 
 def check_references(connection: Connection) -> Iterator[Problem]:
-    """Rows that refer to missing rows."""
+    """Find rows that refer to missing rows."""
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchall():
         yield Problem("I10", f"a row of {table} names nothing in {parent}", about={"table": table})
 
 
 def check_rows(connection: Connection) -> Iterator[Problem]:
-    """Rows of the state that contradict each other."""
+    """Find rows that violate the invariants in `ROW_CHECKS`."""
     for check in ROW_CHECKS:
         for row in connection.execute(check.statement, {"indexing": INDEXING, "cascade": CASCADE}):
             ids = {name: row[name] for name in row.keys() if name.endswith("_id") and row[name]}  # noqa: SIM118
@@ -208,12 +208,12 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
 
 
 def check_agents(connection: Connection) -> Iterator[Problem]:
-    """Agents that retrieve nothing because their policy is broken or their row is missing."""
+    """Find agents that retrieve nothing because their policy is invalid or their row is missing."""
     for team_id in list_team_ids(connection):
         try:
             agents = list_agents(connection, team_id)
         except sqlite3.OperationalError as error:
-            # Such as a text that is not UTF-8.
+            # For example, a text that isn't UTF-8.
             yield Problem("I15", f"the agents of {team_id} can't be read: {error}", about={"team_id": team_id})
             continue
         for agent in agents:
@@ -224,7 +224,7 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
 
 
 def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[SourceRow]:
-    """The team's sources, or all teams', one by one."""
+    """Iterate over the team's sources, or over those of all teams if `team_id` is None."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE :team_id IS NULL OR team_id = :team_id ORDER BY id", {"team_id": team_id}
     )
@@ -232,7 +232,7 @@ def list_every_source(connection: Connection, team_id: str | None = None) -> Ite
 
 
 def list_uncleaned(connection: Connection) -> dict[str, str]:
-    """Deleted sources that the sweeper has still to clear, each with the name of its bytes."""
+    """Map the ids of deleted sources that the sweeper hasn't cleaned up yet to their blob names."""
     rows = connection.execute(
         "SELECT source_id, COALESCE(blob, source_id) AS name FROM tombstones WHERE cleaned_at IS NULL"
     )
@@ -240,7 +240,7 @@ def list_uncleaned(connection: Connection) -> dict[str, str]:
 
 
 def list_untold(connection: Connection) -> set[str]:
-    """Sources whose title and buckets the index doesn't have yet."""
+    """List the ids of sources whose current title and buckets aren't in the index yet."""
     return {row["source_id"] for row in connection.execute("SELECT source_id FROM detachments")}
 
 
@@ -249,5 +249,5 @@ def list_deleting_buckets(connection: Connection) -> set[str]:
 
 
 def list_rebuilding(connection: Connection) -> set[str]:
-    """Teams whose index is being rebuilt."""
+    """List the ids of teams whose index is being rebuilt."""
     return {row["team_id"] for row in connection.execute("SELECT team_id FROM teams_in_maintenance")}

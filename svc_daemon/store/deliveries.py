@@ -1,6 +1,6 @@
-"""Deliveries: each event for a webhook, and every call that was made for it.
+"""Deliveries: each event to send to a webhook, and the attempts to deliver it.
 
-A source has one delivery of each event, however often it becomes ready again. What is pending has a due time.
+A source has at most one delivery per event, even if it becomes ready several times. Pending deliveries have a due time.
 """
 
 import json
@@ -16,37 +16,37 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRow:
-    """One event to be delivered to one address."""
+    """An event to deliver to a URL."""
 
-    #: The event's, the same in every call.
+    #: The event id, the same in every attempt.
     id: str
     team_id: str
     source_id: str
     #: `source.ready` or `source.failed`.
     event: str
     url: str
-    #: JSON, exactly as it is sent and signed.
+    #: The JSON text, exactly as it is signed and sent.
     body: str
     #: `pending`, `delivered` or `failed`.
     status: str = webhooks.PENDING
     tries_left: int = webhooks.TRIES
-    #: When the next call may be made; None when none is to be.
+    #: When the next attempt is due; None if no more attempts will be made.
     due_at: str | None
     created_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One call and its result."""
+    """An attempt to deliver an event, and its result."""
 
     delivery_id: str
     started_at: str
     duration_ms: int
-    #: None where there was no answer.
+    #: None if there was no response.
     http_status: int | None
-    #: `code`, `message` and `reason` where there was no answer.
+    #: `code`, `message` and `reason` if there was no response.
     error: dict[str, Any] | None
-    #: From 1; given when it is stored.
+    #: Number of the attempt, from 1; assigned when it is stored.
     attempt: int = 0
 
     @classmethod
@@ -58,20 +58,20 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryFilter:
-    """Which deliveries to list; None is any."""
+    """Which deliveries to list; None means any."""
 
     status: str | None = None
     source_id: str | None = None
-    #: Only those about members of these.
+    #: Only deliveries about members of these buckets.
     bucket_ids: tuple[str, ...] | None = None
-    #: Only those after this id.
+    #: Only deliveries whose id is greater than this.
     after: str = ""
-    #: At most so many; -1 is all.
+    #: Maximum number of deliveries; -1 means no limit.
     limit: int = -1
 
 
 def create_delivery(connection: Connection, delivery: DeliveryRow) -> None:
-    """Changes nothing where the source has this event already."""
+    """Create the delivery; does nothing if the source already has one for this event."""
     connection.execute(
         "INSERT INTO deliveries (id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at)"
         " VALUES (:id, :team_id, :source_id, :event, :url, :body, :status, :tries_left, :due_at, :created_at)"
@@ -102,7 +102,7 @@ def get_delivery(connection: Connection, team_id: str, delivery_id: str) -> Deli
 
 
 def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter) -> list[DeliveryRow]:
-    """Those of the team that pass the filter, oldest first."""
+    """List the team's deliveries that match the filter, oldest first."""
     rows = connection.execute(
         "SELECT * FROM deliveries WHERE team_id = :team_id AND id > :after"
         " AND (:status IS NULL OR status = :status) AND (:source_id IS NULL OR source_id = :source_id)"
@@ -122,7 +122,7 @@ def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter
 
 
 def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, list[Attempt]]:
-    """Every call of these deliveries, by delivery, oldest first."""
+    """Map each delivery's id to its attempts, oldest first."""
     rows = connection.execute(
         "SELECT * FROM delivery_attempts WHERE delivery_id IN (SELECT value FROM json_each(:ids))"
         " ORDER BY delivery_id, attempt",
@@ -135,7 +135,7 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 
 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """Deliveries that are due and not `busy`, teams in turn, the longest due first."""
+    """List due deliveries, except the ids in `busy`: round-robin by team, then the longest overdue first."""
     rows = connection.execute(
         "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
         "   SELECT d.*, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY due_at, id) AS turn FROM deliveries d"
@@ -147,7 +147,7 @@ def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> l
 
 
 def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
-    """When the earliest call that is not `busy` is due; None when none waits."""
+    """Return the earliest due time of all deliveries except the ids in `busy`, or None."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM deliveries"
         " WHERE due_at IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:busy))",
@@ -158,13 +158,13 @@ def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
 
 
 def has_deliveries_after(connection: Connection, latest: str) -> bool:
-    """Whether a call is due only after `latest`."""
+    """Whether a delivery's next attempt is due after `latest`."""
     row = connection.execute("SELECT 1 FROM deliveries WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 
 
 def recall_deliveries(connection: Connection, now: str, latest: str) -> int:
-    """Make due at once what would be due after `latest`."""
+    """Make deliveries that are due after `latest` due at once; return how many."""
     cursor = connection.execute(
         "UPDATE deliveries SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )
@@ -187,7 +187,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
 
 
 def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
-    """Write the delivery's status; if it was made due again since `delivery` was read, it stays due."""
+    """Update the delivery after an attempt; does nothing if its due time has changed since `delivery` was read."""
     connection.execute(
         "UPDATE deliveries SET status = :status, tries_left = :tries_left, due_at = :due_at"
         " WHERE id = :id AND due_at = :was_due_at",
@@ -202,7 +202,7 @@ def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Stand
 
 
 def resend_delivery(connection: Connection, delivery_id: str, due_at: str) -> None:
-    """Make one more call due."""
+    """Schedule one more attempt."""
     connection.execute(
         "UPDATE deliveries SET status = 'pending', tries_left = 1, due_at = :due_at WHERE id = :id",
         {"id": delivery_id, "due_at": due_at},
@@ -211,9 +211,9 @@ def resend_delivery(connection: Connection, delivery_id: str, due_at: str) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretGeneration:
-    #: Counts the rotations.
+    #: Number of rotations so far.
     generation: int = 0
-    #: None for a team that never rotated.
+    #: None if the team has never rotated its secret.
     rotated_at: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Facts about the installation, by name."""
+"""Facts about the installation: a table of names and values."""
 
 from sqlite3 import Connection
 
@@ -9,7 +9,7 @@ def find_fact(connection: Connection, name: str) -> str | None:
 
 
 def put_fact(connection: Connection, name: str, value: str) -> None:
-    """Write the fact, in place of what it was."""
+    """Store the fact, replacing its previous value."""
     connection.execute(
         "INSERT INTO facts (name, value) VALUES (:name, :value)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",

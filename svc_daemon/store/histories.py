@@ -1,6 +1,6 @@
-"""Old rows that can be deleted: sessions, batches, tasks and calls that ended long ago.
+"""Old rows that can be deleted: upload sessions, batches, tasks and deliveries that ended long ago.
 
-Rows that an existing source needs stay: its last task, and its calls, which show that none is due.
+Rows that an existing source needs are kept: its latest task, and its deliveries, which prevent duplicate ones.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from sqlite3 import Connection
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of row that ends."""
+    """How to list and delete the old rows of one kind."""
 
-    #: Lists ids in their order. It looks at every row of the kind.
+    #: Statement that selects the ids of old rows, in order. It scans all rows of the kind.
     listing: str
-    #: Delete one, after what belongs to it.
+    #: Statements that delete a row, after the rows that depend on it.
     deletions: Sequence[str]
 
 
@@ -39,7 +39,7 @@ _KINDS = {
         " (SELECT 1 FROM sources s WHERE s.id = t.source_id AND s.task_id = t.id) ORDER BY t.id LIMIT :limit",
         ["DELETE FROM cascades WHERE task_id = :id", "DELETE FROM tasks WHERE id = :id"],
     ),
-    # A call that was requested again after it was listed is due, and stays.
+    # A delivery that was scheduled again after it was listed is due, and is kept.
     "deliveries": _Kind(
         "SELECT d.id FROM deliveries d WHERE d.due_at IS NULL AND d.created_at < :oldest AND d.id > :after"
         " AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.id = d.source_id) ORDER BY d.id LIMIT :limit",
@@ -53,12 +53,12 @@ KINDS = tuple(_KINDS)
 
 
 def list_ended(connection: Connection, kind: str, oldest: str, *, after: str, limit: int) -> list[str]:
-    """Ids beyond `after` of rows that ended before `oldest`, of all teams; `kind` is one of `KINDS`."""
+    """List ids greater than `after` of rows that ended before `oldest`, in all teams; `kind` is one of `KINDS`."""
     rows = connection.execute(_KINDS[kind].listing, {"oldest": oldest, "after": after, "limit": limit})
     return [row["id"] for row in rows]
 
 
 def delete_ended(connection: Connection, kind: str, ids: Sequence[str]) -> None:
-    """Delete rows that `list_ended` gave."""
+    """Delete rows whose ids `list_ended` returned."""
     for statement in _KINDS[kind].deletions:
         connection.executemany(statement, [{"id": each} for each in ids])

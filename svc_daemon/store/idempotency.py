@@ -1,4 +1,4 @@
-"""Idempotency keys with the answer that a replay gives again. One row per API key and key."""
+"""Idempotency keys with the stored response for replays. One row per API key and idempotency key."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from svc_daemon.core.idempotency import Claim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """A finished request: what it claimed and what it was answered."""
+    """A finished request: its idempotency claim and the response to it."""
 
     claim: Claim
     #: The JSON body, without `request_id` and without secrets.
@@ -18,7 +18,7 @@ class StoredAnswer:
 
 
 def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> StoredAnswer | None:
-    """The answer stored under the key since `oldest`."""
+    """Return the response stored for the key at or after `oldest`, or None."""
     row = connection.execute(
         "SELECT route, fingerprint, answer FROM idempotency"
         " WHERE key_id = :key_id AND key = :key AND created_at >= :oldest",
@@ -32,7 +32,7 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
 def create_answer(
     connection: Connection, key_id: str, key: str, answer: StoredAnswer, *, created_at: str, oldest: str
 ) -> bool:
-    """Store the answer, replacing one of the same key from before `oldest`. False if there is a newer one."""
+    """Store the response, replacing one for the same key from before `oldest`. Returns False if one is newer."""
     cursor = connection.execute(
         "INSERT INTO idempotency (key_id, key, route, fingerprint, answer, created_at)"
         " VALUES (:key_id, :key, :route, :fingerprint, :answer, :created_at)"

@@ -1,4 +1,4 @@
-"""API keys: who may do what. Only a hash of the secret is stored."""
+"""API keys and their permissions. Only a hash of the secret is stored."""
 
 import json
 from collections.abc import Iterable
@@ -11,17 +11,17 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """One API key as stored."""
+    """A stored API key."""
 
     id: str
     team_id: str
     name: str
-    #: SHA-256 of the secret, hex.
+    #: Hexadecimal SHA-256 of the secret.
     secret_hash: str
     capabilities: tuple[str, ...]
-    #: Model ids it may use; None is all.
+    #: Ids of the models that the key may use; None means all.
     models: tuple[str, ...] | None = None
-    #: Bucket ids it may reach; None is all.
+    #: Ids of the buckets that the key may access; None means all.
     buckets: tuple[str, ...] | None = None
     expires_at: str | None = None
     revoked_at: str | None = None
@@ -43,7 +43,7 @@ class KeyRow:
         )
 
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
-        """The buckets that it may reach, out of these; answers to it don't show the others."""
+        """Filter the ids for the buckets that the key may access; responses to its requests don't show others."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def is_live(self, now: str) -> bool:
@@ -82,13 +82,13 @@ def get_key(connection: Connection, team_id: str, key_id: str) -> KeyRow:
 
 
 def list_keys(connection: Connection, team_id: str) -> list[KeyRow]:
-    """Every key of the team, revoked and expired ones too, oldest first."""
+    """List all keys of the team, including revoked and expired ones, oldest first."""
     rows = connection.execute("SELECT * FROM keys WHERE team_id = :team_id ORDER BY id", {"team_id": team_id})
     return [KeyRow.from_row(row) for row in rows.fetchall()]
 
 
 def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: str) -> None:
-    """Revoke a key; one that is revoked already keeps its time."""
+    """Revoke a key; if it is already revoked, its revocation time isn't changed."""
     connection.execute(
         "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND id = :id AND revoked_at IS NULL",
         {"team_id": team_id, "id": key_id, "revoked_at": revoked_at},

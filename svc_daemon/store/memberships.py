@@ -1,10 +1,10 @@
-"""Memberships: a source in a bucket, and how far its sync into the search index is.
+"""Memberships: a source in a bucket, and the status of its sync to the search index.
 
-queued -> syncing -> active          the sync worker claims, writes to the provider, then activates
-syncing -> queued                    the lease ran out, or the process died
-syncing -> failed -> syncing         the provider refused; tried again after a pause, without end
+queued -> syncing -> active          the sync worker claims it, writes to the provider, then activates it
+syncing -> queued                    the lease expired, or the process died
+syncing -> failed -> syncing         the provider failed; retried after a delay, without limit
 
-While a team's index is rebuilt, its syncs wait: the documents that they are about may not be there yet.
+While a team's index is being rebuilt, its syncs wait, because their documents may not be in the index yet.
 """
 
 import json
@@ -16,7 +16,7 @@ from svc_daemon.store.buckets import touch_bucket
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncClaim:
-    """A membership as one worker holds it; `attempt` is the fencing token."""
+    """A worker's claim on a membership; `attempt` is the fencing token."""
 
     source_id: str
     bucket_id: str
@@ -25,7 +25,7 @@ class SyncClaim:
 
 
 def create_membership(connection: Connection, claim: SyncClaim, created_at: str, due_at: str | None = None) -> bool:
-    """True when it was made; False when the source is a member already."""
+    """Create the membership. Returns False if the source is already a member."""
     cursor = connection.execute(
         "INSERT INTO memberships (source_id, bucket_id, team_id, sync_status, attempt, due_at, created_at)"
         " VALUES (:source_id, :bucket_id, :team_id, 'queued', :attempt, :due_at, :created_at)"
@@ -45,7 +45,7 @@ def create_membership(connection: Connection, claim: SyncClaim, created_at: str,
 
 
 def delete_membership(connection: Connection, source_id: str, bucket_id: str) -> bool:
-    """True when there was one."""
+    """Delete the membership. Returns False if there was none."""
     cursor = connection.execute(
         "DELETE FROM memberships WHERE source_id = :source_id AND bucket_id = :bucket_id",
         {"source_id": source_id, "bucket_id": bucket_id},
@@ -56,7 +56,7 @@ def delete_membership(connection: Connection, source_id: str, bucket_id: str) ->
 
 
 def delete_memberships(connection: Connection, source_id: str) -> None:
-    """All of the source's, also in a bucket that is being deleted."""
+    """Delete all memberships of the source, including those in buckets that are being deleted."""
     rows = connection.execute(
         "DELETE FROM memberships WHERE source_id = :source_id RETURNING bucket_id", {"source_id": source_id}
     ).fetchall()
@@ -65,7 +65,7 @@ def delete_memberships(connection: Connection, source_id: str) -> None:
 
 
 def list_unplaced(connection: Connection, team_id: str, source_ids: list[str]) -> set[str]:
-    """Those of the team's sources that are in no bucket, not even in one that is being deleted."""
+    """List those of the given sources that are in no bucket, not even in one that is being deleted."""
     rows = connection.execute(
         "SELECT s.id FROM sources s WHERE s.team_id = :team_id AND s.id IN (SELECT value FROM json_each(:ids))"
         " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)",
@@ -82,7 +82,7 @@ def count_members(connection: Connection, bucket_id: str) -> int:
 
 
 def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[str]:
-    """Ids of the bucket's members behind `after_id`, in order, whatever their state."""
+    """List ids of the bucket's members, in any state, that are greater than `after_id`, in order."""
     rows = connection.execute(
         "SELECT source_id FROM memberships WHERE bucket_id = :bucket_id AND source_id > :after_id"
         " ORDER BY source_id LIMIT :limit",
@@ -92,7 +92,7 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
 
 
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
-    """Make the memberships due, because the source is indexed."""
+    """Make the syncs of all the source's memberships due, because it has been indexed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', due_at = :due_at, lease_until_s = NULL"
         " WHERE source_id = :source_id",
@@ -101,7 +101,7 @@ def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
 
 
 def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: int) -> list[SyncClaim]:
-    """Claim memberships that are due, the longest due first."""
+    """Claim memberships that are due, the longest overdue first."""
     rows = connection.execute(
         "UPDATE memberships SET sync_status = 'syncing', attempt = attempt + 1, due_at = NULL,"
         " lease_until_s = :lease_until_s WHERE (source_id, bucket_id) IN ("
@@ -115,7 +115,7 @@ def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: i
 
 
 def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
-    """False when the claim is stale: the membership is gone or another holds it."""
+    """Activate the membership. Returns False if the claim is stale: the membership is gone or was claimed again."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -127,7 +127,7 @@ def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
 
 
 def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """The provider refused; another attempt follows at `due_at`."""
+    """Record that the provider failed, and schedule another attempt at `due_at`."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'failed', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -145,7 +145,7 @@ def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None
 
 
 def suspend_syncs(connection: Connection, source_id: str) -> None:
-    """The content is being indexed again: claims become stale, and a sync follows the indexing."""
+    """Suspend the source's syncs while it is indexed again; claims become stale."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = NULL, attempt = attempt + 1"
         " WHERE source_id = :source_id",
@@ -154,7 +154,7 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
 
 
 def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
-    """The bucket is back: its indexed members are synced again, since the index may have lost them."""
+    """Sync the indexed members of a restored bucket again, since they may have been removed from the index."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE bucket_id = :bucket_id AND source_id IN (SELECT id FROM sources WHERE status = 'active')",
@@ -180,7 +180,7 @@ def has_expired_syncs(connection: Connection, now_s: float) -> bool:
 
 
 def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
-    """Release claims whose lease has expired; with `now_s` infinite, all of them (at the start)."""
+    """Release claims whose lease has expired; if `now_s` is infinite (at startup), all claims."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :now"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
@@ -190,13 +190,13 @@ def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int
 
 
 def has_syncs_after(connection: Connection, latest: str) -> bool:
-    """Whether a sync is due only after `latest`."""
+    """Whether a sync is due after `latest`."""
     row = connection.execute("SELECT 1 FROM memberships WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 
 
 def recall_syncs(connection: Connection, now: str, latest: str) -> int:
-    """Make due at once what would be due after `latest`."""
+    """Make syncs that are due after `latest` due at once; return how many."""
     cursor = connection.execute(
         "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )
@@ -204,7 +204,7 @@ def recall_syncs(connection: Connection, now: str, latest: str) -> int:
 
 
 def next_sync_due(connection: Connection) -> str | None:
-    """When the earliest sync may be claimed; None when none waits."""
+    """Return when the next sync becomes due, ignoring teams in maintenance; None if no sync is waiting."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"

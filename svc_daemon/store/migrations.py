@@ -1,7 +1,7 @@
 """The schema of the state database, one ordered migration at a time.
 
-Each migration commits together with its record, and the file is copied before a pending one runs. A database that has
-migrations which this release doesn't know is newer: it is refused, never downgraded.
+Each migration is committed together with its record, and the file is copied before pending migrations run. A database
+with migrations that this release doesn't know was made by a newer release: it is refused, never downgraded.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ from pathlib import Path
 from svc_daemon.errors import StorageError
 from svc_daemon.store.schemas import SCHEMA
 
-#: The migrations from before the first release, which one schema replaces; it is recorded under all their names.
+#: The migrations from before the first release. A single schema replaces them, and is recorded under all their names.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",
@@ -20,7 +20,7 @@ FORMER = (
     "m005_rebuilds",
     "m006_agents",
 )
-#: The library's own table, as it makes it.
+#: The migrations table, exactly as `sqlite_utils` creates it.
 _RECORDS = """\
 CREATE TABLE IF NOT EXISTS "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
@@ -35,24 +35,24 @@ _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALU
 
 
 def make_schema(connection: sqlite3.Connection) -> None:
-    """Make all tables, and record the former migrations with them: releases that know these have nothing to add."""
+    """Create all tables, and record the former migrations, so that releases that know them don't apply them."""
     for statement in SCHEMA.split(";\n\n"):
         connection.execute(statement)
     connection.executemany(_RECORD, [(name,) for name in FORMER])
 
 
-#: Oldest first; what a release changes is appended. Each runs in one transaction with its record.
+#: Oldest first; releases append their changes. Each runs in one transaction with its record.
 MIGRATIONS: dict[str, Callable[[sqlite3.Connection], None]] = {"m007_rechunking": make_schema}
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date; raises StorageError for a database that this release can't bring there."""
+    """Bring the schema up to date; raises StorageError if this release can't migrate the database."""
     applied = _applied(connection)
     pending = [name for name in MIGRATIONS if name not in applied]
     if not pending:
         return
     if not applied:
-        # A new file has nothing to lose or copy, so one transaction is enough. Loading the library is slow.
+        # A new file needs no copy, so one transaction is enough. `sqlite_utils` is slow to import.
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement in _RECORDS.split(";\n\n"):
@@ -71,7 +71,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def check_current(connection: sqlite3.Connection) -> None:
-    """Change nothing; raises StorageError for a database that another release made."""
+    """Check that the schema is up to date, without changing anything; raises StorageError if it isn't."""
     if not set(MIGRATIONS) <= set(_applied(connection)):
         raise StorageError(
             "The database was made by an older release; start the service once, which brings it up to date."
@@ -79,7 +79,7 @@ def check_current(connection: sqlite3.Connection) -> None:
 
 
 def _applied(connection: sqlite3.Connection) -> list[str]:
-    """The database's migrations, oldest first; raises StorageError where this release can't go on from them."""
+    """List the applied migrations, oldest first; raises StorageError if this release can't continue from them."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
         return []
     query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"
@@ -92,7 +92,7 @@ def _applied(connection: sqlite3.Connection) -> list[str]:
 
 
 def _copy(connection: sqlite3.Connection, suffix: str) -> None:
-    """Copy the file, so that a failed migration loses nothing."""
+    """Back up the database, so that a failed migration loses nothing."""
     path = Path(connection.execute("PRAGMA database_list").fetchone()["file"])
     with sqlite3.connect(path.with_name(f"{path.name}.{suffix}")) as copy:
         connection.backup(copy)

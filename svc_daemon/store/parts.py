@@ -1,9 +1,9 @@
-"""Parts: the bytes of open upload sessions, one file each. The size on the disk is the offset.
+"""Parts: the bytes of open upload sessions, one file per session. The file's size is the upload offset.
 
-Bytes are synced before they are acknowledged. A kill or a full disk may leave bytes that were not synced; so each
-part's synced size is remembered, and a part of another size is synced before its size is reported. A finished part
-becomes a blob by a hard link: the session keeps its bytes until the source is committed, so that a kill in between
-loses nothing.
+Bytes are synced before they are acknowledged. If the process is killed or the disk is full, a file may contain bytes
+that were not synced. So the synced size of each part is kept in memory, and if the file's size differs, the file is
+synced before its size is reported. A finished part becomes a blob through a hard link: the session keeps its bytes
+until the source is committed, so that nothing is lost if the process is killed in between.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync, clear_away
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-#: Bytes gathered before they are written in one go.
+#: Number of bytes to buffer before they are written.
 WRITE_BYTES = 1024 * 1024
 
 
@@ -30,38 +30,38 @@ class Parts:
     """The folder of unfinished uploads."""
 
     def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
-        """`blobs` is where finished parts go, and whose threads do the blocking work."""
+        """Finished parts are stored in `blobs`, whose threads also run the blocking work."""
         self._folder = folder
         self._blobs = blobs
         self._on_broken = on_broken
         self._folder_sync = FolderSync(folder, on_broken)
-        #: Bytes of each part that this process has synced.
+        #: Number of bytes of each part that this process has synced.
         self._synced: dict[str, int] = {}
-        #: The hash so far of parts that this process received, with the number of hashed bytes, to avoid reading them
-        #: again.
+        #: The number of hashed bytes and the running hash of each part that this process received, so that the part
+        #: needn't be read again.
         self._hashed: dict[str, tuple[int, _Hash]] = {}
 
     def size_bytes(self, session_id: str) -> int:
-        """How many bytes are stored; 0 before the first."""
+        """Return the number of stored bytes, 0 if there is no file yet."""
         try:
             return os.lstat(f"{self._folder}/{session_id}").st_size  # called three times per chunk; a Path is slower
         except FileNotFoundError:
             return 0
 
     async def settle(self, session_id: str) -> None:
-        """Make the stored bytes durable, so that they may be acknowledged; does nothing if they are."""
+        """Make the stored bytes durable, so that they can be acknowledged; does nothing if they already are."""
         size_bytes = self.size_bytes(session_id)
         if size_bytes != self._synced.get(session_id, 0):
             await self._blobs.run(lambda: self._settle(session_id, size_bytes))
 
     async def open(self, session_id: str) -> "PartWriter":
-        """A writer at the stored end; the caller must allow only one at a time."""
+        """Return a writer that appends after the stored bytes; the caller must ensure there is only one at a time."""
         await self.settle(session_id)
         start_bytes = self.size_bytes(session_id)
         return PartWriter(self, session_id, start_bytes, self._hash_at(session_id, start_bytes))
 
     async def hash(self, session_id: str) -> str:
-        """SHA-256 of the stored bytes, hex; read again only where they did not come through this process."""
+        """Return the hexadecimal SHA-256 of the stored bytes; reads the file only if this process has no hash of it."""
         size_bytes = self.size_bytes(session_id)
         known = self._hash_at(session_id, size_bytes)
         if known is None:
@@ -70,13 +70,13 @@ class Parts:
         return known.hexdigest()
 
     async def head(self, session_id: str) -> bytes:
-        """The beginning of the bytes, for sniffing."""
+        """Read the first bytes, for sniffing the media type."""
         return await self._blobs.run(lambda: _head(self.path(session_id)))
 
     async def link(self, session_id: str, source_id: str) -> bytes:
-        """Link the bytes as a blob, durably; returns their beginning, for sniffing.
+        """Link the bytes as a blob, durably; return the first bytes, for sniffing the media type.
 
-        Failed or cancelled, there is no such blob.
+        If this fails or is cancelled, no blob is left behind.
         """
         await self.settle(session_id)
         try:
@@ -86,7 +86,7 @@ class Parts:
             raise
 
     async def delete(self, *session_ids: str) -> None:
-        """Delete the bytes. Idempotent; a file that can't be removed is left to the next start."""
+        """Delete the bytes. Idempotent; a file that can't be removed is cleaned up at the next start."""
 
         def work() -> None:
             for session_id in session_ids:
@@ -100,14 +100,14 @@ class Parts:
         return list_own(self._folder, ids.PART_NAME)
 
     async def run(self, work: Callable[[], object]) -> None:
-        """Run blocking work on a part; raises StorageError where the disk refuses."""
+        """Run blocking work on a part; raises StorageError if a file operation fails."""
         await self._blobs.run(work)
 
     def sync(self, session_id: str, descriptor: int, size_bytes: int) -> None:
-        """Sync the part's bytes, and its name where it is new. Blocking; raises OSError.
+        """Sync the part's bytes and, if the file is new, its folder. Blocking; raises OSError.
 
-        A failed sync is not tried again: the kernel may have dropped what it could not write, and would report success.
-        The unacknowledged end of the part is cut off, and `on_broken` is called.
+        A failed sync is not retried: the kernel may have dropped the dirty pages, and would then report success. The
+        file is truncated to its acknowledged bytes, and `on_broken` is called.
         """
         acknowledged_bytes = self._synced.get(session_id, 0)
         try:
@@ -118,16 +118,16 @@ class Parts:
                 os.truncate(self.path(session_id), acknowledged_bytes)
             raise
         if session_id not in self._synced:
-            # Without this a power cut may forget the file's name.
+            # Otherwise the folder entry could be lost in a power failure.
             self._folder_sync.sync()
         self._synced[session_id] = size_bytes
 
     def remember(self, session_id: str, size_bytes: int, known: "_Hash") -> None:
-        """Keep the hash of the part's first bytes, which never change."""
+        """Remember the hash of the part's first `size_bytes` bytes, which never change."""
         self._hashed[session_id] = size_bytes, known
 
     def _hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
-        """The hash of so many bytes, to go on with; None where this process has not seen them."""
+        """Return a copy of the hash of the first `size_bytes` bytes, to be updated; None if this process has none."""
         if size_bytes == 0:
             return hashlib.sha256()
         hashed_bytes, known = self._hashed.get(session_id, (0, None))
@@ -150,19 +150,19 @@ class Parts:
         return self._folder / session_id
 
     def open_file(self, session_id: str) -> int:
-        """A descriptor that appends. Blocking; raises OSError."""
+        """Open the part's file for appending and return its descriptor. Blocking; raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(self.path(session_id), flags, 0o600)
 
 
 class PartWriter:
-    """Appends to one part. Bytes count once `sync` has returned; without it they may be lost.
+    """Appends to one part. Bytes are durable once `sync` has returned; before that they may be lost.
 
-    The file is opened with the first bytes, so that a small chunk needs only one change of thread.
+    The file is opened when bytes are first written, so that a small chunk needs only one switch to another thread.
     """
 
     def __init__(self, parts: Parts, session_id: str, start_bytes: int, known: "_Hash | None") -> None:
-        """`known` is the hash of the bytes before `start_bytes`, if anybody knows it."""
+        """`known` is the hash of the bytes before `start_bytes`, or None if it isn't known."""
         self._parts = parts
         self._session_id = session_id
         self._descriptor: int | None = None
@@ -180,13 +180,13 @@ class PartWriter:
             await self._parts.run(self._flush)
 
     async def sync(self) -> int:
-        """Make what was appended durable; the bytes stored then."""
+        """Make the appended bytes durable, and return the total number of bytes stored."""
         if self.appended_bytes:
             await self._parts.run(self._sync)
         return self.start_bytes + self.appended_bytes
 
     async def drop(self) -> None:
-        """Forget what was appended: it was never acknowledged."""
+        """Discard the appended bytes, which were never acknowledged."""
         self._buffer.clear()
         self.appended_bytes = 0
         self._hash = None
@@ -206,10 +206,10 @@ class PartWriter:
             self._parts.remember(self._session_id, stored_bytes, self._hash)
 
     def _flush(self) -> int:
-        """Write what was gathered; the file's descriptor."""
+        """Write the buffered bytes, and return the file's descriptor."""
         if self._descriptor is None:
             self._descriptor = self._parts.open_file(self._session_id)
-        # An unbuffered write may take a part only.
+        # An unbuffered write may write only some of the bytes.
         while self._buffer:
             del self._buffer[: os.write(self._descriptor, self._buffer)]
         return self._descriptor

@@ -1,11 +1,11 @@
-"""The tables of the state database, as the first release makes them.
+"""The tables of the state database, as the first release creates them.
 
-Released statements are never edited: a later release changes them by a migration of its own.
+Released statements are never edited: a later release changes the schema by adding a migration.
 """
 
-#: A team has at most one open rebuild: while it has one, its sources are not ready, whatever their own rows hold.
-#: A bucket that is being deleted is no place of a source any more. `valid_from` is the oldest generation whose hits
-#: count: a document that is cut again has pieces of several.
+#: A team has at most one open rebuild; until it ends, none of the team's sources is ready, regardless of their status.
+#: `places` doesn't include buckets that are being deleted. `valid_from` is the oldest generation whose search hits
+#: count, because the index may contain chunks of several generations while a document is rechunked.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,

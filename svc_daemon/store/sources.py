@@ -13,7 +13,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """One source as stored, seen with its memberships and task."""
+    """A stored source, joined with its memberships and latest task."""
 
     id: str
     team_id: str
@@ -21,48 +21,48 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Incremented with each indexing; the provider keeps only the newest.
+    #: Incremented each time the source is indexed; the search provider keeps only the newest generation.
     generation: int = 1
-    #: The first generation that was read from the present bytes; None if that is `generation`.
+    #: The first generation that was extracted from the current bytes; None if that is `generation`.
     valid_from: int | None = None
-    #: Its bucket's chunking has changed, and it is still cut the old way.
+    #: True if the chunking options of its bucket have changed and it hasn't been rechunked yet.
     rechunk: bool = False
     title: str
     filename: str
     content_type: str
     size_bytes: int
-    #: Hex.
+    #: Hexadecimal.
     sha256: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     #: The sync mapping that owns it.
     mapping: str | None = None
     source_url: str | None = None
-    #: The same text for every spelling of its URL; a team has one page under each.
+    #: The normalized URL, which is the same for equivalent spellings; unique within a team.
     url_key: str | None = None
     #: What the host reported at the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
     fetched: dict[str, Any] | None = None
-    #: `question`, `answer` and `alternate_questions` of a Q and A.
+    #: `question`, `answer` and `alternate_questions`, for a source of type `qa`.
     qa: dict[str, Any] | None = None
-    #: `url` and `metadata` of the webhook to call when it is ready or failed.
+    #: `url` and `metadata` of the webhook to call when the source becomes ready or fails.
     webhook: dict[str, Any] | None = None
-    #: Name of its bytes, where that is not its id: they came with a refresh.
+    #: Name of its blob; None if that is the source's id. A refresh stores its bytes under a new name.
     blob: str | None = None
-    #: The source that it replaces when it becomes ready.
+    #: Id of the source that this one will replace when it becomes ready.
     replaces: str | None = None
     task_id: str | None = None
-    #: `code`, `message`, `retryable`, once failed.
+    #: `code`, `message` and `retryable` of the failure; None unless it failed.
     error: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    #: Facts of the extraction, once indexed.
+    #: Statistics about the extraction; None until it is indexed.
     extraction: dict[str, Any] | None = None
     created_at: str
     updated_at: str
     task_type: str | None = None
     task_status: str | None = None
-    #: Bucket id to sync status, oldest bucket first.
+    #: Maps bucket ids to sync status, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
-    #: The team's search index is being rebuilt.
+    #: Whether the team's search index is being rebuilt.
     in_maintenance: bool = False
 
     @classmethod
@@ -83,12 +83,12 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """The generations in the index that have its present text: several if it was rechunked."""
+        """The generations in the index that contain its current text: several if it was rechunked."""
         return generations_of(self.valid_from, self.generation)
 
     @property
     def searched_places(self) -> list[str]:
-        """The buckets in which a search finds it: a Q and A is a member that is found outside of buckets only."""
+        """The buckets whose searches can find the source: none for a Q&A, which only searches without a bucket find."""
         return [] if self.type == readiness.QA else list(self.places)
 
     @property
@@ -97,7 +97,7 @@ class SourceRow:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is indexed and synced by its own rows: ready, unless the index is being rebuilt."""
+        """Whether the source is indexed and synced, that is, ready unless its team's index is being rebuilt."""
         return readiness.is_ready(self.status, self.places.values())
 
     @property
@@ -107,20 +107,20 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFilter:
-    """What a listing of a bucket's sources shows; None is any."""
+    """Which of a bucket's sources to list; None means any."""
 
     #: `ready` (active in this bucket), `all`, or an indexing status.
     status: str = "ready"
     type: str | None = None
     tag: str | None = None
-    #: Part of the title or file name, in any case.
+    #: Substring of the title or file name, matched case-insensitively.
     q: str | None = None
     title: str | None = None
     sha256: str | None = None
     mapping: str | None = None
-    #: Only sources after this id.
+    #: Only sources whose id is greater than this.
     after: str = ""
-    #: At most so many; -1 is all.
+    #: Maximum number of sources; -1 means no limit.
     limit: int = -1
 
 
@@ -167,7 +167,7 @@ def find_source(connection: Connection, team_id: str, source_id: str) -> SourceR
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Raises NotFound; a source that was replaced names its successor in `details.replaced_by`."""
+    """Raises NotFound; if the source was replaced, `details.replaced_by` has the id of its successor."""
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)
@@ -180,7 +180,7 @@ def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRo
 
 
 def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
-    """Members of the bucket that pass the filter, oldest first."""
+    """List the bucket's members that match the filter, oldest first."""
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
         " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after"
@@ -211,7 +211,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
 
 
 def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[SourceRow]:
-    """Sources that will replace `replaced_id` when they are ready."""
+    """List the sources that will replace `replaced_id` when they become ready."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE team_id = :team_id AND replaces = :replaces",
         {"team_id": team_id, "replaces": replaced_id},
@@ -220,7 +220,7 @@ def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> li
 
 
 def update_description(connection: Connection, source: SourceRow) -> None:
-    """Write what `PATCH` may change."""
+    """Update the fields that a `PATCH` request can change."""
     connection.execute(
         "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
         " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
@@ -237,7 +237,7 @@ def update_description(connection: Connection, source: SourceRow) -> None:
 
 
 def update_state(connection: Connection, source: SourceRow) -> None:
-    """Write what indexing changes: status, generations, task, media type, error, warnings, extraction, replaces."""
+    """Update what indexing changes: status, generations, task, media type, error, warnings, extraction, replaces."""
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
         " task_id = :task_id,"
@@ -262,7 +262,7 @@ def update_state(connection: Connection, source: SourceRow) -> None:
 
 
 def update_content(connection: Connection, source: SourceRow) -> None:
-    """Write what a refresh changes: the facts about the bytes and the fetch."""
+    """Update the fields that a refresh changes: the facts about the bytes and the fetch."""
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
@@ -279,7 +279,7 @@ def update_content(connection: Connection, source: SourceRow) -> None:
 
 
 def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
-    """The id of the team's page of this URL."""
+    """Return the id of the team's page with this normalized URL, or None."""
     row = connection.execute(
         "SELECT id FROM sources WHERE team_id = :team_id AND url_key = :url_key",
         {"team_id": team_id, "url_key": url_key},
@@ -288,7 +288,7 @@ def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
 
 
 def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
-    """Remove the row; its memberships must be gone."""
+    """Delete the source's row; its memberships must have been deleted first."""
     connection.execute(
         "DELETE FROM sources WHERE id = :id AND team_id = :team_id", {"id": source_id, "team_id": team_id}
     )
@@ -302,7 +302,7 @@ def has_active(connection: Connection, team_id: str) -> bool:
 
 
 def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
-    """The generations in which the index may hold each of the team's indexed sources, by id."""
+    """Map the id of each of the team's indexed sources to the generations that the index may contain."""
     rows = connection.execute(
         "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
         {"team_id": team_id},
@@ -311,18 +311,18 @@ def list_active_generations(connection: Connection, team_id: str) -> dict[str, r
 
 
 def list_all_ids(connection: Connection) -> set[str]:
-    """Every team's source ids: for the sweeper, which compares them with the index."""
+    """List the source ids of all teams, for the sweeper, which compares them with the index."""
     return {row["id"] for row in connection.execute("SELECT id FROM sources").fetchall()}
 
 
 def list_all_blobs(connection: Connection) -> dict[str, int]:
-    """The names of every source's bytes, each with their size."""
+    """Map the blob name of every source to its size in bytes."""
     rows = connection.execute("SELECT COALESCE(blob, id) AS name, size_bytes FROM sources").fetchall()
     return {row["name"]: row["size_bytes"] for row in rows}
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:
-    """Those whose text in the index is the source's, by the two columns of its row."""
+    """Compute the generations whose text in the index is current, from the two columns of a source's row."""
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 
@@ -331,18 +331,18 @@ def _json(value: dict[str, Any] | None) -> str | None:
 
 
 def places_of(text: str | None) -> dict[str, str]:
-    """Bucket id to sync status, oldest bucket first, by the column of `source_views`."""
+    """Parse the `places` column of `source_views` into a map of bucket id to sync status, oldest bucket first."""
     pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
     return {bucket_id: status for bucket_id, _, status in pairs}
 
 
 def _literal(text: str) -> str:
-    """The text with LIKE's wild cards escaped."""
+    """Escape the wildcards of LIKE in the text."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark every source whose chunk sizes come from this bucket: those without an older one. Returns how many."""
+    """Mark for rechunking each source whose oldest bucket is this one, which sets its chunk sizes; return the count."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"
@@ -354,7 +354,10 @@ def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
 
 
 def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
-    """Team and id of the next marked source behind `after_id` that is indexed, and whose team is not in maintenance."""
+    """Return team id and source id of the next indexed source after `after_id` that is marked for rechunking.
+
+    Sources of teams in maintenance are skipped. Returns None if there are no more.
+    """
     row = connection.execute(
         "SELECT team_id, id FROM sources WHERE rechunk = 1 AND id > :after_id AND status = 'active'"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = sources.team_id)"

@@ -1,4 +1,4 @@
-"""Tasks: the queue. A claim counts the attempt, holds a lease, and takes a new fencing token."""
+"""Tasks: the work queue. Claiming a task increments its attempts, takes a lease and issues a new fencing token."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
-    """One task as stored."""
+    """A stored task."""
 
     id: str
     team_id: str
@@ -19,12 +19,12 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Attempts so far; a claim that was parked does not count.
+    #: Number of attempts so far; a claim that was parked isn't counted.
     attempt: int = 0
-    #: The number of all claims: a worker may write only while this is the number of its claim.
+    #: Fencing token, incremented by each claim: a worker may write only while this equals the token of its claim.
     token: int = 0
     max_attempts: int
-    #: Steady clock of this process, seconds.
+    #: When the lease expires, in seconds of this process's monotonic clock.
     lease_until_s: float | None = None
     stage: str | None = None
     chunks_done: int = 0
@@ -71,7 +71,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """The team's oldest queued task that is due."""
+    """Return the id of the team's oldest queued task of the type that is due, or None."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'queued' AND type = :type"
         " AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
@@ -83,7 +83,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 def claim_task(
     connection: Connection, task_id: str, now: str, lease_until_s: float, stage: str = "extract"
 ) -> TaskRow | None:
-    """Count an attempt and take the lease; None if another worker was faster."""
+    """Claim a queued task: count an attempt and take a lease. Returns None if the task is no longer queued."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -97,14 +97,14 @@ def claim_task(
 def claim_again(
     connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str
 ) -> TaskRow | None:
-    """`claim_task` for a task that goes on at the stage which it had reached."""
+    """Claim a task that continues at the stage it had reached, or at `first_stage` if it had none."""
     row = connection.execute("SELECT stage FROM tasks WHERE id = :id", {"id": task_id}).fetchone()
     stage = (row["stage"] if row else None) or first_stage
     return claim_task(connection, task_id, now, lease_until_s, stage)
 
 
 def is_held(connection: Connection, task: TaskRow) -> bool:
-    """Whether `task`, as claimed, still holds its lease: nobody has canceled, released or claimed it since."""
+    """Whether the claim is still valid: the task hasn't been canceled, released or claimed again since."""
     row = connection.execute(
         "SELECT 1 FROM tasks WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token},
@@ -128,7 +128,7 @@ def update_progress(connection: Connection, task: TaskRow, stage: str, done: int
 
 
 def count_progress(connection: Connection, task: TaskRow) -> None:
-    """Add one to the progress; a stale claim changes nothing."""
+    """Increment `chunks_done`; does nothing if the claim is stale."""
     connection.execute(
         "UPDATE tasks SET chunks_done = chunks_done + 1 WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token},
@@ -138,7 +138,7 @@ def count_progress(connection: Connection, task: TaskRow) -> None:
 def finish_task(
     connection: Connection, task: TaskRow, status: str, finished_at: str, error: dict[str, Any] | None = None
 ) -> None:
-    """End a held task as `succeeded`, `failed` or `canceled`; a stale claim changes nothing."""
+    """End a claimed task as `succeeded`, `failed` or `canceled`; does nothing if the claim is stale."""
     connection.execute(
         "UPDATE tasks SET status = :status, finished_at = :finished_at, error = :error, lease_until_s = NULL"
         " WHERE id = :id AND token = :token AND status = 'running'",
@@ -155,9 +155,9 @@ def finish_task(
 def retry_task(
     connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
-    """Put a held task back for another attempt; a stale claim changes nothing.
+    """Queue a claimed task for another attempt; does nothing if the claim is stale.
 
-    An endless task never reaches its last attempt, since that is not counted.
+    With `is_endless`, the attempts never reach `max_attempts`, so that the task is retried without limit.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
@@ -174,7 +174,7 @@ def retry_task(
 
 
 def park_task(connection: Connection, task: TaskRow, next_attempt_at: str | None = None) -> None:
-    """Queue a held task again without counting an attempt, because the process stops or lacks something."""
+    """Queue a claimed task again without counting the attempt: the process is stopping, or a resource is short."""
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
         " next_attempt_at = :next_attempt_at WHERE id = :id AND token = :token AND status = 'running'",
@@ -183,7 +183,7 @@ def park_task(connection: Connection, task: TaskRow, next_attempt_at: str | None
 
 
 def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> None:
-    """Cancel the tasks of a deleted source; running claims become stale."""
+    """Cancel the open tasks of a deleted source; claims of running tasks become stale."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE source_id = :source_id AND status IN ('queued', 'running')",
@@ -192,7 +192,7 @@ def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> No
 
 
 def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
-    """End an open task by its id, even if it is held."""
+    """Cancel an open task by its id, even if a worker holds it."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE id = :id AND finished_at IS NULL",
@@ -201,7 +201,7 @@ def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
 
 
 def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
-    """Running tasks whose lease has run out; with `now_s` infinite, every running task (at boot)."""
+    """List running tasks whose lease has expired; if `now_s` is infinite (at startup), all running tasks."""
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running' AND lease_until_s <= :now_s",
         {"now_s": now_s},
@@ -210,7 +210,7 @@ def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
 
 
 def list_running(connection: Connection, team_id: str, task_type: str) -> list[TaskRow]:
-    """The team's running tasks of the type, whatever their leases."""
+    """List the team's running tasks of the type, including those with an expired lease."""
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'running' AND type = :type",
         {"team_id": team_id, "type": task_type},
@@ -219,7 +219,7 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
 
 
 def next_attempt_due(connection: Connection, task_type: str) -> str | None:
-    """When the earliest task of the type that pauses is due; None when none pauses."""
+    """Return the earliest time of a scheduled next attempt among queued tasks of the type, or None."""
     row = connection.execute(
         "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND status = 'queued'"
         " AND type = :type AND next_attempt_at IS NOT NULL",
@@ -230,7 +230,7 @@ def next_attempt_due(connection: Connection, task_type: str) -> str | None:
 
 
 def has_attempts_after(connection: Connection, latest: str) -> bool:
-    """Whether a task pauses beyond `latest`."""
+    """Whether a queued task has its next attempt scheduled after `latest`."""
     row = connection.execute(
         "SELECT 1 FROM tasks WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest LIMIT 1",
         {"latest": latest},
@@ -239,7 +239,7 @@ def has_attempts_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_attempts(connection: Connection, latest: str) -> int:
-    """End the pauses that go beyond `latest`."""
+    """Make queued tasks due at once if their next attempt is scheduled after `latest`; return how many."""
     cursor = connection.execute(
         "UPDATE tasks SET next_attempt_at = NULL"
         " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",
@@ -249,7 +249,7 @@ def recall_attempts(connection: Connection, latest: str) -> int:
 
 
 def count_open(connection: Connection) -> dict[str, int]:
-    """How many tasks are `queued` and `running`."""
+    """Count the tasks that are `queued` and those that are `running`."""
     rows = connection.execute(
         "SELECT status, COUNT(*) AS tasks FROM tasks WHERE finished_at IS NULL GROUP BY status"
     ).fetchall()
@@ -257,7 +257,7 @@ def count_open(connection: Connection) -> dict[str, int]:
 
 
 def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """The rebuild that has not ended; the team is in maintenance as long as there is one."""
+    """Return the team's unfinished rebuild task, or None; while there is one, the team is in maintenance."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' AND finished_at IS NULL",
         {"team_id": team_id},
@@ -266,7 +266,7 @@ def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
 
 
 def find_last_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """The team's newest rebuild, in any state."""
+    """Return the team's newest rebuild task in any state, or None."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' ORDER BY id DESC LIMIT 1",
         {"team_id": team_id},

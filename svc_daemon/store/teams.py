@@ -1,4 +1,4 @@
-"""Teams: the owner of everything else, and what each has used of its plan by calendar month."""
+"""Teams, which own everything else, and their usage per calendar month."""
 
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -10,7 +10,7 @@ from svc_daemon.store.agents import create_agent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamRow:
-    """One team as stored."""
+    """A stored team."""
 
     id: str
     #: Unique in the installation.
@@ -19,7 +19,7 @@ class TeamRow:
 
 
 def create_team(connection: Connection, team_id: str, name: str, created_at: str) -> None:
-    """The team with its default agent, which searches every active bucket."""
+    """Create the team and its default agent, which searches all active buckets."""
     connection.execute(
         "INSERT INTO teams (id, name, created_at) VALUES (:id, :name, :created_at)",
         {"id": team_id, "name": name, "created_at": created_at},
@@ -36,7 +36,7 @@ def create_team(connection: Connection, team_id: str, name: str, created_at: str
 
 
 def find_team(connection: Connection, team: str) -> TeamRow | None:
-    """By id or by name, the oldest where several have it."""
+    """Find a team by its id or name; if several match, the oldest."""
     row = connection.execute(
         "SELECT id, name, created_at FROM teams WHERE id = :team OR name = :team ORDER BY id LIMIT 1", {"team": team}
     ).fetchone()
@@ -44,7 +44,7 @@ def find_team(connection: Connection, team: str) -> TeamRow | None:
 
 
 def list_teams(connection: Connection) -> list[TeamRow]:
-    """Every team, oldest first."""
+    """List all teams, oldest first."""
     return [TeamRow(**dict(row)) for row in connection.execute("SELECT id, name, created_at FROM teams ORDER BY id")]
 
 
@@ -53,7 +53,7 @@ def list_team_ids(connection: Connection) -> list[str]:
 
 
 def find_answers(connection: Connection, team_id: str, month: str) -> int:
-    """How many answers and searches the team has had; `month` is such as `2026-01`."""
+    """Return the number of answers and searches that the team was given in a month, such as `2026-01`."""
     row = connection.execute(
         "SELECT answers FROM usage WHERE team_id = :team_id AND month = :month", {"team_id": team_id, "month": month}
     ).fetchone()

@@ -1,6 +1,6 @@
-"""Tombstones: records of deleted sources until blob and index rows are removed, and of what replaced them.
+"""Tombstones: records of deleted sources, kept until their blobs and index rows are removed, and of their successors.
 
-Bytes that a refresh replaced have one too, under the name of those that took their place.
+Bytes that a refresh replaced have a tombstone too, whose `source_id` is the name of the blob that replaced them.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sqlite3 import Connection
 class Tombstone:
     source_id: str
     team_id: str
-    #: Name of the bytes, where that is not the source's id.
+    #: Name of the blob to delete; None if that is `source_id`.
     blob: str | None = None
 
     @property
@@ -42,7 +42,7 @@ def create_tombstone(
 
 
 def find_successor(connection: Connection, team_id: str, source_id: str) -> str | None:
-    """The source that took the place of `source_id`, followed to the one that is there now; None where none is."""
+    """Follow the chain of replacements from `source_id` to the latest source that exists; None if there is none."""
     rows = connection.execute(
         "WITH RECURSIVE line (id, step) AS (SELECT :source_id, 0 UNION ALL"
         " SELECT t.replaced_by, line.step + 1 FROM tombstones t JOIN line ON t.source_id = line.id"
@@ -55,7 +55,7 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 
 def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
-    """Up to `limit` tombstones behind the source id `after`, in the order of the ids."""
+    """List up to `limit` tombstones not cleaned up yet, with source ids greater than `after`, ordered by id."""
     rows = connection.execute(
         "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL AND source_id > :after"
         " ORDER BY source_id LIMIT :limit",
@@ -65,13 +65,13 @@ def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> lis
 
 
 def list_deleted_blobs(connection: Connection) -> set[str]:
-    """The names of all bytes that were deleted on purpose, as far back as is known."""
+    """List the names of blobs that were deleted on purpose, as far as their tombstones still exist."""
     rows = connection.execute("SELECT COALESCE(blob, source_id) AS name FROM tombstones").fetchall()
     return {row["name"] for row in rows}
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
-    """Remove the tombstone after the clean-up; that of a replaced source stays, to show its successor."""
+    """Delete the tombstone after the cleanup; if the source was replaced, keep it as a record of the successor."""
     connection.execute(
         "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
     )
@@ -95,7 +95,10 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def list_detachments(connection: Connection, *, after: str = "", limit: int) -> list[Detachment]:
-    """Up to `limit` of them behind the source id `after`, in the order of the ids; none of a team in maintenance."""
+    """List up to `limit` detachments with source ids greater than `after`, ordered by id.
+
+    Those of teams in maintenance are skipped.
+    """
     rows = connection.execute(
         "SELECT source_id, team_id FROM detachments WHERE source_id > :after"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = detachments.team_id)"

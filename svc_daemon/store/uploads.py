@@ -1,6 +1,6 @@
 """Upload sessions: the fields of the future source, how the session ended, and when it expires.
 
-How many bytes are there is not stored: the size on the disk is it (`store.parts`).
+The number of received bytes isn't stored here: it is the size of the file on the disk (`store.parts`).
 """
 
 import json
@@ -17,18 +17,18 @@ OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadRow:
-    """One session as stored."""
+    """A stored upload session."""
 
     id: str
     team_id: str
-    #: The buckets that the source will belong to, the path's first.
+    #: The buckets that the source will belong to; the first is the one from the request's path.
     bucket_ids: tuple[str, ...]
     #: `open`, `finalized`, `canceled`, `expired` (its bytes are gone) or `failed` (finalizing it again won't help).
     status: str = OPEN
-    #: Part of the upload token: a new one makes old URLs useless.
+    #: Part of the upload token: incrementing it invalidates earlier upload URLs.
     generation: int = 1
     filename: str
-    #: As declared; empty where nothing was.
+    #: As declared by the sender; empty if it declared none.
     content_type: str
     size_bytes: int
     title: str
@@ -36,17 +36,17 @@ class UploadRow:
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
     replaces: str | None = None
-    #: The hash that the sender declared, hex.
+    #: The hexadecimal hash that the sender declared.
     sha256: str | None = None
-    #: Once finalized.
+    #: None until it is finalized.
     source_id: str | None = None
-    #: `code`, `message`, `retryable`, once failed.
+    #: `code`, `message` and `retryable` of the failure; None unless it failed.
     error: dict[str, Any] | None = None
     batch_id: str | None = None
     client_file_id: str | None = None
-    #: Place in its batch, from 0.
+    #: Position in its batch, from 0.
     position: int = 0
-    #: Moves on with each accepted chunk, up to `ends_at`.
+    #: Extended with each accepted chunk, but not beyond `ends_at`.
     expires_at: str
     ends_at: str
     created_at: str
@@ -94,7 +94,7 @@ def create_upload(connection: Connection, upload: UploadRow) -> None:
 
 
 def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
-    """The session by id alone, because the storage address has a token instead of a team."""
+    """Find a session by its id in any team, because the upload URL has a token instead of a team."""
     row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
     return UploadRow.from_row(row) if row else None
 
@@ -108,7 +108,7 @@ def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRo
 
 
 def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
-    """The sessions of a batch in the order of its manifest."""
+    """List the sessions of a batch in the order of its manifest."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE batch_id = :batch_id ORDER BY position", {"batch_id": batch_id}
     ).fetchall()
@@ -116,7 +116,7 @@ def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
 
 
 def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
-    """Extend the session after an accepted chunk, but never beyond its end."""
+    """Extend an open session after an accepted chunk, but never beyond `ends_at`."""
     connection.execute(
         "UPDATE uploads SET expires_at = MIN(:expires_at, ends_at) WHERE id = :id AND status = 'open'",
         {"id": upload_id, "expires_at": expires_at},
@@ -124,7 +124,7 @@ def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> No
 
 
 def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
-    """Extend an expired session and change its token; one that was finalized or canceled stays as it is."""
+    """Extend an open or expired session and change its token; a session that ended otherwise isn't changed."""
     connection.execute(
         "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
         " WHERE id = :id AND status IN ('open', 'expired')",
@@ -139,7 +139,7 @@ def finish_upload(
     source_id: str | None = None,
     error: dict[str, Any] | None = None,
 ) -> bool:
-    """End an open session; False when it had ended already, and then nothing changes."""
+    """End an open session. Returns False, and changes nothing, if it had already ended."""
     cursor = connection.execute(
         "UPDATE uploads SET status = :status, source_id = :source_id, error = :error"
         " WHERE id = :id AND status = 'open'",
@@ -154,7 +154,7 @@ def finish_upload(
 
 
 def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
-    """End an open session whose time is over; False when it lives on, or had ended already."""
+    """Expire an open session. Returns False if it hasn't reached its expiry time, or had already ended."""
     cursor = connection.execute(
         "UPDATE uploads SET status = 'expired' WHERE id = :id AND status = 'open' AND expires_at <= :now",
         {"id": upload_id, "now": now},
@@ -163,7 +163,7 @@ def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
 
 
 def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[UploadRow]:
-    """Open sessions whose time is over, longest ago first: their bytes can go."""
+    """List open sessions past their expiry time, the longest expired first: their bytes can be deleted."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at LIMIT :limit",
         {"now": now, "limit": limit},
@@ -172,9 +172,9 @@ def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[U
 
 
 def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
-    """Open sessions into the bucket behind `after_id`, in order.
+    """List the bucket's open sessions with ids greater than `after_id`, ordered by id.
 
-    Written so that SQLite sorts the result instead of walking the ids of all sessions.
+    `INDEXED BY` makes SQLite sort the few open sessions instead of scanning all sessions by id.
     """
     rows = connection.execute(
         "SELECT * FROM uploads INDEXED BY uploads_open WHERE status = 'open' AND id > :after_id"
@@ -194,5 +194,5 @@ def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[
 
 
 def list_open_ids(connection: Connection) -> set[str]:
-    """Every session that may own stored bytes: for the sweeper, at boot."""
+    """List the ids of all open sessions, the only ones that may own stored bytes; for the sweeper, at startup."""
     return {row["id"] for row in connection.execute("SELECT id FROM uploads WHERE status = 'open'").fetchall()}

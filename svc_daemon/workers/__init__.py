@@ -1,19 +1,18 @@
-"""Background work of nine kinds, each in the loop of `runners`: work, rest until woken or due, repeat.
+"""Nine background workers, each running the loop in `runners`: work, sleep until woken or due, repeat.
 
-When a worker wakes:
-
-    indexing    a source was created, retried or requeued; a slot became free; a pause ended; a lease ran out
-    syncing     an indexing completed; a source was attached or detached; a rebuild, a pause or a lease ended
-    sweeping    something was deleted or replaced; its time (`sweeping.ROUND_S`) has passed
-    cascading   the deletion of a bucket was asked for; a pause ended; a lease ran out
-    delivering  a source became ready or failed; a call ended; a pause ended; one was asked for again
-    rebuilding  a rebuild was asked for; an index was found damaged; a pause ended; a lease ran out
-    rechunking  a bucket's chunking changed; a round left something
+What wakes each worker:
+    indexing    a source was created, retried or requeued; a slot became free; a delay ended; a lease expired
+    syncing     indexing completed; a source was attached or detached; a rebuild or a delay ended; a lease expired
+    sweeping    something was deleted or replaced; its interval (`sweeping.ROUND_S`) has passed
+    cascading   the deletion of a bucket was requested; a delay ended; a lease expired
+    delivering  a source became ready or failed; a call ended; a delay ended; a redelivery was requested
+    rebuilding  a rebuild was requested; an index was found damaged; a delay ended; a lease expired
+    rechunking  a bucket's chunking options changed; a round left work undone
     counting    an answer or a search was given
-    embedding   an index has new chunks; another model was installed; a pause ended
+    embedding   an index has new chunks; another model was installed; a delay ended
 
-Without any of these each looks for work once a minute. While something is short they wait for its end, which
-`process.shortages` watches for; what makes room, sweeping and cascading, goes on.
+Otherwise each worker looks for work once a minute. During a shortage, which `process.shortages` tracks, workers wait
+until it is over, except for sweeping and cascading, which free resources.
 
-State is in the database, never in a loop: a worker that dies is replaced by the next start.
+All lasting state is in the database, never in a worker: after a crash, the next start continues the work.
 """

@@ -1,4 +1,4 @@
-"""The cascading worker: empties the buckets that are being deleted, and removes them."""
+"""The cascading worker: removes the members of buckets that are being deleted, then the buckets themselves."""
 
 import asyncio
 import logging
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 class CascadingWorker(Worker):
-    """Empties buckets that are being deleted, one after the other, a step at a time.
+    """Removes the members of buckets that are being deleted, one bucket at a time, in batches.
 
-    A step that fails is repeated member by member, so that one that can't be deleted keeps no other from it.
+    A batch that fails is repeated member by member, so that a member that can't be deleted doesn't block the others.
     """
 
     doing = "deleting a bucket"
@@ -52,13 +52,13 @@ class CascadingWorker(Worker):
         return 0
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """A deletion makes room, and does not wait for the end of a shortage."""
+        """Wait briefly, even during a shortage, because a deletion frees resources."""
         if not await self._is_short(error):
             log.error("%s went wrong", doing, exc_info=error)
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     async def _is_short(self, error: Exception) -> bool:
-        """Only if the error names a shortage: other shortages don't stop a deletion."""
+        """Whether the error itself tells that a resource is short; unrelated shortages don't stop a deletion."""
         return await self.context.shortages.is_cause_of(error, lacks=())
 
     async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:

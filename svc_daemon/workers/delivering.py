@@ -1,6 +1,6 @@
-"""The delivery worker: calls webhooks whose time has come, several at once, so that a slow receiver delays no other.
+"""The delivery worker: makes webhook calls that are due, several at once, so that a slow receiver doesn't delay others.
 
-A call that a stop cuts off is not recorded and is made again, with the same event id, after the next start.
+A call that a stop interrupts isn't recorded; it is made again, with the same event id, after the next start.
 """
 
 from svc_daemon.operations.webhooks import deliver
@@ -8,12 +8,12 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.deliveries import DeliveryRow, list_due, next_delivery_due
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
-#: Calls at the same time.
+#: Maximum number of concurrent calls.
 SLOTS = 16
 
 
 class DeliveringWorker(Worker):
-    """Calls webhooks beside its loop."""
+    """Makes webhook calls in tasks that run alongside its loop."""
 
     doing = "looking for deliveries"
 
@@ -26,7 +26,7 @@ class DeliveringWorker(Worker):
             self.start(delivery.id, self._deliver(delivery))
         busy = list(self.running.values())
         if len(busy) >= SLOTS:
-            # The end of a call wakes this.
+            # The worker is woken when a call ends.
             return LONGEST_S
         return self.seconds_until(self.context.read(lambda connection: next_delivery_due(connection, busy)))
 

@@ -1,13 +1,13 @@
-"""The embedding worker: gives a vector to each chunk that has none, in the background.
+"""The embedding worker: computes vectors for chunks that have none, in the background.
 
-    open the model  ->  team by team in turn: list chunks without a vector  ->  embed  ->  put  ->  until there are none
+    open the model  ->  for each team in turn: list chunks without a vector  ->  embed  ->  put  ->  repeat until done
 
-Nothing waits for it: a source is ready, and found by its words, before it has vectors. The index shows which are
-missing, so a kill loses only the current batch. Vectors of another model are not used, and are removed before the first
-new one is stored.
+Nothing waits for it: a source is ready, and keyword search finds it, before it has vectors. The index shows which are
+missing, so only the current batch is lost if the process is killed. Vectors of another model are not used, and are
+deleted before the first new one is stored.
 
-Where the model fails, the pauses get longer and the batches smaller, down to one chunk. A chunk that fails while a
-plain sentence does not is passed over until the next start, and everything else is embedded.
+If the model fails, the delays get longer and the batches smaller, down to one chunk. If a chunk fails although a test
+sentence doesn't, it is skipped until the next start or change of the model, and everything else is embedded.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
-#: Chunks that are embedded and put together: about a second's work of two cores.
+#: Number of chunks per batch: about one second of work for two cores.
 BATCH = 64
-#: After a batch that failed, the next one is this part of it.
+#: After a batch has failed, the batch size is divided by this.
 SHRINK = 8
-#: After a failure: the first pause, which doubles, and the longest.
+#: Delay after the first failure, which doubles with each further one, and its maximum, in seconds.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-#: Between two looks, in a pause, whether the operator has installed another model.
+#: Interval at which a delay is interrupted to check whether another model was installed, in seconds.
 LOOK_S = 1.0
-#: A sentence that every model can embed.
+#: A test sentence that every model can embed.
 PLAIN = "A plain sentence."
 
 
 class EmbeddingWorker(Worker):
-    """Embeds batch after batch; the one under way at a stop is embedded again after the next start."""
+    """Embeds chunks in batches; a batch that a stop interrupts is embedded again after the next start."""
 
     doing = "embedding"
 
@@ -47,16 +47,16 @@ class EmbeddingWorker(Worker):
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._embedder: OpenEmbedder | None = None
-        #: The stamp of the opened choice; at first one that no choice has.
+        #: The stamp of the configuration that was opened; before that, an object that no stamp equals.
         self._opened: object = self
-        #: Teams in whose index chunks may lack a vector, the next one first.
+        #: Teams whose index may contain chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
         #: Teams whose index has been cleared of other models' vectors.
         self._cleared: set[str] = set()
         #: Chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: The failure that was logged last.
+        #: The most recently logged failure.
         self._logged: str | None = None
         self._pause_s = FIRST_PAUSE_S
 
@@ -85,7 +85,7 @@ class EmbeddingWorker(Worker):
             await asyncio.to_thread(embedder.close)
 
     async def _run_batch(self) -> bool:
-        """One batch of one team; False when no team has anything to embed, or no model is chosen."""
+        """Embed one batch of one team. Returns False if there is nothing to embed, or no model is configured."""
         stamp = self._choice.stamp()
         if stamp != self._opened or (self._embedder and self._embedder.is_stale):
             await self._open(stamp)
@@ -94,7 +94,7 @@ class EmbeddingWorker(Worker):
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None:
             return False
-        # Moved to the end, and removed only when nothing is left, so that it gets another turn after an error.
+        # Moved to the end, and removed only when nothing is left, so that the team gets another turn after an error.
         del self._turns[team_id]
         self._turns[team_id] = None
         try:
@@ -102,21 +102,21 @@ class EmbeddingWorker(Worker):
                 del self._turns[team_id]
         except ProviderError as error:
             if not await self._is_short(error):
-                # One team's index is in trouble: it has its next turn later, and the others don't wait.
+                # The team's index failed: it is retried later, and the other teams don't wait.
                 log.warning("vectors of %s can't be stored, tried again in %g s: %s", team_id, LONGEST_PAUSE_S, error)
                 self._turns.pop(team_id, None)
                 asyncio.get_running_loop().call_later(LONGEST_PAUSE_S, self.context.wakes.note_unembedded, team_id)
         return True
 
     async def _is_short(self, error: Exception) -> bool:
-        """Whether it failed because something is short; returns when there may be enough again."""
+        """Whether the error is due to a shortage; if so, wait until it may be over."""
         is_short = await self.context.shortages.is_cause_of(error)
         if is_short:
             await self.context.shortages.passed()
         return is_short
 
     async def _open(self, stamp: object) -> None:
-        """Open the model that the operator has chosen, in place of another."""
+        """Open the model that the operator has configured, and close the previous one."""
         await self.stop()
         if self.context.embedding.state is not EmbeddingState.FAILING:
             self._show(EmbeddingState.LOADING)
@@ -132,11 +132,11 @@ class EmbeddingWorker(Worker):
         self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
-        """One batch of the team's chunks; False when it has none left."""
+        """Embed one batch of the team's chunks. Returns False if there were none left."""
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
-            # Otherwise somebody's first search would do it: at 100,000 chunks that takes some tenths of a second.
+            # Otherwise the first search would do it, which takes some tenths of a second for 100,000 chunks.
             buckets = self.context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
             await asyncio.to_thread(provider.warm_up, team_id, model, [bucket.id for bucket in buckets])
             self._cleared.add(team_id)
@@ -151,7 +151,7 @@ class EmbeddingWorker(Worker):
         return bool(chunks)
 
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
-        """The chunks' vectors; of a single one that can't be embedded, none. Raises EmbedFailed."""
+        """Return pairs of chunk id and vector; none if a single chunk can't be embedded. Raises EmbedFailed."""
         is_suspicious = self.context.embedding.state is EmbeddingState.FAILING
         if is_suspicious:
             await self.context.embedding.run(embedder.embed, [PLAIN])
@@ -172,7 +172,7 @@ class EmbeddingWorker(Worker):
         return [(chunk.chunk_id, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
 
     async def _pause(self, failure: EmbedFailed) -> None:
-        """Wait until the model may work again, or another one is installed."""
+        """Wait before the next attempt, or until another model is installed."""
         if self._logged != str(failure):
             log.warning("embedding pauses: %s", failure)
         self._logged = str(failure)

@@ -1,10 +1,10 @@
-"""The indexing worker: claims tasks, has their documents read in the cage, gives the text to the provider.
+"""The indexing worker: claims tasks, extracts documents in child processes, passes the text to the provider.
 
     claim (one transaction)  ->  extract (child process)  ->  put (provider, durable)  ->  complete (one transaction)
 
-After a kill the state is still `running`, and the next start queues the task again. Putting the same document twice is
-harmless: it is keyed by source and generation. Teams take turns, so that one team's thousand files don't starve
-another's one.
+If the process is killed, the task is still `running`, and the next start queues it again. Putting the same document
+twice is harmless, since it is keyed by source and generation. Teams take turns, so that a team with thousands of files
+doesn't starve the others.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ from svc_daemon.workers.runners import Worker, keep_lease
 
 log = logging.getLogger(__name__)
 
-#: How long a document that met a shortage is put behind the others.
+#: Delay before retrying a document that failed because of a shortage, in seconds.
 PAUSE_IN_SHORTAGE_S = 1.0
 
 
 class IndexingWorker(Worker):
-    """Indexes several documents at a time; a stop parks them."""
+    """Indexes several documents at a time; a stop queues unfinished ones again without counting the attempt."""
 
     doing = "claiming"
 
@@ -52,14 +52,14 @@ class IndexingWorker(Worker):
         self._turns: deque[str] = deque()
 
     async def work(self) -> float:
-        """Begin one document, in a slot of its own."""
+        """Claim one document, and start indexing it when a slot is free."""
         await self._slots.acquire()
         claim = None
         try:
-            # A burst is taken in at full speed; reading its documents can wait a moment.
+            # Uploads have priority: a burst is stored at full speed before its documents are read.
             await self.context.gates.let_uploads_go_first()
             if self.context.shortages.now is not None:
-                # One document at a time shows whether something is still short.
+                # Index one document at a time, to find out whether the shortage is over.
                 if self.running:
                     await asyncio.wait(self.running)
                 await self.context.shortages.passed()
@@ -78,7 +78,7 @@ class IndexingWorker(Worker):
 
     async def stop(self) -> None:
         await super().stop()
-        # A claim that was being made when the stop came is nobody's now.
+        # A claim that was being made when the worker was stopped has no task that would release it.
         await park_claimed(self.context)
 
     async def _index_in_slot(self, claim: IndexingClaim) -> None:
@@ -110,7 +110,7 @@ class IndexingWorker(Worker):
         elif isinstance(error, ProviderError):
             failure = Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable)
         else:
-            # A bug of ours costs this source an attempt, never the worker.
+            # An unexpected error costs the source an attempt, but doesn't stop the worker.
             trace = error
             failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "Something unexpected went wrong.", retryable=True)
         if failure.retryable and await shortages.is_cause_of(error, claim.source.id):

@@ -1,6 +1,6 @@
 """The workers that read documents again: one rebuilds teams' indexes, one rechunks documents in the background.
 
-What has to hold meanwhile, and what a kill leaves, is in `operations.rebuilding`.
+`operations.rebuilding` describes the invariants during this work, and the state after the process is killed.
 """
 
 import asyncio
@@ -40,18 +40,18 @@ from svc_daemon.workers.runners import LONGEST_S, Worker, keep_lease
 
 log = logging.getLogger(__name__)
 
-#: How often a rebuild reads one document before it is left to the indexing worker.
+#: How often a rebuild tries to read a document before leaving it to the indexing worker.
 REBUILD_READS = 2
-#: How often one document is read for its new chunks before the old ones are kept.
+#: How often reading a document is tried for rechunking, before its old chunks are kept.
 RECHUNK_READS = 3
-#: Between rounds of rechunking that left something, seconds: each time twice as long, up to the second.
+#: Delay after a round of rechunking that left work undone, in seconds; it doubles up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 class RebuildingWorker(Worker):
-    """Rebuilds one team's index after the other, several documents at a time.
+    """Rebuilds the indexes of teams one after another, reading several documents at a time.
 
-    claim  ->  remove the file  ->  read what is missing, until nothing is  ->  finish (one transaction)
+    claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
     """
 
     doing = "rebuilding"
@@ -92,7 +92,7 @@ class RebuildingWorker(Worker):
         log.info("the index of %s is whole again (%s)", task.team_id, task.id)
 
     async def _read_all(self, task: TaskRow, unread: Iterator[str], reads: Counter[str]) -> None:
-        """Take documents from `unread`, which others share, until there are none."""
+        """Read documents from `unread`, an iterator shared with other tasks, until it is exhausted."""
         for source_id in unread:
             reads[source_id] += 1
             await self.context.gates.let_uploads_go_first()
@@ -120,7 +120,7 @@ class RebuildingWorker(Worker):
 
     async def _give_back(self, task: TaskRow, error: Exception) -> None:
         while isinstance(error, ExceptionGroup):
-            # What went wrong first, where several documents were being read.
+            # Report the first error if several documents were being read.
             error = error.exceptions[0]
         if await self.context.shortages.is_cause_of(error):
             await park_rebuild(self.context, task)
@@ -145,7 +145,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Each marked document once."""
+        """Try each marked document once."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:
@@ -164,7 +164,7 @@ class RechunkingWorker(Worker):
         return rest_s
 
     async def _rechunk(self, reading: SourceReading) -> bool:
-        """False where it is to be tried again."""
+        """Rechunk one document. Returns False if it must be tried again."""
         source_id = reading.source.id
         try:
             extraction = await documents.read(self.context, self._extractor, reading)
@@ -174,7 +174,7 @@ class RechunkingWorker(Worker):
             self._failures[source_id] += 1
             if error.retryable and self._failures[source_id] < RECHUNK_READS:
                 return False
-            # More readings can't help.
+            # Reading it again wouldn't help.
             log.warning("%s can't be rechunked: %s", source_id, error)
             del self._failures[source_id]
             await give_up_rechunk(self.context, reading, error.message)

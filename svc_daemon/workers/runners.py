@@ -1,4 +1,4 @@
-"""The loop of all workers, and the handling of their errors."""
+"""The loop that all workers share, and the handling of their errors."""
 
 import asyncio
 import logging
@@ -14,32 +14,32 @@ from svc_daemon.store.tasks import TaskRow
 
 log = logging.getLogger(__name__)
 
-#: A worker that isn't woken looks for work after this long, in seconds.
+#: Maximum time that a worker sleeps before it looks for work, in seconds.
 LONGEST_S = 60.0
-#: After an unexpected error a worker waits this long, so that it can't spin.
+#: Delay after an unexpected error, in seconds, so that the worker can't spin.
 PAUSE_AFTER_ERROR_S = 1.0
-#: A lease is extended three times before it would run out.
+#: Number of lease extensions per lease duration.
 BEATS_PER_LEASE = 3
-#: After an extension that the disk refused, seconds.
+#: Delay before retrying a lease extension that could not be stored, in seconds.
 RETRY_S = 0.5
 
 
 class Worker(ABC):
-    """One kind of background work; work that a stop interrupts is done after the next start."""
+    """Base class of background workers; work that a stop interrupts is done after the next start."""
 
-    #: What the log calls it.
+    #: Name of the activity in log messages.
     doing: str
 
     def __init__(self, context: Context, wake: asyncio.Event) -> None:
         self.context = context
         self.wake = wake
-        #: Whether the last rest was cut short.
+        #: Whether the wake event was set when the current round began.
         self.is_woken = False
-        #: Tasks that run beside the loop, each with a name.
+        #: Maps the asyncio tasks that run alongside the loop to their names.
         self.running: dict[asyncio.Task[None], str] = {}
 
     async def run(self) -> None:
-        """Work, rest until woken or due, repeat, until this is cancelled."""
+        """Work, then sleep until woken or until more work is due, and repeat; runs until cancelled."""
         try:
             while True:
                 self.is_woken = self.wake.is_set()
@@ -57,17 +57,17 @@ class Worker(ABC):
 
     @abstractmethod
     async def work(self) -> float:
-        """Do some of what waits; returns the seconds to rest unless woken, 0 where there may be more to do."""
+        """Do some of the waiting work; return how many seconds to sleep unless woken, 0 if there may be more to do."""
 
     async def stop(self) -> None:
-        """Cancel the tasks beside the loop, and wait until they have ended."""
+        """Cancel the tasks in `running`, and wait until they have ended."""
         running = list(self.running)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run `work` beside the loop; its end wakes the worker."""
+        """Run `work` as a task alongside the loop; the worker is woken when it ends."""
 
         def end(task: asyncio.Task[None]) -> None:
             del self.running[task]
@@ -78,7 +78,7 @@ class Worker(ABC):
         task.add_done_callback(end)
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """Wait until the work may be tried again: for the end of a shortage, otherwise for a moment."""
+        """Wait before retrying: until a shortage may be over; for other errors, log the error and wait briefly."""
         if await self.context.shortages.is_cause_of(error):
             await self.context.shortages.passed()
             return
@@ -86,15 +86,15 @@ class Worker(ABC):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     def seconds_until(self, due_at: str | None) -> float:
-        """How long to rest until then."""
+        """Return how many seconds to sleep until `due_at`, at most `LONGEST_S`."""
         if due_at is None:
             return LONGEST_S
-        # Limited, so that a wall clock that was changed can't stop a queue.
+        # Limited, so that a change of the wall clock can't stall a queue.
         return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), LONGEST_S)
 
 
 async def keep_lease(context: Context, task: TaskRow) -> None:
-    """Extend the lease until this is cancelled."""
+    """Keep extending the task's lease; runs until cancelled."""
     pause_s = beat_s = context.limits.lease_seconds / BEATS_PER_LEASE
     while True:
         await asyncio.sleep(pause_s)
@@ -102,5 +102,5 @@ async def keep_lease(context: Context, task: TaskRow) -> None:
             await extend_claim(context, task)
             pause_s = beat_s
         except StorageError:
-            # The worker is alive: as soon as the disk takes it, before another worker claims the task.
+            # Retry soon, since the lease must be extended before another worker claims the task.
             pause_s = min(RETRY_S, beat_s)

@@ -1,4 +1,4 @@
-"""Two workers: one cleans up after deletes and expired leases, one records how many answers were given."""
+"""Two workers: one cleans up after deletions and expired leases, one records the number of answers."""
 
 import asyncio
 import logging
@@ -21,18 +21,18 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
-#: Leases are checked, and what an error left over is tried again, this often in seconds.
+#: Interval at which leases are checked and failed steps are retried, in seconds.
 ROUND_S = 10.0
-#: Old keys and what ended long ago are purged once in so many rounds: about an hour.
+#: Old idempotency keys and rows that ended long ago are purged once per this many rounds: about every hour.
 ROUNDS_PER_PURGE = 360
-#: The least time between two commits of counts, seconds.
+#: Minimum time between two commits of counts, in seconds.
 COUNT_PAUSE_S = 1.0
 
 
 class SweepingWorker(Worker):
-    """Clears what deletes left, puts back what expired leases hold, and forgets what has ended.
+    """Cleans up after deletions, releases expired leases, and deletes old rows and files.
 
-    Every step can be repeated.
+    Every step is idempotent.
     """
 
     doing = "sweeping"
@@ -49,10 +49,10 @@ class SweepingWorker(Worker):
             self._due_s = monotonic() + ROUND_S
         await _try(self, clean_tombstones)
         now_s = monotonic()
-        # Deletes without a pause must not put off the round.
+        # A continuous stream of deletions must not postpone the rest of the round.
         if now_s < self._due_s:
             return self._due_s - now_s
-        # In a shortage workers may be alive that could not extend their lease.
+        # During a shortage, a worker that is still running may have been unable to extend its lease.
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, now_s))
         await _try(self, lambda context: release_expired_syncs(context, now_s))
@@ -62,15 +62,15 @@ class SweepingWorker(Worker):
             await _try(self, forget_old_keys)
             await _try(self, forget_ended)
             if self._rounds:
-                # Not right after a start: a clock that is wrong then is often set a moment later, and these files may
-                # be the only copies.
+                # Not right after a start: a wrong clock is often corrected soon after it, and these files may be the
+                # only copies.
                 await _try(self, forget_asides)
         self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
         return ROUND_S
 
 
 class CountingWorker(Worker):
-    """Records how many answers and searches there were, many with one commit, and the rest at a stop."""
+    """Records the number of answers and searches, many in one commit, and the remaining ones at a stop."""
 
     doing = "counting answers"
 
@@ -94,7 +94,7 @@ class CountingWorker(Worker):
 
 
 async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> None:
-    """Take a step that keeps no other from being taken; one that fails is repeated with the next round or answer."""
+    """Run a step without letting its errors prevent others; a step that fails is repeated later."""
     try:
         await step(worker.context)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The sync worker: has the index name a source's buckets, then makes the memberships active."""
+"""The sync worker: writes the buckets of sources to the search index, then activates the memberships."""
 
 import asyncio
 import logging
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class SyncingWorker(Worker):
-    """Has the index name a source's buckets, then makes the membership active.
+    """Writes the buckets of sources to the search index, then activates the memberships.
 
-    Only this worker sets buckets in the index, one source after the other, so that nothing older overwrites what is
-    newer.
+    Only this worker writes buckets to the index, for one source at a time, so that an older value can't overwrite a
+    newer one.
     """
 
     doing = "bucket sync"
@@ -46,12 +46,12 @@ class SyncingWorker(Worker):
                 await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
                 raise Short from error
             raise
-        # Done after each round, since a stream of syncs would delay it for ever.
+        # Done in every round, since a continuous stream of syncs could otherwise delay it forever.
         cleaned = await clean_detachments(self.context)
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 
     async def _set_buckets(self, sync: Sync) -> bool:
-        """False where the membership can't become active yet."""
+        """Write the source's buckets to the index. Returns False if the membership can't become active yet."""
         source = sync.source
         try:
             await asyncio.to_thread(
