@@ -1,4 +1,4 @@
-"""`svc-ask`: an answer out of the sources, with the quotes that it rests on."""
+"""`svc-ask`: answers a question from the sources, with supporting quotes."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -33,13 +33,13 @@ class AskArguments(Arguments, ScopedBody):
     @field_validator("question")
     @classmethod
     def _said(cls, question: str) -> str:
-        """The API's error would name its own field, which the tool's caller doesn't know."""
+        """Refuse an empty question here, because the API's error would name a field unknown to the tool's caller."""
         if not question.strip():
             raise ValueError("The question is empty.")
         return question
 
     def body(self) -> dict[str, Any]:
-        """The body of `POST /v1/responses`."""
+        """Build the body of `POST /v1/responses`."""
         return {"model": self.agent, "input": self.question, **({"buckets": self.buckets} if self.buckets else {})}
 
 
@@ -63,7 +63,7 @@ class Answered(ToolResult):
     warnings: list[str]
 
     def text(self) -> str:
-        """The answer, and its citations in lines."""
+        """Format the answer, followed by one line per citation."""
         cited = [f"[{one.number}] {one.citation} (source {one.source_id}): “{one.quote}”" for one in self.citations]
         doubt = [] if self.grounded else [PARTLY if self.citations else NOT_AT_ALL]
         warned = [f"Warning: {warning}" for warning in self.warnings]
@@ -71,7 +71,7 @@ class Answered(ToolResult):
 
 
 async def ask(service: ToolService, asked: AskArguments) -> Answered:
-    """The answer; raises CallFailed with the errors of an answer."""
+    """Ask the question. Raises CallFailed with the errors of `POST /v1/responses`."""
     call = Call(method="POST", path="/v1/responses", body=asked.body(), silence_s=SILENCE_S)
     response = (await service.call(call)).body
     said = [part["text"] for message in response["output"] for part in message["content"]]
@@ -82,6 +82,6 @@ async def ask(service: ToolService, asked: AskArguments) -> Answered:
             AnswerCitation(**place_of(source), number=source["number"], quote=source["quote"])
             for source in response["sources"]
         ],
-        # An older service sends none.
+        # Older services don't send it.
         warnings=response.get("warnings") or [],
     )

@@ -1,4 +1,4 @@
-"""What the arguments and results of all tools have in common, and their schemas in the form that any client reads."""
+"""Base classes of all tools' arguments and results, and their schemas in a form that any client can read."""
 
 from abc import abstractmethod
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ Named = Annotated[list[str], Field(min_length=1)]
 
 
 def _leave_out_nulls(schema: dict[str, Any]) -> None:
-    """What need not be sent is taken as null too, but no client has to know."""
+    """Remove null from the types of optional fields: it is accepted, but not advertised."""
     for field in schema.get("properties", {}).values():
         kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
         if len(kinds) == 1:
@@ -44,21 +44,21 @@ class ToolResult(BaseModel):
 
     @abstractmethod
     def text(self) -> str:
-        """The result in lines."""
+        """Format the result as plain text."""
 
 
 def schema_of_arguments(model: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of a tool's arguments."""
+    """Return the JSON schema of a tool's arguments."""
     return _plain(model.model_json_schema())
 
 
 def schema_of_result(model: type[ToolResult]) -> dict[str, Any]:
-    """The JSON schema of a tool's result."""
+    """Return the JSON schema of a tool's result."""
     return _plain(model.model_json_schema(mode="serialization"))
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without references, which many clients don't follow, and without what only repeats the names."""
+    """Inline references, which many clients don't resolve, and remove titles that only repeat the names."""
     definitions = schema.pop("$defs", {})
 
     def resolve(node: Any) -> Any:

@@ -15,12 +15,12 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 
 BATCHES = "/v1/knowledge/files:batch/upload-session"
-#: Files whose bytes go out at a time.
+#: Maximum number of concurrent uploads in a batch.
 AT_ONCE = 4
 
 
 class BatchFileGiven(FileGiven, DestinationArguments):
-    """One file of a batch; it has a destination of its own where the batch has none."""
+    """One file of a batch; it needs its own destination if the batch has none."""
 
 
 class UploadFilesBatch(DestinationArguments):
@@ -35,12 +35,12 @@ class UploadFilesBatch(DestinationArguments):
 
 
 class FileOutcome(ToolResult):
-    """What became of one file."""
+    """The outcome of one file."""
 
     filename: str
-    #: None where it was not stored.
+    #: None if it was not stored.
     source_id: str | None
-    #: An earlier call has stored it.
+    #: Whether an earlier call stored it.
     replayed: bool
     #: Why it was not stored.
     error: ErrorBody | None
@@ -53,7 +53,7 @@ class FileOutcome(ToolResult):
 
 
 class UploadedBatch(ToolResult):
-    """What became of the files, in the order in which they were given."""
+    """The outcome of each file, in the order of the arguments."""
 
     #: The batch; its status is at `GET /v1/knowledge/batches/{batch_id}`.
     batch_id: str
@@ -77,17 +77,17 @@ class LoadedFile:
     file: File
 
     def manifest(self) -> Json:
-        """Its item of the manifest."""
+        """Build its manifest item."""
         return {"client_file_id": self.id, **self.given.description(self.file), **self.given.destination()}
 
     def size(self) -> Json:
-        """Its entry among the files."""
+        """Build its entry in `files`."""
         name = self.given.filename or self.file.name
         return {"client_file_id": self.id, "filename": name, "size_bytes": len(self.file.data)}
 
 
 async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> UploadedBatch:
-    """Store the files; raises CallFailed with what the API refuses the whole batch for."""
+    """Store the files. Raises CallFailed if the API refuses the whole batch."""
     items = [
         LoadedFile(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
         for place, given in enumerate(asked.files)
@@ -133,7 +133,7 @@ async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[Load
 
 
 async def _send(service: ToolService, targets: Sequence[Json], bytes_of: Mapping[str, bytes]) -> dict[str, Json]:
-    """Send the bytes of each, some at a time; the errors, by id."""
+    """Send the bytes of the files concurrently; return the errors by id."""
     gate = asyncio.Semaphore(AT_ONCE)
     failed: dict[str, Json] = {}
 

@@ -52,7 +52,7 @@ class BucketPage(ToolResult):
 
 
 async def list_buckets(service: ToolService, asked: ListBuckets) -> BucketPage:
-    """The buckets; raises CallFailed."""
+    """List the buckets. Raises CallFailed."""
     query = {"members": "false", "limit": str(asked.limit), **({"after": asked.after} if asked.after else {})}
     page = (await service.call(Call(method="GET", path="/v1/buckets", query=query))).body
     return BucketPage(

@@ -31,11 +31,11 @@ class Tool:
     result: type[ToolResult]
     #: Does it; raises `services.CallFailed`.
     run: Callable[[ToolService, Any], Awaitable[ToolResult]]
-    #: It changes nothing. A tool that does only adds, and adds nothing the second time.
+    #: Whether it changes nothing. Other tools only add data, and are idempotent.
     reads_only: bool = False
 
     async def call(self, service: ToolService, arguments: Json) -> ToolResult:
-        """Run it on arguments as they were sent; raises CallFailed."""
+        """Run the tool with unvalidated arguments. Raises CallFailed."""
         try:
             asked = self.arguments.model_validate(arguments)
         except ValidationError as error:
@@ -43,7 +43,7 @@ class Tool:
         return await self.run(service, asked)
 
     def input_schema(self, *, takes_paths: bool) -> Json:
-        """The JSON schema of the arguments, at a door that reads files by path or doesn't."""
+        """Return the JSON schema of the arguments, for a server that reads files by path or for one that doesn't."""
         schema = schema_of_arguments(self.arguments)
         return schema if takes_paths else files.without_paths(schema)
 

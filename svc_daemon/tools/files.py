@@ -1,8 +1,8 @@
 """Files as tools are given them, and `svc-upload-file`: one file into buckets, never twice.
 
-A call may come again: clients repeat what has timed out, and models what they have forgotten. So every upload has an
-idempotency key, derived from the file and its destination where the caller brings none. A key is tied to what it made
-for a week; where that is gone by now (deleted, or taken out of the bucket), the key of the next epoch makes it again.
+Calls may be repeated: clients retry timeouts, and models repeat calls that they have forgotten. So every upload has an
+idempotency key, derived from the file and its destination if the caller sends none. A key is tied to what it made for a
+week; where that is gone by now (deleted, or taken out of the bucket), the key of the next epoch makes it again.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class DestinationArguments(Arguments):
     create_missing_buckets: bool = Field(False, description="Make buckets for slugs that don't exist yet.")
 
     def destination(self) -> Json:
-        """The fields of a legacy body; what is not set is not sent."""
+        """Build the destination fields of a legacy body, without unset ones."""
         return self.model_dump(include=set(DestinationArguments.model_fields), exclude_defaults=True)
 
 
@@ -68,7 +68,7 @@ class FileGiven(Arguments):
         return fields
 
     def description(self, file: File) -> Json:
-        """The fields of a create; what is not set is not sent."""
+        """Build the fields of a create, without unset ones."""
         fields = {
             "filename": self.filename or file.name,
             "title": self.title,
@@ -103,7 +103,7 @@ class UploadedFile(SourceState):
 
 
 def without_paths(schema: Json) -> Json:
-    """The schema of a door that reads no paths: bytes and a name must come."""
+    """Return the schema for a server that can't read paths: bytes and a name are required."""
     for part in (schema, schema["properties"].get("files", {}).get("items", {})):
         if part.get("properties", {}).pop("path", None) is not None:
             part["required"] = [*part.get("required", ()), "filename", "contentBase64"]
@@ -133,14 +133,14 @@ def _decode(text: str) -> bytes | None:
 
 
 def derived_key(destination: Json, *parts: Any) -> str:
-    """The idempotency key of a call that brings none: the same for the same files to the same buckets."""
+    """Derive an idempotency key that is the same for the same files and buckets."""
     named = {*destination.get("bucket_ids", ()), *destination.get("bucket_slugs", ()), destination.get("bucket", "")}
     text = json.dumps([sorted(named - {""}), *parts], sort_keys=True)
     return f"svc-mcp-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
-    """Store the file; raises CallFailed with whatever the API refuses it for."""
+    """Store the file. Raises CallFailed with the API's error if it is refused."""
     file = await read(service, asked)
     return await store(service, asked.description(file), asked.destination(), file.data, asked.idempotency_key)
 
@@ -160,7 +160,7 @@ async def store(
 
 
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
-    """The source of an upload session; None where an earlier call made it and it is gone by now."""
+    """Return the source of an upload session; None if an earlier call created it and it has since been deleted."""
     session = opened.body
     if session["status"] == CANCELED:  # or failed for good
         return None

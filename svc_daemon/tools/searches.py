@@ -1,4 +1,4 @@
-"""`svc-search`: passages that fit a query, each with the place that it can be cited by."""
+"""`svc-search`: finds passages that match a query, each with a citable location."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -39,7 +39,7 @@ class Search(Arguments, ScopedBody):
     )
 
     def body(self) -> Json:
-        """The body of `POST /v1/search`; what is not set is not sent."""
+        """Build the body of `POST /v1/search`, without unset fields."""
         return self.model_dump(exclude_defaults=True)
 
 
@@ -75,7 +75,7 @@ class Passages(ToolResult):
     warnings: list[str]
 
     def text(self) -> str:
-        """The result in numbered blocks."""
+        """Format the passages as numbered blocks."""
         blocks = [
             f"[{number}] {one.citation} (source {one.source_id}, score {one.score:.2f})\n{one.passage}"
             for number, one in enumerate(self.results, start=1)
@@ -85,7 +85,7 @@ class Passages(ToolResult):
 
 
 async def search(service: ToolService, asked: Search) -> Passages:
-    """The passages; raises CallFailed with the errors of a search."""
+    """Search. Raises CallFailed with the errors of a search."""
     page = (await service.call(Call(method="POST", path="/v1/search", body=asked.body()))).body
     results = [
         FoundPassage(**place_of(hit), score=hit["score"], passage=hit["text"], bucket_ids=hit["bucket_ids"])
@@ -95,7 +95,7 @@ async def search(service: ToolService, asked: Search) -> Passages:
 
 
 def place_of(hit: Json) -> Json:
-    """The fields of a CitedPlace, from a hit or a cited source as the API shows it."""
+    """Extract the fields of a CitedPlace from a hit or cited source of the API."""
     location = hit["location"]
     source = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
     place = {name: location[name] for name in ("page", "line_start", "line_end", "headings")}
@@ -103,7 +103,7 @@ def place_of(hit: Json) -> Json:
 
 
 def cite(source: Json, location: Json) -> str:
-    """Title, file and place, as a person cites them."""
+    """Format title, file and location as a human-readable citation."""
     title, filename = source["title"], source["filename"]
     named = filename if title == filename else f"{title} ({filename})"
     first, last = location["line_start"], location["line_end"]

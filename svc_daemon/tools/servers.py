@@ -1,6 +1,6 @@
-"""The tools as the `mcp` library serves them. The library is an extra and slow to import, so this module is too.
+"""Serves the tools with the `mcp` library, an optional extra that is slow to import: import this module lazily.
 
-Its lower level is used: the higher one puts words before an error's text, which is our error as JSON.
+Uses its low-level API, because the high-level one prefixes the text of errors, which must be plain JSON.
 """
 
 import json
@@ -34,7 +34,7 @@ Run = Callable[[Tool, dict[str, Any]], Awaitable[ToolResult]]
 
 
 def list_tools(*, takes_paths: bool) -> ListToolsResult:
-    """The tools as clients list them."""
+    """Build the response to a client's request to list tools."""
     return ListToolsResult(
         tools=[
             ListedTool(
@@ -57,7 +57,7 @@ def list_tools(*, takes_paths: bool) -> ListToolsResult:
 
 
 def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
-    """A server of the tools, for one caller."""
+    """Build a server of the tools for one caller."""
     tools = {tool.name: tool for tool in TOOLS}
     schemas = {tool.name: tool.input_schema for tool in listed.tools}
 

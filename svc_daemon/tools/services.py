@@ -1,4 +1,4 @@
-"""What a tool needs of the service: calls of its API with one caller's key. Each door has its own way to make them."""
+"""The interface through which tools call the API with one caller's key. Each server implements it in its own way."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
 from svc_daemon.wire.scopes import faults_of
 
-#: Of arguments that are not valid, so many are named.
+#: Maximum number of invalid arguments that an error names.
 MOST_ERRORS = 20
 
 
@@ -24,11 +24,11 @@ class Call:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    #: The JSON body; None sends none.
+    #: The JSON body; None for no body.
     body: Mapping[str, Any] | None = None
     #: Every create has one, so that it can be made again.
     idempotency_key: str | None = None
-    #: How long the answer may take to begin.
+    #: Maximum wait for the beginning of the response.
     silence_s: float = 60.0
 
 
@@ -37,7 +37,7 @@ class CallAnswer:
     """A success."""
 
     body: dict[str, Any]
-    #: It was given before, to a request with the same idempotency key.
+    #: Whether it is a replay for a repeated idempotency key.
     is_replay: bool = False
 
 
@@ -55,7 +55,7 @@ class File:
 
 
 class CallFailed(Exception):
-    """A refusal, or a call that came to nothing: the API's `error` object and the id of the request."""
+    """A refused or failed call, with the API's `error` object and the request id."""
 
     def __init__(self, error: Mapping[str, Any], request_id: str | None = None) -> None:
         super().__init__(f"{error['code']}: {error['message']}")
@@ -67,7 +67,7 @@ class CallFailed(Exception):
         return str(self.error["code"])
 
     def envelope(self) -> dict[str, Any]:
-        """The error as the API's own routes send it."""
+        """Build the error envelope that the API's own routes send."""
         return {"error": self.error, "request_id": self.request_id}
 
 
@@ -79,27 +79,27 @@ class ToolService(Protocol):
         ...
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
-        """Send all bytes of an upload session; what it has of them already may be sent again. Raises CallFailed."""
+        """Send all bytes of an upload session; bytes that it already has may be sent again. Raises CallFailed."""
         ...
 
     async def read_file(self, path: str) -> File:
-        """A file of the caller's own machine; raises CallFailed where it may not be read, or none may."""
+        """Read a file on the caller's machine. Raises CallFailed if reading it, or any file, is not allowed."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass; raises CallFailed where the service stops meanwhile."""
+        """Sleep. Raises CallFailed if the service stops meanwhile."""
         ...
 
 
 def part(text: str) -> str:
-    """An id as one part of a path; raises CallFailed for what would be none or several."""
+    """Encode an id as a path segment. Raises CallFailed if it would be empty or several segments."""
     if "/" in text or text in {"", ".", ".."}:
         raise refused(("", f"{text!r} is not an id."))
     return quote(text, safe="", errors="replace")
 
 
 def refused(*errors: tuple[str, str]) -> CallFailed:
-    """`invalid_request` about arguments, each a dotted path and a message; at least one."""
+    """Create `invalid_request` from at least one pair of an argument's dotted path and a message."""
     path, message = errors[0]
     sentence = (
         f"{path}: {message}".removeprefix(": ") if len(errors) == 1 else f"{len(errors)} arguments are not valid."
@@ -111,5 +111,5 @@ def refused(*errors: tuple[str, str]) -> CallFailed:
 
 
 def refused_fields(error: ValidationError) -> CallFailed:
-    """`invalid_request` about arguments that don't fit their model, without the values that were sent."""
+    """Create `invalid_request` from a validation error of arguments, without the values that were sent."""
     return refused(*faults_of(error)[:MOST_ERRORS])

@@ -1,4 +1,4 @@
-"""`svc-source-status`: is what was uploaded searchable yet?"""
+"""`svc-source-status`: reports whether uploaded sources are searchable yet."""
 
 import asyncio
 from typing import Annotated
@@ -30,7 +30,7 @@ class SourceStatus(Arguments):
 
 
 class SourceState(ToolResult):
-    """A source, and how far it is."""
+    """A source and its indexing state."""
 
     source_id: str
     #: `queued`, `indexing`, `active` or `failed`.
@@ -53,7 +53,7 @@ class SourceState(ToolResult):
 
     @property
     def is_settled(self) -> bool:
-        """Nothing more happens to it by itself."""
+        """Return whether waiting can no longer change its state."""
         return self.ready or self.status == "failed" or not self.bucket_ids
 
     def text(self) -> str:
@@ -67,9 +67,9 @@ class SourceState(ToolResult):
 class SourceStates(ToolResult):
     """The sources that were asked for, in that order."""
 
-    #: All of them are.
+    #: Whether all sources are ready.
     ready: bool
-    #: Each is ready or has failed: there is nothing to wait for.
+    #: Whether each source is ready or has failed, so that waiting is pointless.
     settled: bool
     sources: list[SourceState]
 
@@ -80,13 +80,13 @@ class SourceStates(ToolResult):
 
 
 def fields_of(source: Json) -> Json:
-    """The fields of a SourceState, from a source as the API shows it."""
+    """Extract the fields of a SourceState from a source of the API."""
     extraction = source["extraction"] or {}
     return {**source, "source_id": source["id"], "pages": extraction.get("pages")}
 
 
 async def show_sources(service: ToolService, asked: SourceStatus) -> SourceStates:
-    """How far the sources are, by now or at the end of the wait. Raises CallFailed `source_not_found`."""
+    """Return the states of the sources, now or at the end of the wait. Raises CallFailed `source_not_found`."""
     source_ids = asked.source_ids or [asked.source_id]
     if not all(source_ids) or (asked.source_ids and asked.source_id):
         raise refused(("sourceId", "Name one source here, or several in sourceIds."))

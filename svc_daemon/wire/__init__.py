@@ -1,9 +1,9 @@
-"""The HTTP contract: names and shapes, and nothing that decides.
+"""The HTTP contract: names and data formats, without any logic.
 
-Both programs share `codes`, `headers`, `versions`, `proofs`, `file_names` and `faults`, which import no pydantic. The
-models, one module a noun, are the daemon's side alone: it validates bodies and builds its responses with them, and its
-OpenAPI document is made of them. The command line starts without pydantic and reads responses as the `Json` that they
-are, so that it works with a daemon that is older or newer than itself.
+Both programs share `codes`, `headers`, `versions`, `proofs`, `file_names` and `faults`, which import no pydantic. Only
+the daemon uses the models, one module per noun: it validates bodies, builds responses and generates its OpenAPI
+document with them. The command line starts without pydantic and reads responses as plain `Json`, so that it works with
+older and newer daemons.
 """
 
 from typing import Any

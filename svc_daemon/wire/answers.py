@@ -1,4 +1,4 @@
-"""What both doors of answers share: how messages are taken, and what an answer rests on."""
+"""Models shared by responses and chat completions: message parts, annotations and cited sources."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from svc_daemon.wire.sources import Location
 
 
 def in_parts(kind: str) -> Callable[[Any], Any]:
-    """The content of a message as parts: a text by itself is one part of this kind."""
+    """Return a validator that converts plain text content to a list with one part of this kind."""
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
 
 
@@ -19,7 +19,7 @@ class Annotation(WireModel):
     #: The source's id.
     file_id: str
     filename: str
-    #: Where the mark is in the text, in characters.
+    #: Position of the mark in the text, in characters.
     index: int
     #: As the mark has it.
     number: int
@@ -28,7 +28,7 @@ class Annotation(WireModel):
 
 
 class AnswerSource(WireModel):
-    """A quote that the answer rests on, and its place."""
+    """A quote that supports the answer, and its location."""
 
     #: As the marks in the text have it, from 1.
     number: int
@@ -38,7 +38,7 @@ class AnswerSource(WireModel):
     filename: str
     title: str
     source_url: str | None
-    #: What the passage scored in the search.
+    #: The passage's score in the search.
     score: float
     #: Word for word as in the extracted text, from `location.char_start` to `location.char_end`.
     quote: str

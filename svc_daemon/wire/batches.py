@@ -14,7 +14,7 @@ ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class ManifestItem(NoDryRunBody):
-    """What one file of the batch is to become."""
+    """The metadata of one file of the batch."""
 
     client_file_id: ClientFileId
     filename: str | None = None
@@ -24,19 +24,19 @@ class ManifestItem(NoDryRunBody):
     sha256: str | None = None
     replaces: str | None = None
     mapping: str | None = None
-    #: Refused: only imports and pages are called back.
+    #: Refused: only imports and pages support callbacks.
     webhook: Any = None
 
 
 class Manifest(NoDryRunBody):
     version: Annotated[int, Field(ge=1, le=1)]
-    #: Works as the Idempotency-Key where no header is sent.
+    #: Used as the Idempotency-Key if the header is missing.
     batch_idempotency_key: str | None = None
     items: Sequence[ManifestItem]
 
 
 class BatchFile(NoDryRunBody):
-    """The bytes that belong to a manifest item of the same `client_file_id`."""
+    """Describes the bytes of the manifest item with the same `client_file_id`."""
 
     client_file_id: ClientFileId
     filename: str
@@ -86,7 +86,7 @@ class Batch(WireModel):
 
 
 class BatchFinalize(RequestBody):
-    """Body of a finalize. `abandon_pending` gives up what is missing, so that the batch can end."""
+    """Body of a finalize. `abandon_pending` gives up missing files, so that the batch can end."""
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
     dry_run: bool = False
@@ -131,7 +131,7 @@ class BatchFinalized(WireModel):
 
 
 class BatchItem(WireModel):
-    """One file in the status of its batch."""
+    """The state of one file in a batch status."""
 
     client_file_id: str
     session_id: str
@@ -153,7 +153,7 @@ class BatchCounters(WireModel):
 
 
 class BatchStatus(WireModel):
-    """`items` only where `include_items=true` was asked for."""
+    """The status of a batch; has `items` only if the request has `include_items=true`."""
 
     batch_id: str
     object: Literal["batch"] = "batch"

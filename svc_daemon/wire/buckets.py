@@ -18,7 +18,7 @@ Overlap = Annotated[int, Field(ge=0, le=4000)]
 
 
 class Chunking(RequestBody):
-    """How documents of a bucket are cut, in characters; `min` <= `target` <= `max`, overlap at most half of `min`."""
+    """Chunk sizes of a bucket's documents in characters: `min` <= `target` <= `max`, overlap at most half of `min`."""
 
     #: A size under another name would have all documents cut again, and not as was meant.
     model_config = ConfigDict(extra="forbid")
@@ -66,7 +66,7 @@ class BucketCreate(BucketFields):
 
 
 class BucketUpdate(NoDryRunBody):
-    """Body of `PATCH /v1/buckets/{bucket}`; what is not sent stays.
+    """Body of `PATCH /v1/buckets/{bucket}`; omitted fields stay unchanged.
 
     Another `chunking` cuts the documents again in the background, while the old pieces answer; `{}` is the default's.
     """
@@ -79,7 +79,7 @@ class BucketUpdate(NoDryRunBody):
 
 
 class BucketCounts(WireModel):
-    """Members by kind, whatever their state; `retrievable` are those that a search of the bucket can find."""
+    """Members by kind, whatever their state; `retrievable` counts those that a search of the bucket can find."""
 
     total: int
     file: int
@@ -99,7 +99,7 @@ class BucketStore(WireModel):
     pending_member_count: int
     #: Members whose document could not be indexed.
     failed_member_count: int
-    #: Members that are still cut by an earlier `chunking`; searches find them all the same.
+    #: Members still chunked with earlier sizes; searches still find them.
     rechunking_member_count: int
 
 
@@ -132,18 +132,18 @@ class BucketAnswer(Bucket):
 
 
 class BucketPutAnswer(BucketAnswer):
-    #: True for the one call that made the bucket.
+    #: True only in the response to the request that created the bucket.
     created: bool
 
 
 class Deletion(WireModel):
-    """How far a bucket's deletion is. The three counts make `total` once it has ended."""
+    """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
 
-    #: The task that shows when it has ended.
+    #: The task that shows when the deletion has finished.
     task_id: str
-    #: Members when it was asked for.
+    #: Number of members when the deletion was requested.
     total: int
-    #: Sources that had no other bucket, and are gone.
+    #: Sources that were in no other bucket and have been deleted.
     deleted: int
     #: Sources that stay in another bucket.
     detached: int

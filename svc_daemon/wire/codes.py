@@ -1,6 +1,6 @@
 """Error codes: what programs branch on (specification, Errors). `svc_daemon.errors` has the status of each.
 
-No pydantic here, so that a name costs nothing.
+No pydantic here, so that importing is cheap.
 """
 
 from enum import StrEnum

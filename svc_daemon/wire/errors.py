@@ -1,4 +1,4 @@
-"""The two envelopes that carry an error (specification, Errors), and how much of what was sent they repeat."""
+"""The two error envelopes (specification, Errors), and limits on how much of the request they repeat."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ _ERROR_END_CHARACTERS = 200
 
 
 def shorten(text: str) -> str:
-    """The text, or its beginning and its end."""
+    """Return the text, with its middle omitted if it is too long."""
     if len(text) <= MAX_ERROR_CHARACTERS:
         return text
     return f"{text[: MAX_ERROR_CHARACTERS - _ERROR_END_CHARACTERS - 1]}…{text[-_ERROR_END_CHARACTERS:]}"
 
 
 def shorten_all(value: Any) -> Any:
-    """The same of every text in details, and the beginning of each list."""
+    """Shorten every text in details, and truncate each list."""
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, dict):
@@ -43,9 +43,9 @@ class ErrorEnvelope(WireModel):
 class OpenAIErrorBody(WireModel):
     code: str
     message: str
-    #: Such as `invalid_request_error`; what OpenAI's clients sort errors by besides the status.
+    #: Such as `invalid_request_error`; OpenAI's clients classify errors by it and the status.
     type: str
-    #: The field of the request that is wrong, dotted; null where it is no single one.
+    #: The field of the request that is wrong, as a dotted path; null unless it is a single field.
     param: str | None
 
 

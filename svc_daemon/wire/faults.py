@@ -1,4 +1,4 @@
-"""What a field that doesn't fit is said to be wrong with, in words of our own: a validator's are about Python."""
+"""Messages about invalid fields, in our own words because the validator's are about Python."""
 
 import re
 
@@ -20,7 +20,7 @@ _WORDS = (
 
 
 def plain(message: str) -> str:
-    """A validator's message as a sentence's end, or the sentence that one of our own models raised."""
+    """Convert a validator's message to the end of a sentence; sentences raised by our own models are kept."""
     for pattern, words in _WORDS:
         message = pattern.sub(words, message)
     return message if message.endswith((".", "!", "?")) else f"{message}."

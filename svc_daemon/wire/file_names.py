@@ -7,13 +7,13 @@ import re
 import unicodedata
 from enum import StrEnum
 
-#: What most file systems take as one name.
+#: Maximum length of a file name on most file systems, in bytes.
 MAX_NAME_BYTES = 255
 
 #: Both separators count, whatever system the client runs on.
 _SEPARATORS = re.compile(r"[/\\]")
 
-#: Most names; they need no closer look, and a folder has many.
+#: Matches most names, so that they skip the slower checks.
 _PLAIN = re.compile(r"\w[\w. -]{0,250}\w", re.ASCII)
 
 #: Controls (Cc), formats such as zero-width and bidi marks (Cf), line and paragraph separators: what makes a name look
@@ -34,12 +34,12 @@ class NameFlaw(StrEnum):
 
 
 def clean_name(text: str) -> str:
-    """The last component of a name, composed (NFC), without spaces around it."""
+    """Return the last component of a name, normalized to NFC, without surrounding spaces."""
     return unicodedata.normalize("NFC", _SEPARATORS.split(text)[-1].strip())
 
 
 def find_flaw(text: str) -> NameFlaw | None:
-    """Why a name is refused; None for a good one. It may hold separators: the last component is the name."""
+    """Return why a name is refused, or None if it is valid. If it has separators, its last component is checked."""
     if _PLAIN.fullmatch(text):
         return None
     if (flaw := find_odd_character(text)) is not None:
@@ -52,7 +52,7 @@ def find_flaw(text: str) -> NameFlaw | None:
 
 
 def find_odd_character(text: str) -> NameFlaw | None:
-    """As `find_flaw`, for the characters alone: a folder's name needs no more."""
+    """Like `find_flaw`, but check only the characters, which is enough for folder names."""
     if text.isprintable():
         return None
     if any("\ud800" <= character <= "\udfff" for character in text):  # bytes that are not UTF-8 arrive as surrogates

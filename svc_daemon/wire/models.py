@@ -1,9 +1,9 @@
-"""What all bodies have in common, of requests and of responses."""
+"""The base class of all request and response bodies."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class WireModel(BaseModel):
-    """A body, or a part of one. It is built when it is first used: most daemons need a few of the 150 models."""
+    """A body, or a part of one. Its schema is built on first use, because most daemons need few of the 150 models."""
 
     model_config = ConfigDict(defer_build=True)

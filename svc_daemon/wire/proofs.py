@@ -1,8 +1,8 @@
-"""How a daemon proves to the command line that it is the one of a data directory.
+"""Lets a daemon prove to the command line that it serves a given data directory.
 
-Both read the installation's secret, a file that only its user can: the daemon answers a number that was never used
-before with its MAC, so that a program that took a dead daemon's port can't. The port is part of it, so that no answer
-of a daemon elsewhere can be passed on.
+Both read the installation's secret from a file that only its user can read. The daemon answers a nonce with a MAC, so a
+program that has taken over a dead daemon's port can't impersonate it. The MAC covers the port, so that the answer of
+another daemon can't be relayed.
 """
 
 import hashlib
@@ -10,12 +10,12 @@ import hmac
 
 #: Random bytes in the secret.
 SECRET_BYTES = 32
-#: A nonce has so many characters.
+#: Length of a nonce in characters.
 NONCE_CHARACTERS = range(16, 129)
 
 
 def parse_secret(text: str) -> bytes | None:
-    """The secret in the text of its file, None where that is damaged."""
+    """Parse the text of the secret's file; None if it is damaged."""
     try:
         secret = bytes.fromhex(text.strip())
     except ValueError:
@@ -24,5 +24,5 @@ def parse_secret(text: str) -> bytes | None:
 
 
 def prove(secret: bytes, installation_id: str, port: int | None, nonce: str) -> str:
-    """The proof in hex, for the port that the daemon was reached at."""
+    """Return the proof in hex, for the port on which the daemon was reached."""
     return hmac.new(secret, f"health:{installation_id}:{port}:{nonce}".encode(), hashlib.sha256).hexdigest()

@@ -16,14 +16,14 @@ def _describe_nulls(schema: dict[str, Any]) -> None:
 
 
 class RequestBody(WireModel):
-    """A body, or a part of one. A number is no text and a text no number; unknown fields are ignored."""
+    """A body, or a part of one. Numbers and strings are never converted to each other; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, json_schema_extra=_describe_nulls)
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Clients that send every field they know send null for those they don't mean."""
+        """Drop nulls, because some clients send null for every field that they don't set."""
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}
@@ -36,7 +36,7 @@ def _refuse_dry_run(sent: Any) -> Any:
 
 
 class NoDryRunBody(RequestBody):
-    """A body, or a part of one, without a dry run: asked for one, the request is refused rather than done."""
+    """A body, or a part of one, that doesn't support dry runs: a request for one is refused."""
 
     #: Creates, attaches and finalizes take it, at the top of their body.
     dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False

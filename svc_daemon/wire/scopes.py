@@ -60,7 +60,7 @@ Fault = tuple[Place, str]
 
 
 def bare(name: str) -> str:
-    """The name without what differs between spellings: its letters and digits alone."""
+    """Normalize a name to its letters and digits, so that different spellings compare equal."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
@@ -79,13 +79,13 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def field_meant_by(cls, name: str) -> str | None:
-        """The field that takes what a name means plainly; None where none does."""
+        """Return the field for which a name is an accepted synonym, or None."""
         kind = _KINDS.get(bare(name)) or cls.plain_scopes.get(bare(name))
         return cls.scopes.get(kind) if kind else None
 
     @classmethod
     def means_scope(cls, name: str) -> bool:
-        """Whether the name means a scope, taken here or not."""
+        """Return whether the name means a scope, whether or not it is accepted here."""
         named = bare(name)
         known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
         return (known or _HINTS.search(named) is not None) and named not in cls.unscoped
@@ -127,7 +127,7 @@ class ScopedBody(RequestBody):
 
 
 def faults_of(error: ValidationError) -> list[tuple[str, str]]:
-    """The paths and messages of a body that does not fit its model, without the values that were sent."""
+    """Return the paths and messages of validation errors, without the values that were sent."""
     found: list[tuple[str, str]] = []
     for each in error.errors(include_url=False, include_input=False):
         # Of scopes there may be several in one place.

@@ -1,4 +1,4 @@
-"""Teams on the operator's wire: what `svc-daemon team` and `svc-daemon key` ask, and what they are answered."""
+"""Requests and responses of the operator's routes that `svc-daemon team` and `svc-daemon key` use."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The release and the range of API versions that it speaks.
+"""The release, and the range of API versions that it supports.
 
 Nothing is imported here, so that `svc --version` costs no more than the interpreter.
 """
@@ -15,5 +15,5 @@ API_RANGE = f"{API_OLDEST}-{API_NEWEST}"
 
 
 def install_command(extra: str) -> str:
-    """The command that adds an extra to an installation."""
+    """Return the command that installs an extra."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
