@@ -36,7 +36,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import Json
 
-#: Skips that are not reported for touched paths: nobody expects a hidden or empty file to be sent.
+#: Skips that only the summary of a whole sync lists: nobody expects a hidden or an empty file to be sent.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
@@ -161,7 +161,11 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]
 def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
     report = run.report
     for skip in comparison.snapshot.skips:
-        report.add(ReportItem.of_skip(skip))
+        item = ReportItem.of_skip(skip)
+        report.add(item)
+        # A run over a folder with thousands of ignored files must not list each of them as it happens.
+        if skip.reason not in EXPECTED:
+            run.on_item(item)
     answering = [row for row in comparison.left_out if row.source_id is not None]
     for row in answering:
         known = report.items.get(row.path)

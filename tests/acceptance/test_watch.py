@@ -251,6 +251,15 @@ def test_one_watcher_is_enough_and_one_value_ends_it(place: Place) -> None:
         assert (watch.lines[-1]["type"], watch.lines[-1]["exit_code"]) == ("watch.summary", 130)
 
 
+def test_each_file_that_cannot_be_sent_is_listed(place: Place) -> None:
+    names = {"blob.xyz", "zero\u200bwidth.md", "\u202ebidi.md"}
+    for name in names:
+        (place.path / name).write_bytes(b"\0\1")
+    with place.watch(a="the ant") as watch:
+        listed = [path for action, path in watch.items() if action == "skipped"]
+        assert sorted(listed) == sorted(names)
+
+
 def test_a_daemon_that_was_restarted_meanwhile_is_found_again(own_place: Place) -> None:
     # One that may start a daemon would race for the data directory with the one that is started here.
     with own_place.watch("--no-autostart", a="the ant") as watch:
