@@ -1,4 +1,4 @@
-"""Runs one command line: finds the command, and turns every exception into a message and an exit code."""
+"""The table of commands, and the error boundary: turns every exception of a command into a message and an exit code."""
 
 import os
 import sys

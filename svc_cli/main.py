@@ -1,4 +1,4 @@
-"""The entry point of `svc`.
+"""The entry point of `svc`: prepares the process for Ctrl-C, runs `app.run`, and exits with its exit code.
 
 `svc --version` is answered before anything else is imported; other modules are imported when they are needed.
 """

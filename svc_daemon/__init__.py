@@ -1,80 +1,88 @@
-"""The daemon: takes knowledge in, makes it searchable, and reports truthfully when it is.
+"""The daemon: stores uploaded files and web pages, makes them searchable, and reports when they are.
 
-Bytes come in through `api`, are judged by `core`, made durable by `store`, turned into text by `extract`, made findable
-by `provider`, moved along by `workers`, found again by search, and quoted by answers.
+`api` receives the bytes, `core` decides what is allowed, `store` makes the bytes durable, `extract` converts them to
+text, and `provider` indexes the text. `workers` run these steps in the background. Searches find the text, and answers
+quote it.
 
 Layers
 ------
-A folder is a layer, a file is a noun, a function is a verb; who knows one noun knows the house. Imports go down only,
-and a test holds this table:
+Each folder is a layer, each file is a noun, and each function is a verb; a noun has the same file name in every layer.
+A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
 
-    command, model_command,          what the operator does: beside the service, or while nothing is served
-    operators, offline, starting
-      server, listening, serving, process_limits  puts the parts together; serves; stops
-      api | workers                  HTTP on one side, the only loops on the other
-        operations                   verbs: policy plus one transaction
-         process                     what they share in memory: open stores, clock, rate limits, gates, wakes, shortages
-          store, provider,           SQL and blobs; the search index; bytes to text; text to vectors; the one door to
-          extract, embed, fetch,     users' URLs; the model that writes answers, where one is set. None of the six
-          llm                        knows another
-            database                 one SQLite file: its readers and its single writer
-            directories              the data directory's folders and its lock
-            interpreters             processes of our own, for what may crash: parsers and models
-              core                   pure decisions, no I/O, no clock: text, answers, search, uploads, access
-                errors               the table of codes
+    command, model_command           the command line of `svc-daemon`
+    serve_command, operator_commands, offline_repair
+                                     `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
+      server                         creates all components, serves, and shuts down
+      listening_socket, uvicorn_server, os_limits
+                                     the parts of `server` that deal with sockets, uvicorn and the operating system
+      api | workers                  HTTP requests | background loops
+        operations                   one module per noun: apply a policy, then run one transaction
+         process                     shared state in memory: open stores, clock, rate limits, locks, wake-up events
+          store, provider, extract,  SQL and blobs | the search index | bytes to text |
+          embed, fetch, llm          text to vectors | requests to URLs given by users | the model that writes answers
+            database                 an SQLite file with many readers and a single writer
+            data_directory           the data directory's folders and its lock
+            child_processes          processes for work that may crash: parsers and models
+              core                   pure decisions without I/O or clock: text, answers, search, uploads, access
+                errors               domain errors, with the error code and HTTP status of each
                   wire, tools, paths, settings, logs, exits
 
-A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`,
-httpcore in `fetch`, httpx in `llm` and `embed`, mcp in `tools`. The command line, `svc_cli`, imports only `wire`,
-`paths` and `tools`, the tools of MCP, which both programs offer.
+Only one layer uses each library: `api` starlette, `store` and `provider.embedded` SQL, `extract` the parsers, `fetch`
+httpcore, `llm` and `embed` httpx, `tools` mcp. The command line, `svc_cli`, imports only `wire`, `paths` and `tools`
+(the MCP tools, which both programs offer).
 
 The life of an upload
 ---------------------
- 1. `api.layers.guards` looks at Host and Origin, `api.handlers.files` at key and capability; `api.forms` streams the
-    part into a staging file (`store.blobs`) that counts and hashes as it goes.
- 2. `operations.ingest` looks for a replay, then asks the rate limits (creates a second, bytes a minute).
- 3. The blob is made durable: renamed to the source's id, file synced, folder synced.
- 4. One transaction writes idempotency key with answer, source, membership and task. Then the client gets its 201.
- 5. `workers.indexing` claims the task: the attempt is counted, a lease runs, a token fences every later write.
- 6. `extract` has a child process read the blob and cut it into chunks with their places.
- 7. `provider.embedded` commits text and chunks to the team's index. Nothing counts yet.
- 8. One transaction makes the source `active` and its bucket syncs due.
- 9. `workers.syncing` has the index name the source's buckets, then one transaction makes the membership active.
-    That is the moment of `ready`; a source that this one replaces leaves the bucket in the same commit. Where there is
-    a model, `workers.embedding` gives the chunks their vectors afterwards; nothing waits for these.
-10. `operations.searches` asks the index, within what key, request and the agent's policy have in common
-    (`operations.scopes`), then keeps only what is there according to the state, in one snapshot.
+ 1. `api.layers.guards` checks Host and Origin, and `api.handlers.files` the API key and its permissions. `api.forms`
+    streams the file to a staging file (`store.blobs`), counting and hashing the bytes as they arrive.
+ 2. `operations.ingest` looks for a stored response to replay, then checks the rate limits.
+ 3. The blob is made durable: the file is renamed to the source's id, then the file and its folder are synced.
+ 4. One transaction writes the idempotency key with its response, the source, its memberships and its task. Then the
+    client receives 201.
+ 5. `workers.indexing` claims the task: this counts an attempt, takes a lease, and issues the fencing token that every
+    later write must present.
+ 6. `extract` reads the blob in a child process, and splits the text into chunks, each with its location.
+ 7. `provider.embedded` commits the text and the chunks to the team's index. They are not visible to searches yet.
+ 8. One transaction makes the source `active`, and its bucket syncs due.
+ 9. `workers.syncing` writes the source's buckets to the index; then one transaction makes the membership active. Now
+    the source is `ready`, and a source that it replaces leaves the bucket in the same transaction. If there is an
+    embedding model, `workers.embedding` adds the vectors of the chunks later; nothing waits for them.
+10. `operations.searches` searches the buckets that the API key, the request and the agent's policy all allow
+    (`operations.scopes`). It keeps only hits that are visible according to the state, read in one snapshot.
 
-When a worker wakes is listed in `workers`.
+`workers` lists what wakes each worker.
 
-What must hold
---------------
-* A source that was answered with 2xx exists and becomes `active` or `failed`, whatever is killed, and when.
-* No row without its blob; no blob without a row once the sweeper ran.
-* One key, one source: a retry gets the same id.
-* `ready` if and only if indexed, synced, and found by a search of its bucket.
-* Deleted means gone from the moment the delete answers: the state decides, the index is cleaned behind it.
-* Nothing is stuck: whatever is not terminal has an owner, an attempt number and a deadline.
-* Nothing empty is ever ready.
-* A mark in an answer leads to words of a source, no matter what wrote the answer.
+Invariants
+----------
+* A source whose creation was answered with 2xx exists, and becomes `active` or `failed`, even if processes are killed.
+* Each row has its blob, and after the sweeper has run, each blob has its row.
+* Retries with the same idempotency key return the same source.
+* A source is `ready` if and only if it is indexed, synced, and found by searches of its bucket.
+* A deleted source is invisible from the moment the delete is answered; the index is cleaned up later.
+* Nothing is stuck: all unfinished work has an owner, an attempt number and a deadline.
+* A source without text is never `ready`.
+* Each citation mark in an answer refers to text of a source, whatever the model wrote.
 
-What is absent on purpose: a second process that opens the databases, a connection that writes beside the writer, a path
-made of a user's file name, a parser or a model in this process, a clock or a random number in `core`, module state
-anywhere.
+To keep these invariants, the daemon never opens a database from a second process, writes only through the single
+writer connection, never uses a file name from a user in a path, runs parsers and models only in child processes, reads
+no clock and no random numbers in `core`, and has no mutable module-level state.
 
-Two files, and state alone decides
-----------------------------------
-`state.db` is small and precious. `index/<team>.db` is large and can be made again from the blobs. They don't commit
-together, so the index is written first and counts for nothing until the state does, and a delete takes effect in the
-state at once. A kill between the two leaves a document that no search shows; the sweeper removes it.
+State and index
+---------------
+`state.db` is small and can't be replaced. `index/<team>.db` is large, and can be rebuilt from the blobs. The two files
+can't be committed together, so the index is written first, and only the state decides what is visible. A deletion takes
+effect in the state at once. If the daemon is killed between the two commits, the index may contain a document that no
+search returns; the sweeper removes it.
 
-The state may go backwards, too: an older copy is put back, or its log loses its end. So stored bytes that it doesn't
-name are moved aside at a start, with their documents left in the index, and never deleted before days have passed.
+The state may also be older than the files, because a backup was restored or its write-ahead log was truncated.
+Therefore, at startup, stored bytes without a row are moved aside instead of being deleted. They and their documents in
+the index are kept for several days.
 
-An index that is damaged, or that the operator wants rebuilt, is made again by `workers.rebuilding` while uploads go on:
-the file goes, every active source is read again under its own generation, and until the last one is there searches of
-the team are refused and its sources are not `ready`, although their rows stay.
+`workers.rebuilding` rebuilds an index that is damaged, or on the operator's request. It deletes the file and extracts
+every active source again under its current generation, while uploads continue. Until it has finished, the team's
+searches are refused and its sources are not `ready`, although their rows remain.
 
-A bucket whose chunking changes has its documents cut again by `workers.rebuilding`. Their bytes are the same, so the
-old pieces and the new ones are both right: a source names the generations of which a hit counts, and stays ready.
+If the chunking settings of a bucket change, `workers.rebuilding` also chunks its documents again. The bytes are
+unchanged, so the old and the new chunks are both correct: the state records which generations of a source are visible,
+and the source remains `ready`.
 """

@@ -7,7 +7,7 @@ import sys
 
 if sys.argv[1:] == ["serve"]:
     try:
-        from svc_daemon.starting import start
+        from svc_daemon.serve_command import start
 
         start()
     except KeyboardInterrupt:

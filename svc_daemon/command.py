@@ -25,13 +25,13 @@ from svc_daemon.exits import (
 )
 from svc_daemon.model_command import JsonFlag, models
 from svc_daemon.paths import DataFiles, data_dir
-from svc_daemon.starting import start
+from svc_daemon.serve_command import start
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from svc_daemon.operators import Errand
+    from svc_daemon.operator_commands import Errand
 
 Model = TypeVar("Model", bound="BaseModel")
 
@@ -106,8 +106,8 @@ def verify(
 
     Exits with code 0 if there are no problems, and with code 1 if there are any.
     """
-    from svc_daemon.directories import DirectoryLocked, NoDirectory
-    from svc_daemon.offline import verify_directory
+    from svc_daemon.data_directory import DirectoryLocked, NoDirectory
+    from svc_daemon.offline_repair import verify_directory
     from svc_daemon.provider.errors import ProviderError
 
     try:
@@ -135,7 +135,7 @@ def create_team(
 ) -> None:
     """Create a team, and print its first admin key; the key is not shown again."""
     from svc_daemon.operations import teams as verbs
-    from svc_daemon.operators import Errand
+    from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import TeamCreate
 
     body = _model(TeamCreate, {"name": name}, as_json)
@@ -149,7 +149,7 @@ def create_team(
 def list_teams(as_json: JsonFlag = False) -> None:
     """List the teams."""
     from svc_daemon.operations import teams as verbs
-    from svc_daemon.operators import Errand
+    from svc_daemon.operator_commands import Errand
 
     errand = Errand(
         method="GET", path="/admin/teams", body=None, verb=lambda connection, _: verbs.list_teams(connection)
@@ -169,7 +169,7 @@ def rebuild_team(
     """
     from svc_daemon.operations.rebuilding import queue_rebuild
     from svc_daemon.operations.views import view_task
-    from svc_daemon.operators import Errand
+    from svc_daemon.operator_commands import Errand
 
     path = f"/admin/teams/{quote(team, safe='')}/rebuild"
     errand = Errand(
@@ -209,7 +209,7 @@ def create_key(
 ) -> None:
     """Create an API key for any team, and print it; it is not shown again."""
     from svc_daemon.operations import teams as verbs
-    from svc_daemon.operators import Errand
+    from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import OperatorKeyCreate
 
     fields = {
@@ -246,7 +246,7 @@ def search_on(as_json: JsonFlag = False) -> None:
 def search_status(as_json: JsonFlag = False) -> None:
     """Show whether searches are turned on."""
     from svc_daemon.operations.maintenance import show_search
-    from svc_daemon.operators import Errand
+    from svc_daemon.operator_commands import Errand
 
     def verb(connection: Any, _: Any) -> "BaseModel":
         return show_search(connection)
@@ -256,7 +256,7 @@ def search_status(as_json: JsonFlag = False) -> None:
 
 def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
     from svc_daemon.operations.maintenance import switch_search
-    from svc_daemon.operators import Errand
+    from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.switches import SearchSwitchChange
 
     body = _model(SearchSwitchChange, fields, as_json)
@@ -299,8 +299,8 @@ def _note_install(files: DataFiles) -> None:
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
-    from svc_daemon.directories import NoDirectory
-    from svc_daemon.operators import Refused, Unreachable, run_errand
+    from svc_daemon.data_directory import NoDirectory
+    from svc_daemon.operator_commands import Refused, Unreachable, run_errand
 
     # Files created here are readable only by this user.
     os.umask(0o077)

@@ -132,7 +132,7 @@ def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
 
 def _notify_service(files: DataFiles) -> None:
     """Notify a running service of the change; otherwise it would notice within a minute."""
-    from svc_daemon.operators import Refused, Unreachable, notify_daemon
+    from svc_daemon.operator_commands import Refused, Unreachable, notify_daemon
 
     try:
         is_notified = notify_daemon(files, "/admin/model")

@@ -1,10 +1,10 @@
-"""The composition root: creates all components, serves until a signal, and shuts them down.
+"""The composition root: creates all components of the daemon, runs them until a signal, and shuts them down.
 
 lock the data directory  ->  bind  ->  open state, index, blobs  ->  clean up after a crash  ->  write daemon.json
 ->  serve and work  ->  signal: stop accepting, finish or park work in progress, close, exit 0
 
-The address is bound before anything is opened, so that an address in use is reported at once; clients that connect
-meanwhile wait in the backlog.
+The address is bound before the state is opened, so that an address that is in use is reported at once; clients that
+connect during startup wait in the listen backlog.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ from svc_daemon.core import ids
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
+from svc_daemon.data_directory import lock_directory, make_folders
 from svc_daemon.database import Database
-from svc_daemon.directories import lock_directory, make_folders
 from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.models import ModelFolder
 from svc_daemon.errors import StorageError
@@ -44,7 +44,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.listening import base_url_of, bind
+from svc_daemon.listening_socket import base_url_of, bind
 from svc_daemon.llm.contract import Llm
 from svc_daemon.logs import start_logging
 from svc_daemon.operations.indexing import release_expired
@@ -58,19 +58,19 @@ from svc_daemon.operations.installations import (
 from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import rebuild_lost
 from svc_daemon.operations.syncing import release_expired_syncs
+from svc_daemon.os_limits import most_connections
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
-from svc_daemon.process_limits import most_connections
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from svc_daemon.serving import Server, run_until_stopped
 from svc_daemon.settings import Limits, LlmSettings, Settings
 from svc_daemon.store.asides import Asides
 from svc_daemon.store.blobs import Blobs, clear_away
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
+from svc_daemon.uvicorn_server import Server, run_until_stopped
 from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
@@ -89,7 +89,8 @@ MAX_HEAD_BYTES = 16 * 1024
 SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
 #: Seconds of the shutdown time reserved for parking work and closing files.
 PARK_S = 3
-#: Fraction of the remaining shutdown time in which running answers may finish; then they report the shutdown.
+#: Fraction of the remaining shutdown time in which model answers in progress may finish. Then they are stopped, and
+#: report the shutdown to their clients.
 FINISH_PART = 0.7
 
 
@@ -120,7 +121,7 @@ def serve(settings: Settings) -> None:
             post_s=settings.limits.webhook_seconds,
             redirects=settings.limits.redirects,
         )
-        # Allows the operator's exceptions, but never requests to this daemon itself.
+        # The policy allows the operator's exceptions, but never requests to this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher))
 
@@ -130,7 +131,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
     loop = asyncio.get_running_loop()
 
     def hear_broken(error: Exception) -> None:
-        # Called from any thread.
+        # May be called from any thread.
         log.critical("the service can't go on and ends for a restart: %s", error, exc_info=error)
         loop.call_soon_threadsafe(broken.set)
 
@@ -165,7 +166,7 @@ async def _open_process(
     fetcher: Fetcher,
     hear_broken: Callable[[Exception], None],
 ) -> Process:
-    """Open everything and clean up after an unclean shutdown. `stack` closes everything in reverse order."""
+    """Open all components, and clean up after an unclean shutdown. `stack` closes the components in reverse order."""
     context = open_context(stack, settings.limits, files, fetcher, hear_broken)
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
@@ -232,7 +233,7 @@ def open_context(
 
 
 def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Limits, clock: Clock) -> Llm:
-    # Importing httpx takes 100 ms, and most installations don't need it.
+    # Importing httpx takes 100 ms, and it is not needed unless a model server is configured.
     from svc_daemon.llm.clients import LlmClient, limits_of  # noqa: PLC0415
 
     llm = LlmClient(server, limits_of(limits), clock.monotonic)
@@ -241,7 +242,7 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 
 
 async def _repair(context: Context) -> None:
-    """Clean up after an unclean shutdown. At startup, all leases and staging files are left over."""
+    """Clean up after an unclean shutdown. At startup, all leases and staging files are left from the last run."""
     released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
     await sort_leftovers(context)
     await rebuild_lost(context)
@@ -287,7 +288,7 @@ def _end_of(worker: asyncio.Task[None]) -> Exception:
 
 
 def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
-    """Wake waiting requests on shutdown, and end model answers early enough for them to report it."""
+    """On shutdown, wake waiting requests, and stop model answers early enough for them to report the shutdown."""
     stopping.set()
     if context.llm is not None:
         asyncio.get_running_loop().call_later(left_s * FINISH_PART, context.llm.stop)

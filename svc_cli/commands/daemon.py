@@ -13,7 +13,7 @@ from svc_cli.daemon_process import Daemon, Installation
 from svc_cli.errors import DaemonUnreachable, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields
-from svc_cli.services import Unit, manager_for, services_of
+from svc_cli.service_units import Unit, manager_for, services_of
 
 app = new_app("Start, stop and inspect the local daemon.")
 

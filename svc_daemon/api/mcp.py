@@ -32,7 +32,7 @@ from svc_daemon.api.presenting import caller, context_of
 from svc_daemon.core.requests import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
-from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File
+from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.versions import install_command
@@ -184,7 +184,7 @@ class _Gathered:
 
 
 class Routes:
-    """Calls this process's own API on behalf of one request's caller (`tools.services.ToolService`)."""
+    """Calls this process's own API on behalf of one request's caller (`tools.api_calls.ToolService`)."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

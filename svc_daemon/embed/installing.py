@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.directories import sync_folder
+from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import MAKE_LIBRARIES, ModelRefused, NoRoom, require
 from svc_daemon.embed.models import (
     CLS,

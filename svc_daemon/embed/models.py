@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from svc_daemon.directories import sync_folder
+from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"

@@ -18,11 +18,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from svc_daemon.child_processes import await_end, last_words, start_module
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.failures import RUN_LIBRARIES, ModelProblem, require
 from svc_daemon.embed.messages import DONE, PATIENT, PROCESS, URGENT, Frame, receive_frame, send_frame
 from svc_daemon.embed.models import InstalledModel, ModelFolder
-from svc_daemon.interpreters import await_end, last_words, start_module
 
 log = logging.getLogger(__name__)
 

@@ -18,13 +18,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from svc_daemon.child_processes import await_end, last_words, start_module
 from svc_daemon.core.problems import find_lack
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, ChildReply, send_request
-from svc_daemon.interpreters import await_end, last_words, start_module
 
 _log = logging.getLogger("svc.extract")
 

@@ -15,7 +15,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.answers.citations import WrittenAnswer
 from svc_daemon.core.answers.conversations import FollowUp, Turn, prompt, sharpen
 from svc_daemon.core.answers.evidence import trust_of, weigh_evidence
-from svc_daemon.core.answers.grounding import is_support
+from svc_daemon.core.answers.grounding import is_grounded, is_support
 from svc_daemon.core.answers.passages import Citation, Passage, QuotePlace, place_of, quote_of
 from svc_daemon.core.answers.quoting import NOTHING_FOUND, quote_best
 from svc_daemon.core.search.agents import TeamAgent
@@ -221,7 +221,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
         # Run in a thread: an answer of the maximum length takes a large part of a second.
-        grounded=await asyncio.to_thread(written.judge),
+        grounded=await asyncio.to_thread(is_grounded, written),
         cut=ending.cut,
     )
 

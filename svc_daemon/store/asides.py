@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.core import ids
-from svc_daemon.directories import list_own
+from svc_daemon.data_directory import list_own
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from svc_daemon.core import ids
-from svc_daemon.directories import list_own
+from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svc_daemon.core import ids
-from svc_daemon.directories import list_own
+from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync, clear_away
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from svc_daemon.tools.api_calls import Call, ToolService
 from svc_daemon.tools.arguments import Arguments, Named, ToolResult
 from svc_daemon.tools.searches import CitedPlace, place_of
-from svc_daemon.tools.services import Call, ToolService
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 #: A model that the service asks may think for as long as the service allows.

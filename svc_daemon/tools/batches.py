@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File, ToolService
 from svc_daemon.tools.arguments import ToolResult
 from svc_daemon.tools.files import GONE, DestinationArguments, FileGiven, derived_key, read, store
-from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File, ToolService
 from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from svc_daemon.tools.api_calls import Call, ToolService
 from svc_daemon.tools.arguments import Arguments, ToolResult
-from svc_daemon.tools.services import Call, ToolService
 
 
 class ListBuckets(Arguments):

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from svc_daemon.tools import answers, batches, buckets, files, searches, sources
+from svc_daemon.tools.api_calls import ToolService, refused_fields
 from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
-from svc_daemon.tools.services import ToolService, refused_fields
 from svc_daemon.wire import Json
 
 #: The description of the service for a model.

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File, ToolService, refused
 from svc_daemon.tools.arguments import Arguments
-from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File, ToolService, refused
 from svc_daemon.tools.sources import SourceState, fields_of
 from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode

@@ -23,9 +23,9 @@ from mcp_types import (
 )
 from mcp_types import Tool as ListedTool
 
+from svc_daemon.tools.api_calls import CallFailed
 from svc_daemon.tools.arguments import ToolResult
 from svc_daemon.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
-from svc_daemon.tools.services import CallFailed
 from svc_daemon.wire.errors import shorten
 from svc_daemon.wire.versions import VERSION
 

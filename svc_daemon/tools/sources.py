@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from svc_daemon.tools.api_calls import Call, ToolService, part, refused
 from svc_daemon.tools.arguments import Arguments, ToolResult
-from svc_daemon.tools.services import Call, ToolService, part, refused
 from svc_daemon.wire import Json
 from svc_daemon.wire.sources import SourceError
 

@@ -28,7 +28,12 @@ ROOT = Path(__file__).resolve().parents[2]
 #: What a request may need, with 500 environment variables.
 MESSAGE_BYTES = 128 * 1024
 #: What the server loads beside the whole command line: the daemon, and what its commands load late.
-DAEMON_MODULES = ("svc_daemon.command", "svc_daemon.server", "svc_daemon.offline", "svc_daemon.operators")
+DAEMON_MODULES = (
+    "svc_daemon.command",
+    "svc_daemon.server",
+    "svc_daemon.offline_repair",
+    "svc_daemon.operator_commands",
+)
 #: What an interpreter reads from its environment when it starts, which a fork can't change any more.
 OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 

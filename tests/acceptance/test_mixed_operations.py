@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import httpx
 
 from svc_daemon.core.problems import Mend
-from svc_daemon.offline import verify_directory
+from svc_daemon.offline_repair import verify_directory
 from tests.acceptance.calls import list_sources, make_bucket, wait_ended, wait_task
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.workloads import BUCKETS, OPERATION_TIMEOUT_S, Client, Made, Site, hosting

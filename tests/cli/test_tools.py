@@ -12,10 +12,10 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import DaemonUnreachable, PathMissing, SvcError, UsageError
+from svc_cli.tools.api_calls import run_tool
 from svc_cli.tools.folders import Folders, PathRefused
-from svc_cli.tools.services import run_tool
+from svc_daemon.tools.api_calls import CallFailed
 from svc_daemon.tools.catalogue import TOOLS
-from svc_daemon.tools.services import CallFailed
 from tests.cli.consoles import write
 from tests.cli.odd_servers import OddServer
 

@@ -166,7 +166,7 @@ def test_a_query_is_given_up_at_its_deadline(stuck: Stuck) -> None:
 def test_a_batch_that_takes_for_ever_ends_the_process(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder, child = stuck
     monkeypatch.setattr(processes, "PATIENCE_S", 0.1)
-    monkeypatch.setattr("svc_daemon.interpreters.STOP_S", 0.1)
+    monkeypatch.setattr("svc_daemon.child_processes.STOP_S", 0.1)
     with pytest.raises(EmbedFailed, match="did not answer within"):
         embedder.embed(TEXTS)
     assert has_ended(child)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from svc_daemon.offline import verify_directory
+from svc_daemon.offline_repair import verify_directory
 from svc_daemon.operations import sweeping
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon

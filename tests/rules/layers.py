@@ -6,11 +6,12 @@ from tests.rules.modules import Module, is_within
 
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
-    "svc_daemon": "__main__ > command > model_command > operators offline starting > server > "
-    "listening serving process_limits > api workers > operations > process > store provider extract fetch embed llm > "
-    "database directories interpreters > core > errors > settings tools > wire paths logs exits",
+    "svc_daemon": "__main__ > command > model_command > operator_commands offline_repair serve_command > server > "
+    "listening_socket uvicorn_server os_limits > api workers > operations > process > "
+    "store provider extract fetch embed llm > "
+    "database data_directory child_processes > core > errors > settings tools > wire paths logs exits",
     "svc_cli": "__main__ > main > app > commands > sync evals tools > uploads connections > "
-    "client daemon_process services > daemon_probes progress render > console > settings credentials > "
+    "client daemon_process service_units > daemon_probes progress render > console > settings credentials > "
     "errors interrupts > exits",
 }
 
@@ -20,7 +21,7 @@ SHARED = ("svc_daemon.wire", "svc_daemon.tools", "svc_daemon.paths")
 #: The parts that may import a library; nobody else does.
 LIBRARY_OWNERS = {
     "starlette": ("svc_daemon.api",),
-    "uvicorn": ("svc_daemon.serving", "svc_daemon.api"),
+    "uvicorn": ("svc_daemon.uvicorn_server", "svc_daemon.api"),
     "python_multipart": ("svc_daemon.api",),
     "sqlite3": ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
     "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider"),

@@ -5,14 +5,14 @@ word for word. All other marks are removed, as are repeated marks and marks in t
 remaining marks are renumbered, one number per quote. Whatever the model invents, a mark can only refer to the text of a
 passage.
 
-The answer is grounded if each of its sentences has a mark, and the cited passages support the sentence (see `claims`).
+`grounding.is_grounded` decides whether the cited passages support the finished answer.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.answers.claims import Reference, is_borne_out
+from svc_daemon.core.answers.claims import Reference
 from svc_daemon.core.answers.passages import Citation, Passage
 from svc_daemon.core.answers.quoting import NOTHING_FOUND
 from svc_daemon.core.text.sentences import LONGEST, Span, sentences_of
@@ -27,7 +27,7 @@ MOST_MARKS = 500
 #: Maximum characters before a mark that count as its sentence.
 LONGEST_SENTENCE = 1000
 
-_MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
+MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
 #: No quotation can contain an opening quotation mark of its own kind, so that matching takes linear time.
 _QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
@@ -50,8 +50,8 @@ class WrittenAnswer:
     """An answer that is streamed from a model; text that has been returned is not processed again."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
-        self._question = question
-        self._references = [Reference(passage) for passage in passages]
+        self.question = question
+        self.references = [Reference(passage) for passage in passages]
         self._written: list[str] = []
         self._size = 0
         #: In the order of their marks.
@@ -78,7 +78,7 @@ class WrittenAnswer:
         held = self._held + written
         pieces: list[str | Citation] = []
         start = 0
-        for mark in _MARK.finditer(held):
+        for mark in MARK.finditer(held):
             pieces += self._write(held[start : mark.start()])
             pieces += self._mark(int(number) for number in mark[1].split(","))
             start = mark.end()
@@ -94,25 +94,6 @@ class WrittenAnswer:
         pieces = self._write(self._held)
         self._held = self._space = ""
         return pieces
-
-    def judge(self) -> bool:
-        """Whether every sentence cites a passage that supports it."""
-        cited = {citation.index: citation.passage for citation in self.citations}
-        text, is_empty = self.text, True
-        for span in sentences_of(text, len(text)):
-            sentence = _MARK.sub(" ", text[span.start : span.end])
-            if not any(map(str.isalnum, sentence)):
-                continue
-            marks = (mark.start() for mark in _MARK.finditer(text, span.start, span.end))
-            references = [self._references[place] for place in dict.fromkeys(cited[at] for at in marks if at in cited)]
-            if not references or not all(
-                any(each.find(words) for each in references) for words in _quotations(sentence)
-            ):
-                return False
-            if not is_borne_out(sentence, references, self._question):
-                return False
-            is_empty = False
-        return not is_empty
 
     def _write(self, text: str) -> list[str | Citation]:
         if not self._size:
@@ -141,7 +122,7 @@ class WrittenAnswer:
         """Write the valid marks of one bracket, in order; yields each mark, then its citation."""
         for passage in (number - 1 for number in numbers):
             # Small models repeat marks without any text in between.
-            is_new = 0 <= passage < len(self._references) and passage not in self._beside
+            is_new = 0 <= passage < len(self.references) and passage not in self._beside
             span = self._quoted(passage) if is_new else None
             self._beside.add(passage)
             if span is None or len(self.citations) >= MOST_MARKS:
@@ -163,8 +144,8 @@ class WrittenAnswer:
             spans = sentences_of(self._end, LONGEST_SENTENCE)
             self._end = self._end[spans[-1].start :] if spans else ""
             is_empty = self._end.strip().rstrip(".") == NOTHING_FOUND.rstrip(".")
-            self._sentence = _OpenSentence(tuple(_quotations(self._end)), stems_of(self._end[-LONGEST:]), is_empty)
-        sentence, reference = self._sentence, self._references[passage]
+            self._sentence = _OpenSentence(tuple(quotations_of(self._end)), stems_of(self._end[-LONGEST:]), is_empty)
+        sentence, reference = self._sentence, self.references[passage]
         if sentence.is_nothing_found:
             return None
         if sentence.quotations:
@@ -172,7 +153,7 @@ class WrittenAnswer:
         return reference.closest(sentence.stems)
 
 
-def _quotations(sentence: str) -> list[str]:
+def quotations_of(sentence: str) -> list[str]:
     """Find the quotations in the sentence; a quotation with ellipses is split into several."""
     quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
     parts = (part for each in quoted for part in _ELLIPSIS.split(each))

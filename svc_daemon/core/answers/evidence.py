@@ -2,7 +2,7 @@
 
 Word frequencies in a few passages don't show how important a word is. A word in none of them would get the highest
 weight, however common it is ("What colour …"), and a word in the only passage almost none. So weights depend on how
-common a word is in English (see `familiar`) and in the sentences found. They are squared, as in the cosine of two
+common a word is in English (see `common_words`) and in the sentences found. They are squared, as in the cosine of two
 tf-idf vectors.
 
 The words must be in one sentence, or in the title and headings above it: words scattered over a passage are often there
@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.answers.familiar import chance_of, is_familiar
+from svc_daemon.core.answers.common_words import chance_of, is_familiar
 from svc_daemon.core.answers.passages import Passage, quote_of
 from svc_daemon.core.search.ranking import coverage
 from svc_daemon.core.text.sentences import sentences_of

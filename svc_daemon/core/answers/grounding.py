@@ -1,6 +1,8 @@
-"""Grounding: whether a passage supports an answer, if the agent's policy sets no score threshold.
+"""Decides whether an answer is grounded, that is, supported by passages of the sources.
 
-For answers written by a model, `citations` decides sentence by sentence.
+`is_grounded` judges an answer written by a model, after the fact: every sentence must cite passages that support it.
+`is_support` chooses the passages to answer from, if the agent's policy sets no score threshold. An answer that only
+quotes such passages is always grounded.
 
 A few matching words are more often due to chance than many. So a passage must cover a larger share of a short question:
 nearly all of two words, a third of twenty. With vectors, a high hybrid score or a very high cosine similarity is also
@@ -16,6 +18,10 @@ collections with few subjects. In a collection about everything, the words of a 
 often, and no choice of thresholds helps: stricter ones lose as many correct answers. The cosine thresholds are for
 MiniLM-L6: another model may need a score threshold in the policy.
 """
+
+from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
+from svc_daemon.core.answers.claims import is_borne_out
+from svc_daemon.core.text.sentences import sentences_of
 
 #: The coverage that a passage needs, and how much each matched word lowers it.
 ENOUGH = 0.74
@@ -48,3 +54,22 @@ def is_support(coverage: float, words: int, cosine: float | None, said: float = 
     if cosine >= NEAR or (coverage + cosine) / 2 >= NEAR_WITH_WORDS:
         return True
     return is_covered and cosine >= (1 - trust) * NOT_FAR + trust * NOT_FAR_SAID
+
+
+def is_grounded(answer: WrittenAnswer) -> bool:
+    """Whether every sentence of a finished answer cites a passage that supports it."""
+    cited = {citation.index: citation.passage for citation in answer.citations}
+    text, is_empty = answer.text, True
+    for span in sentences_of(text, len(text)):
+        sentence = MARK.sub(" ", text[span.start : span.end])
+        if not any(map(str.isalnum, sentence)):
+            continue
+        marks = (mark.start() for mark in MARK.finditer(text, span.start, span.end))
+        references = [answer.references[place] for place in dict.fromkeys(cited[at] for at in marks if at in cited)]
+        quotations = quotations_of(sentence)
+        if not references or not all(any(each.find(words) for each in references) for words in quotations):
+            return False
+        if not is_borne_out(sentence, references, answer.question):
+            return False
+        is_empty = False
+    return not is_empty

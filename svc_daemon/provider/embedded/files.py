@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from svc_daemon.data_directory import sync_folder
 from svc_daemon.database import Database
-from svc_daemon.directories import sync_folder
 from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.failures import from_sqlite, translated
 from svc_daemon.provider.embedded.schema import prepare

@@ -3,6 +3,7 @@
 import random
 from itertools import pairwise
 
+from svc_daemon.core.answers import grounding
 from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer
 from svc_daemon.core.answers.passages import Citation, quote_of
 from tests.core.answers.passages import passage
@@ -77,7 +78,7 @@ def write(pieces: list[str]) -> tuple[WrittenAnswer, list[str | Citation]]:
 def test_marks_are_held_to_the_passages_and_lead_to_their_words() -> None:
     for written, kept, is_grounded in WRITTEN:
         answer, pieces = write([written])
-        assert (answer.text, answer.judge()) == (kept, is_grounded), written
+        assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded), written
         for mark, citation in pairwise(pieces):
             if isinstance(citation, Citation):
                 assert str(mark).strip() == f"[{citation.number}]", written
@@ -92,7 +93,7 @@ def test_it_makes_no_difference_where_the_pieces_are_cut() -> None:
             places = sorted(cuts.choices(range(len(written) + 1), k=8))
             sent = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
             answer, pieces = write(sent)
-            assert (answer.text, answer.judge()) == (kept, is_grounded), sent
+            assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded), sent
             assert "".join(piece for piece in pieces if isinstance(piece, str)) == kept, sent
 
 
@@ -120,7 +121,7 @@ def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
         for citation in answer.citations:
             assert answer.text[citation.index :].startswith(f"[{citation.number}]")
             assert 0 <= citation.span.start < citation.span.end <= len(PASSAGES[citation.passage].text)
-        assert answer.citations or not answer.judge()
+        assert answer.citations or not grounding.is_grounded(answer)
 
 
 def test_no_answer_costs_more_than_its_length() -> None:
@@ -133,7 +134,7 @@ def test_no_answer_costs_more_than_its_length() -> None:
         for part in parts:
             with cpu_limit_s(limit_s):
                 answer, _ = write(["Employees get 30 days ", part * (size // len(part) or 2_500), " [1]."])
-                assert answer.text and answer.judge() in (True, False)
+                assert answer.text and grounding.is_grounded(answer) in (True, False)
                 assert len(answer.citations) <= most, part
             assert parts is not marks or len(answer.citations) == most, part
 

@@ -1,4 +1,4 @@
-"""The interface through which tools call the API with one caller's key. Each server implements it in its own way."""
+"""How MCP tools call the API: requests, responses, errors, and the interface that each MCP server implements."""
 
 import hashlib
 from collections.abc import Mapping

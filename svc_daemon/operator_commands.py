@@ -1,8 +1,8 @@
-"""Run the operator's commands: directly on a locked data directory, or through the daemon that holds the lock.
+"""Runs the commands of `svc-daemon team`, `key` and so on: in the data directory itself, or through the daemon.
 
-If no daemon is running, the database is opened for one transaction. Otherwise the command is sent to the daemon's
-`/admin` API with the operator token, but only after the daemon has proved that it knows the installation's secret:
-`daemon.json` may be left over from a killed daemon, and another program may listen on that port now.
+If no daemon is running, the command locks the data directory and runs in one transaction. Otherwise it is sent to the
+daemon's `/admin` API with the operator token, but only after the daemon has proved that it knows the installation's
+secret: `daemon.json` may be left over from a killed daemon, and another program may listen on that port now.
 """
 
 import http.client
@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from svc_daemon.core.ids import Ids
-from svc_daemon.database import Database
-from svc_daemon.directories import (
+from svc_daemon.data_directory import (
     DirectoryLocked,
     DirectoryRefused,
     NoDirectory,
@@ -29,19 +28,20 @@ from svc_daemon.directories import (
     lock_directory,
     make_folders,
 )
+from svc_daemon.database import Database
 from svc_daemon.operations.installations import prepare_installation, refuse_lost_state
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
 from svc_daemon.wire.proofs import parse_secret, prove
 
-#: Seconds to retry: a daemon holds the lock before it answers when starting, and after it stops answering when ending.
+#: Seconds to retry, because a daemon that is starting or stopping holds the lock without answering.
 PATIENCE_S = 10.0
 #: Seconds to wait before a locked directory is tried again.
 PAUSE_S = 0.1
-#: Timeout in seconds for the daemon's answer.
+#: Timeout in seconds for the daemon's response.
 ANSWER_TIMEOUT_S = 10.0
-#: Maximum size of an answer; larger than any list of teams.
+#: Maximum size of a response in bytes; far more than a list of all teams needs.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 RESTART = "Restart the daemon, which makes that file again."
@@ -62,7 +62,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """An operator's command, both as a request to the daemon and as an offline transaction."""
+    """An operator's command, both as a request to a running daemon and as a transaction without a daemon."""
 
     method: str
     path: str
@@ -73,11 +73,14 @@ class Errand:
 
 
 def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """Run the command and return its answer; raises NoDirectory, Unreachable, Refused, and ServiceError offline."""
+    """Run the command, and return its result.
+
+    Raises NoDirectory, Unreachable or Refused, or ServiceError if the command runs without a daemon.
+    """
     if errand.on_install is not None:
         make_folders(files)
     elif not files.root.is_dir():
-        # If the directory exists, a daemon that holds the lock may be about to create an installation there.
+        # This checks only that the directory exists: a daemon may be about to create an installation in it.
         raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
@@ -97,7 +100,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
 
 
 def notify_daemon(files: DataFiles, path: str) -> bool:
-    """Notify the daemon that runs on this directory; False if none runs. Raises as `run_errand`."""
+    """Notify the daemon of this directory; returns False if none is running. Raises Unreachable or Refused."""
     base_url = _find_daemon(files)
     if base_url is not None:
         _ask(base_url, files, "POST", path, None)
@@ -156,14 +159,17 @@ def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseMo
         raise Unreachable(f"The daemon at {base_url} does not take {files.operator_token}.", RESTART)
     if status != http.client.OK:
         raise Refused(status, answer.get("error") or {})
-    # Remove the request id, which an offline command doesn't have.
+    # The result must be the same as without a daemon, where there is no request id.
     return {name: value for name, value in answer.items() if name != "request_id"}
 
 
 def _exchange(
     base_url: str, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Send a request, and return its status and JSON object. Raises OSError, HTTPException or ValueError."""
+    """Send a request, and return the status and JSON object of the response.
+
+    Raises OSError, HTTPException or ValueError.
+    """
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_TIMEOUT_S)
     try:

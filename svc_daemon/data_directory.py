@@ -1,4 +1,4 @@
-"""The data directory: its folders, and the lock that only one process at a time can hold."""
+"""The data directory: creates its folders, and holds the lock that lets only one process use it."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from svc_daemon.paths import DataFiles
 
 
 class DirectoryRefused(Exception):
-    """The data directory can't be used: the reason, and a hint."""
+    """The data directory can't be used; `message` is the reason, and `hint` the way out."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(f"{message} {hint}")
@@ -60,12 +60,12 @@ def make_folders(files: DataFiles) -> None:
 
 @contextmanager
 def lock_directory(files: DataFiles) -> Iterator[None]:
-    """Lock the data directory; the kernel releases the lock however the process ends.
+    """Lock the data directory. The kernel releases the lock when the process ends, even if it is killed.
 
     The lock is on the directory itself, which can't be deleted while it contains data. Raises DirectoryLocked if
     another process holds the lock, and StorageError if locking fails for any other reason.
     """
-    # A daemon of an earlier release, which may still be running, locks this file instead.
+    # Earlier releases lock this file instead of the directory, and their daemon may still be running.
     earlier = [path for path in [files.root / "lock"] if path.exists()]
     with ExitStack() as stack:
         for path in (files.root, *earlier):
@@ -81,7 +81,8 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
 
 
 def has_state(files: DataFiles) -> bool:
-    """Whether a state database exists. An empty file does not count: SQLite treats it as new and deletes its WAL."""
+    """Whether a state database exists. An empty file does not count: SQLite would treat it as a new database, and
+    delete its write-ahead log."""
     return files.state.is_file() and files.state.stat().st_size > 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.directories import DirectoryLocked, lock_directory, make_folders
+from svc_daemon.data_directory import DirectoryLocked, lock_directory, make_folders
 from svc_daemon.paths import DataFiles
 
 

@@ -1,7 +1,7 @@
-"""Check and repair the data directory of a stopped service, holding its lock throughout.
+"""`svc-daemon verify`: checks and repairs the data directory of a stopped daemon, holding its lock throughout.
 
-A check opens everything read-only. A repair opens the directory like the service does, repairs and closes it; then the
-directory is checked again, and the second check is the result.
+A check opens all files read-only. A repair opens the directory like the daemon does, repairs and closes it; then the
+directory is checked again, and the result is that of the second check.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Any
 
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.problems import MANY_FILES, Problem
+from svc_daemon.data_directory import NoDirectory, has_state, lock_directory, make_folders
 from svc_daemon.database import log_bytes, open_unchanging
-from svc_daemon.directories import NoDirectory, has_state, lock_directory, make_folders
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state
@@ -33,7 +33,7 @@ from svc_daemon.store.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The remaining problems, and those that were repaired."""
+    """The result of a check or repair: the remaining problems, and those that were repaired."""
 
     root: Path
     findings: DirectoryFindings
@@ -45,7 +45,7 @@ class Verdict:
         return not self.findings.problems
 
     def lines(self) -> Iterator[str]:
-        """One line for each problem, then a summary."""
+        """Yield one line for each problem, then a summary."""
         yield from (f"mended {problem.invariant}: {problem.message}" for problem in self.mended or [])
         yield from (f"{problem.invariant}: {problem.message}" for problem in self.findings.problems)
         aside = self.findings.aside
@@ -121,7 +121,7 @@ async def _mend(files: DataFiles, problems: list[Problem]) -> list[Problem]:
     os.umask(0o077)
     make_folders(files)
     async with AsyncExitStack() as stack:
-        # Nothing is fetched.
+        # A repair fetches nothing, so the fetcher's policy doesn't matter.
         context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None)
         return await mend(context, problems)
 

@@ -1,6 +1,6 @@
-"""Daemon and watcher as services of this user: units of systemd, agents of launchd.
+"""Installs the daemon and the watcher as services of the current user: systemd units or launchd agents.
 
-The unit files are made from this environment; this module only writes, loads and removes them.
+This module creates the unit files from the current environment, and writes, loads and removes them.
 """
 
 import hashlib

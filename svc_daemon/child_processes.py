@@ -1,7 +1,8 @@
-"""Child processes: new interpreters that each run one module, isolated from the rest of the service.
+"""Starts and stops child processes: Python interpreters that each run one module in isolation from the daemon.
 
-They do work that may crash, hang or be attacked: reading documents and running models. Each has its own session, an
-empty environment, `/` as its working directory, and a socket as standard input; it ends when the socket is closed.
+They do work that may crash or hang, or that processes untrusted data: extracting documents and running models. Each
+process has its own session, an empty environment, `/` as its working directory, and a socket as standard input; it ends
+when the socket is closed.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 
 #: Seconds to wait for a process to end after its socket is closed, before it is killed.
 STOP_S = 5.0
-#: `-I` ignores the environment and the working directory; the daemon's `sys.path` provides exactly its packages.
+#: `-I` ignores the environment and the working directory, so the child gets its `sys.path` from the daemon.
 _BOOT = (
     "import sys, json, importlib; sys.path[:] = json.loads(sys.argv.pop(1)); "
     "importlib.import_module(sys.argv.pop(1)).main()"
@@ -48,7 +49,7 @@ def await_end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def last_words(words: Path) -> str:
-    """Return the end of a process's error output."""
+    """Return the end of the error output that a process wrote to the file `words`."""
     try:
         return words.read_text("utf-8", "replace")[-2000:].strip()
     except FileNotFoundError:

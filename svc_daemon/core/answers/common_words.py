@@ -1,4 +1,4 @@
-"""Estimates of how common English words are, for collections that are too small to measure it.
+"""Estimates of how common English words are, used while a collection is too small to measure it.
 
 The lists are the project's own estimates, not counts from a corpus. The words of the first list occur in about one in
 four passages of a hundred words on any subject, those of the second in one in sixteen, and those of the third in one in

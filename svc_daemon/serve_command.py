@@ -1,4 +1,7 @@
-"""Start the service: read the settings, raise the process limits, then load everything else."""
+"""`svc-daemon serve`: reads the settings, runs the server, and reports any failure with its exit code.
+
+Other modules are imported only after the settings and the limits of the operating system have been checked.
+"""
 
 import gc
 import os
@@ -17,18 +20,18 @@ def start(listen: str | None = None) -> None:
     if not settings.is_loopback:
         print_note(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
 
-    # Imported late, so that an invalid setting is reported at once.
-    from svc_daemon.directories import DirectoryLocked
-    from svc_daemon.process_limits import TooLittle, take_allowances
+    # Import these only now, so that an invalid setting is reported at once.
+    from svc_daemon.data_directory import DirectoryLocked
+    from svc_daemon.os_limits import TooLittle, take_allowances
 
     try:
         take_allowances()
     except TooLittle as error:
         fail(str(error), EXIT_FAILED)
 
-    # The objects created by these imports live as long as the process, so exclude them from garbage collection.
+    # The objects created by these imports live as long as the process, so they are excluded from garbage collection.
     gc.disable()
-    from svc_daemon.listening import AddressTaken
+    from svc_daemon.listening_socket import AddressTaken
     from svc_daemon.server import serve as run
 
     gc.freeze()

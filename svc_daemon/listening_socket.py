@@ -1,4 +1,4 @@
-"""The listening socket, which is bound before any data is opened."""
+"""The listening socket: binds the address, and accepts connections even if file descriptors run out."""
 
 import asyncio
 import errno
@@ -27,22 +27,22 @@ class AddressTaken(Exception):
 
 
 class Listener(socket.socket):
-    """A listening socket that accepts a few connections at a time, and keeps working if descriptors run out.
+    """A listening socket that accepts a few connections at a time, and keeps working if file descriptors run out.
 
     By default the event loop accepts all waiting connections before it handles any, so a connection limit would have no
-    effect. If descriptors run out, it pauses for a second and logs a traceback for each waiting connection.
+    effect. If descriptors run out, the event loop stops accepting for a second, and logs a traceback each time.
     """
 
     def __init__(self, family: int) -> None:
         # asyncio disables Nagle's algorithm, which costs 40 ms per response, only if the protocol is explicit.
         super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        #: Reserves a descriptor, which is freed to accept and close a connection if there are no others.
+        #: Reserves a file descriptor. If there are no others, it is freed to accept and close a waiting connection.
         self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - closed with the socket
         self._accepted = 0
         self._episodes = Episodes()
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection for the event loop, which stops accepting for now at a BlockingIOError."""
+        """Accept a connection. Raises BlockingIOError to make the event loop wait for its next iteration."""
         if self._accepted == ACCEPTED_AT_ONCE:
             raise BlockingIOError
         if not self._accepted:

@@ -1,15 +1,16 @@
-"""The operating system's limits on the descriptors and memory of this process.
+"""Raises the operating system's limits (`ulimit`) on the file descriptors and memory of this process.
 
 The soft limits are raised as far as the hard limits allow, which needs no privileges. If a limit is too low, the daemon
-refuses to start: a service that runs out of descriptors or memory while running can't answer anybody.
+refuses to start: a daemon that runs out of descriptors or memory later can't answer any client.
 """
 
 import resource
 
-#: Number of descriptors to request. The daemon never needs more, and macOS does not allow more.
+#: Number of file descriptors to request. The daemon never needs more, and macOS does not allow more.
 MOST_DESCRIPTORS = 8192
+#: Minimum number of file descriptors that the daemon needs to start.
 LEAST_DESCRIPTORS = 128
-#: Minimum address space, most of it reserved but never used: thread stacks and heaps, and mapped libraries.
+#: Minimum address space. Most of it is reserved but never used: thread stacks, heaps and mapped libraries.
 LEAST_MEMORY_BYTES = 2 * 1024**3
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.listening import bind
+from svc_daemon.listening_socket import bind
 from svc_daemon.settings import Settings
 from tests.limits import limited
 

@@ -1,9 +1,9 @@
-"""The API as `svc mcp` reaches it: the client, in threads, connected again for each call of a tool.
+"""How the tools of `svc mcp` call the API: through the client, in threads, with a new connection for each tool call.
 
-A program may keep `svc mcp` for days. Meanwhile the daemon is restarted, at another port even, the key is changed, and
-somebody else may listen where the daemon was; so each call of a tool finds out who answers before it sends the key, as
-every command does. If the connection breaks, it connects once more, which may start the local daemon, and repeats the
-request. Nothing is created twice, since every create has an idempotency key.
+`svc mcp` may run for days. Meanwhile the daemon may be restarted on another port, the key may change, and another
+program may listen on the daemon's old port. So, like every command, each tool call checks which service answers before
+it sends the key. If the connection breaks, it connects once more, which may start the local daemon, and repeats the
+request. Nothing is created twice, because every create has an idempotency key.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from svc_cli.client.contents import BytesContent
 from svc_cli.client.transport import Request
 from svc_cli.errors import NetworkFailed, SvcError
 from svc_cli.tools.folders import Folders
+from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
 from svc_daemon.tools.arguments import ToolResult
 from svc_daemon.tools.catalogue import Tool
-from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File
 
 T = TypeVar("T")
 Connect = Callable[[], AbstractContextManager[Client]]
@@ -38,7 +38,7 @@ async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: di
 
 
 class Line:
-    """One call's way to the service (`svc_daemon.tools.services.ToolService`)."""
+    """One call's way to the service (`svc_daemon.tools.api_calls.ToolService`)."""
 
     def __init__(self, connect: Connect, folders: Folders) -> None:
         self._connect = connect
