@@ -9,7 +9,8 @@
         page = client.search("how many days of leave", buckets=["handbook"])
         answer = client.ask({"model": "svc-agent", "input": "How many days of leave do I have?"})
 
-Large files go through a session, which continues after an interruption; many files go through a batch:
+A large file can be sent through an upload session, which can be resumed after an interruption; up to 100 files can be
+sent as a batch:
 
     description = Description(filename="plan.pdf", title="plan.pdf")
     source = client.upload_content("handbook", description, BytesContent(data), idempotency_key="plan-1")
@@ -20,9 +21,9 @@ Large files go through a session, which continues after an interruption; many fi
         client.send_bytes(item["upload_url"], contents[item["client_file_id"]])
     client.finalize_batch("handbook", batch["batch_id"])
 
-Answers are the API's own JSON objects as dicts. Errors are those of `svc_cli.errors`: ApiError carries the API's code
-and status. Requests are retried where that is safe; creates are held back together when the service asks for it.
-Threads may share a client.
+Methods return the API's JSON objects as dicts. Errors are defined in `svc_cli.errors`: ApiError carries the API's error
+code and the HTTP status. Requests are retried after temporary errors; when the service asks for a pause, the creates of
+all threads wait. Threads may share a client.
 """
 
 from svc_cli.client.api import Client

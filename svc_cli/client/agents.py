@@ -12,7 +12,7 @@ class AgentCalls(Calls):
     """Methods for agents."""
 
     def agents(self) -> Json:
-        """`{team_id, agents: [...], request_id}`: the agents that the key may use, including the default agent."""
+        """Return `{team_id, agents: [...], request_id}`: the agents that the key may use, with the default agent."""
         return self._get("/v1/agents")
 
     def agent(self, agent_id: str) -> Json:
@@ -42,5 +42,5 @@ class AgentCalls(Calls):
         return self._call("DELETE", f"/v1/agents/{part(agent_id)}", params={"force": "true"} if force else None)
 
     def models(self) -> Json:
-        """`{object: "list", data: [{id, created, owned_by}]}`: the agents in the format of OpenAI's model list."""
+        """Return the agents as OpenAI's model list: `{object: "list", data: [{id, created, owned_by}]}`."""
         return self._get("/v1/models")

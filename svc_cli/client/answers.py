@@ -16,7 +16,7 @@ class AnswerCalls(Calls):
     """Methods for answers."""
 
     def ask(self, body: Mapping[str, Any]) -> Json:
-        """Return the answer of `/v1/responses`: `{output: […], grounded, sources: […], …}`.
+        """Return the response of `/v1/responses`: `{output: […], grounded, sources: […], …}`.
 
         `body` has `model` and `input`, and may have `buckets` and `instructions`.
         """
@@ -24,7 +24,7 @@ class AnswerCalls(Calls):
         return self._transport.send(request).body
 
     def ask_streaming(self, body: Mapping[str, Any]) -> Iterator[Json]:
-        """Yield the events; the last one, `response.completed` or `response.incomplete`, has the whole answer.
+        """Yield the answer's events; the last, `response.completed` or `response.incomplete`, has the whole answer.
 
         Raises ApiError if generating the answer fails, and NetworkFailed if the stream ends prematurely.
         """
@@ -39,7 +39,7 @@ class AnswerCalls(Calls):
             raise NetworkFailed("The answer stopped before its end.", hint="ask again.")
 
     def read_source_again(self, source_id: str) -> Json:
-        """Extract a source's text again from its stored bytes, and check that these are unchanged."""
+        """Return a source's text, extracted again after the service has checked that the stored bytes are unchanged."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
 
 

@@ -1,4 +1,4 @@
-"""The API as methods: one per route, answers as the API gives them."""
+"""The client class: one method per API route, each returning the API's JSON object."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
@@ -26,11 +26,15 @@ _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}
 
 
 class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
-    """One service, one key. Methods raise ApiError on refusals and NetworkFailed on a broken connection."""
+    """A client of one service with one API key.
+
+    Methods raise ApiError for an error response, and NetworkFailed if the connection fails.
+    """
 
     def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None, service: str = "") -> None:
         self.base_url = base_url.rstrip("/")
-        #: Local records about the service are kept under this name, since a local daemon may change its port.
+        #: The name under which the command line stores local state about the service. It is not always the URL, because
+        #: a local daemon may change its port.
         self.service = service or self.base_url
         super().__init__(Transport(self.base_url, api_key, policy=policy), Storage(policy))
 
@@ -63,22 +67,22 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._transport.gate.waiting
 
     def send(self, request: Request) -> Reply:
-        """Send any request to the API, with the key and, where that is safe, with retries."""
+        """Send any request to the API, with the API key and with retries."""
         return self._transport.send(request)
 
     # Buckets
 
     def buckets(self, *, include_archived: bool = False, members: bool = True) -> Json:
-        """`{team_id, buckets: [...], request_id}`; with `members`, `knowledgeIds` has the ids of a bucket's sources."""
+        """Return `{team_id, buckets: [...], request_id}`; `members` adds the ids of their sources in `knowledgeIds`."""
         archived = {"include_archived": "true"} if include_archived else {}
         return self._get("/v1/buckets", archived | _MEMBERS[members])
 
     def bucket(self, bucket: str, *, members: bool = True) -> Json:
-        """One bucket, by id or slug; with `members` the ids of its sources in `knowledgeIds`."""
+        """Return one bucket, by id or slug; `members` adds the ids of its sources in `knowledgeIds`."""
         return self._get(f"/v1/buckets/{part(bucket)}", _MEMBERS[members])
 
     def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Json:
-        """Create the bucket with these `fields` unless it exists; `created` is true if it was created now."""
+        """Create the bucket with these `fields` unless it exists, and return it; `created` is true if it is new."""
         params = {"dry_run": "true"} if dry_run else None
         return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=dict(fields or {}))
 
@@ -93,20 +97,20 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     # Sources
 
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
-        """One page: `{bucket_id, revision, sources: [...]}`, with `has_more` and `last_id` if `limit` is given.
+        """Return one page: `{bucket_id, revision, sources: [...]}`, with `has_more` and `last_id` if `limit` is given.
 
-        Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Lists only ready members unless
-        `status` asks for others.
+        Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Without `status`, only ready
+        sources are listed.
         """
         return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
 
     def sources(self, bucket: str, **filters: str) -> Iterator[Json]:
-        """Every source of a bucket that passes the filters, page after page."""
+        """Yield every source of a bucket that passes the filters, requesting page after page."""
         for page in self.source_pages(bucket, filters):
             yield from page["sources"]
 
     def source_pages(self, bucket: str, filters: Mapping[str, str]) -> Iterator[Json]:
-        """Yield the pages that `sources` reads."""
+        """Like `sources`, but yield whole pages."""
         after: dict[str, str | int] = {}
         while True:
             page = self.sources_page(bucket, {**filters, "limit": PAGE_ROWS, **after})
@@ -171,7 +175,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     # Search and tasks
 
     def search(self, query: str, **options: Any) -> Json:
-        """One page of results: `{data: [{source_id, title, score, text, location, …}], has_more, warnings, …}`.
+        """Return a page of results: `{data: [{source_id, title, score, text, location, …}], has_more, warnings, …}`.
 
         Options are `agent`, `buckets`, `source_ids`, `filters`, `tags`, `max_num_results`, `mode`, `score_threshold`
         and `explain`.
@@ -185,7 +189,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     # Keys
 
     def keys(self) -> Json:
-        """`{team_id, keys: [...], request_id}`: the key in use, and the keys that it could have created."""
+        """Return `{team_id, keys: [...], request_id}`: the key in use, and keys that have no rights beyond its own."""
         return self._get("/v1/keys")
 
     def create_key(
@@ -209,9 +213,9 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     # The service itself
 
     def limits(self) -> Json:
-        """Every limit with its value and unit, and the formats that can be extracted."""
+        """Return every limit with its value and unit, and the file formats that the service can read."""
         return self._get("/v1/limits")
 
     def version(self, *, verify: str | None = None) -> Json:
-        """The daemon's release and its API versions; `verify="writing"` adds the state of the model that writes."""
+        """Return the daemon's release and API versions; `verify="writing"` adds the state of the model for answers."""
         return self._get("/v1/version", {"verify": verify} if verify else None)

@@ -32,7 +32,7 @@ class Member:
 
 
 class BatchCalls(Calls):
-    """Methods for batches; the bytes of their files go through `send_bytes`, as for sessions."""
+    """Methods for batches; the bytes of their files are sent with `send_bytes`, like those of sessions."""
 
     def open_batch(self, bucket: str, members: Sequence[Member], key: str) -> Reply:
         """Open a batch under a `batch_idempotency_key`: `{batch_id, items: [{client_file_id, session_id, upload_url}],
@@ -48,7 +48,7 @@ class BatchCalls(Calls):
         return self._call("POST", path, json={"mode": mode})
 
     def batch(self, batch_id: str, *, items: bool = False) -> Json:
-        """`{batch_id, status, terminal, ready, counters, …}`; with `items`, also each file."""
+        """Return `{batch_id, status, terminal, ready, counters, …}`; `items` adds the state of each file."""
         params = {"include_items": "true"} if items else None
         return self._get(f"/v1/knowledge/batches/{part(batch_id)}", params)
 

@@ -29,7 +29,10 @@ class Calls:
 
 
 def part(text: str) -> str:
-    """Quote a path component. Raises UsageError if a server, which also decodes `%2F`, would see none or several."""
+    """Percent-encode a path component.
+
+    Raises UsageError if the text is empty, `.` or `..`, or contains a slash. Servers decode `%2F` to a slash.
+    """
     if "/" in text or text in {"", ".", ".."}:
         raise UsageError(f"{text!r} is neither a slug nor an id.")
     return quote(text, safe="")

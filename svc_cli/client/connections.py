@@ -35,7 +35,11 @@ class _Lines(io.BufferedReader):
 
 
 class _Response(http.client.HTTPResponse):
-    """A response whose headers are complete. The library accepts truncated headers, and skips no 1xx status but 100."""
+    """A response that corrects two faults of `http.client`.
+
+    It accepts headers that end prematurely; here they raise RemoteDisconnected. It skips no interim response but
+    `100 Continue`; here those from 102 to 199 are skipped as well.
+    """
 
     def begin(self) -> None:
         lines = self.fp = _Lines(self.fp.detach())
@@ -45,16 +49,16 @@ class _Response(http.client.HTTPResponse):
                 raise http.client.RemoteDisconnected("Remote end closed connection within the head of its answer")
             if not 101 < self.status < 200:
                 return
-            self.headers = None  # type: ignore[assignment]  # so that the next head is read
+            self.headers = None  # type: ignore[assignment]  # otherwise `begin` would not read the next headers
 
 
 class Connections:
-    """A connection pool. Ignores proxies set in the environment, so that no key is sent to a proxy by accident."""
+    """A connection pool. Ignores proxy settings in the environment, so that no key is sent to a proxy by accident."""
 
     def __init__(self, connect_s: float, make_tls: "Callable[[], ssl.SSLContext | None]" = lambda: None) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
-        # A list whose pop and append are atomic, so that no lock is needed, which an interrupt could leave locked.
+        # Uses no lock, which an interrupt could leave locked: `pop` and `append` of a list are atomic.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
     def close(self) -> None:
@@ -72,10 +76,10 @@ class Connections:
         headers: Mapping[str, str | bytes],
         silence_s: float,
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and yield its response, whose body is read in the `with` block.
+        """Send a request and yield its response, whose body must be read inside the `with` block.
 
-        Raises ConnectionFailed, and OSError or HTTPException for later failures. `silence_s` is the timeout of each
-        read and write.
+        `silence_s` is the timeout of each read and write. Raises ConnectionFailed if the connection can't be opened,
+        and OSError or HTTPException if the exchange fails later.
         """
         connection = self._take(address, silence_s)
         response, is_sent = None, True
@@ -89,7 +93,7 @@ class Connections:
             response = connection.getresponse()
             yield response
         finally:
-            # After a refusal the server may wait for the rest of the body and then close the connection.
+            # After an error response the server may wait for the rest of the body and then close the connection.
             is_free = is_sent and response is not None and response.isclosed() and response.status < 400
             if is_free and connection.sock is not None:
                 self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))

@@ -9,7 +9,7 @@ from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Reply
 from svc_daemon.wire import Json
 
-#: The two routes for a URL: import its content as it is, or the article of a web page.
+#: The two routes for a URL: `file` imports the document as it is, `page` imports the article of a web page.
 Door = Literal["file", "page"]
 
 _PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
@@ -23,13 +23,13 @@ class ImportRequest:
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Import the content even if it belongs to the other route.
+    #: Import the content even if its type belongs to the other route.
     force: bool = False
     #: `{url, metadata}` of the webhook to call when the source is ready or failed.
     webhook: dict[str, Any] | None = None
 
     def body(self) -> dict[str, Any]:
-        """The JSON body; what is not set is not sent."""
+        """Return the JSON body; unset fields are omitted."""
         return {name: value for name, value in asdict(self).items() if value}
 
 
@@ -39,11 +39,11 @@ class ImportCalls(Calls):
     def import_url(
         self, bucket: str, wanted: ImportRequest, *, door: Door = "file", key: str | None = None, dry_run: bool = False
     ) -> Reply:
-        """Have the service fetch a URL, and return the new source, which is stored and queued.
+        """Ask the service to fetch a URL, and return the new source, which is stored and queued.
 
-        Raises ApiError: `url_is_web_page` and `url_is_file` name the other route in `details.suggested_endpoint`,
-        `website_url_exists` names the existing page in `details.source_id`; `url_fetch_blocked`, `url_fetch_failed`.
-        The same key always replays its first answer, whatever the body: use a new one for each operation.
+        Raises ApiError `url_is_web_page` or `url_is_file` (`details.suggested_endpoint` names the other route),
+        `website_url_exists` (`details.source_id` names the existing page), `url_fetch_blocked`, `url_fetch_failed`.
+        The service replays its first answer to a key even if the body differs, so use a new key for each operation.
         """
         path = f"/v1/buckets/{part(bucket)}/{_PATHS[door]}"
         body = wanted.body()

@@ -14,7 +14,7 @@ SLACK = 1.01
 
 
 class Stopped(Exception):
-    """Raised by a wait when `stop` is called."""
+    """Raised in the threads that wait or send when `Client.stop` is called."""
 
 
 class Gate:
@@ -52,7 +52,7 @@ class Gate:
                 left_s = self._take()
                 if left_s <= 0:
                     return
-                # With jitter, so that the workers don't all try for the first free slot.
+                # Jitter, so that the waiting threads don't all wake at once and compete for one token.
                 self._stopped.wait(left_s + random.uniform(0, 0.02))  # noqa: S311 - randomness only for spreading
             raise Stopped
         finally:

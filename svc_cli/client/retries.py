@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from svc_cli.errors import ApiError, NetworkFailed
 
-#: Codes of a rate limit: the client waits as long as the service asks, and this does not count as an attempt.
+#: Error codes of rate limits: the client waits as long as the service asks, and this does not count as an attempt.
 PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """A limited number of attempts; delays double, with jitter so that clients don't retry all at the same time."""
+    """Limits the number of attempts. Delays double, with jitter so that clients don't all retry at the same time."""
 
     #: Maximum number of attempts, including the first.
     attempts: int = 5
@@ -29,7 +29,8 @@ class RetryPolicy:
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
-#: Errors of a remote host, which outlast the delays between retries; a retry would also count as a create.
+#: Error codes for failures of the host that the service fetches from. They usually outlast the delays between retries,
+#: and each retry would count against the rate limit for creates.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 
 

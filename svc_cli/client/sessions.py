@@ -26,7 +26,7 @@ class SessionCalls(Calls):
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
 
     def upload_status(self, bucket: str, session_id: str) -> Json:
-        """`{session_id, status, received_bytes, size_bytes, source_id, …}`."""
+        """Return `{session_id, status, received_bytes, size_bytes, source_id, …}`."""
         return self._get(_path(bucket, session_id))
 
     def send_bytes(

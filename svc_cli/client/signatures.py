@@ -17,7 +17,7 @@ class Checked:
     """The result of checking a call. `expired`: signed correctly, but too far in the past or future."""
 
     verdict: Verdict
-    #: Why the call is invalid, in the words of the Standard Webhooks library.
+    #: Why the call is not valid, usually as reported by the Standard Webhooks library.
     reason: str | None = None
 
 

@@ -1,7 +1,7 @@
 """Sends bytes to upload URLs with resumable PUTs, separately from API requests.
 
-A folder of small files takes thousands of PUTs, so each has to be cheap: a kept connection, few headers, no key.
-Anyone who has an upload URL can write to it, so URLs never appear in errors or logs.
+A folder of small files takes thousands of PUTs, so each has to be cheap: it reuses a connection and has few headers.
+Anyone who has an upload URL can write to it without an API key, so URLs never appear in errors or logs.
 """
 
 import http.client
@@ -37,7 +37,7 @@ class Storage:
         self._connections.close()
 
     def stop(self) -> None:
-        """Stop sending; the senders raise `pacing.Stopped`. Bytes that have arrived stay stored."""
+        """Make all present and future calls of `send` raise `pacing.Stopped`. Bytes that have arrived stay stored."""
         self._stopped.set()
 
     def send(self, url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None) -> int:
@@ -69,7 +69,7 @@ class Storage:
                 raise BadAnswer("The storage address takes no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
-        """Send a PUT of the bytes from `offset` on, or an empty PUT if None; returns how many bytes are stored."""
+        """PUT the bytes from `offset` on, or ask how many are stored if it is None; returns the number stored."""
         if self._stopped.is_set():
             raise Stopped
         total, address = content.size_bytes, urlsplit(url)

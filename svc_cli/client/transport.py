@@ -30,15 +30,15 @@ CONNECT_S = 5.0
 BLOCK_BYTES = 64 * 1024
 #: The service detects the type of a file itself; guessing it here would give different results on different machines.
 UNKNOWN_TYPE = "application/octet-stream"
-#: Characters not allowed in a header; replaced by a character that the service refuses in a key.
+#: Bytes not allowed in an idempotency key. They are replaced by 0xFF, so that the service refuses the key.
 _UNSENDABLE = re.compile(rb"[^!-~]")
-#: Characters that would end a name in a multipart header, escaped as HTML5 prescribes.
+#: Characters that would end the file name in a multipart header; percent-encoded, as HTML5 prescribes.
 _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request, which may be sent several times."""
+    """A request, which may be sent several times if it has to be retried."""
 
     method: str
     path: str
@@ -135,7 +135,7 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
-        """Try until an attempt succeeds and return its result; raises the last error if no retry is worthwhile."""
+        """Try until an attempt succeeds, and return its result. Raises the last error if no retry is left or useful."""
         attempt = 0
         while True:
             attempt += 1
@@ -271,7 +271,7 @@ def trusted() -> "ssl.SSLContext":
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether waiting helps: a request that exceeds the quota of a whole minute is always refused."""
+    """Whether waiting can help. It can't if the request alone exceeds the quota of a whole minute."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

@@ -18,7 +18,7 @@ class Description:
     sha256: str | None = None
     #: Id of the source that the new source replaces when it is ready.
     replaces: str | None = None
-    #: The sync mapping that owns the source.
+    #: Name of the sync mapping that owns the source.
     mapping: str | None = None
 
     def body(self) -> dict[str, Any]:
@@ -57,8 +57,8 @@ class NewFile(Description):
 def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     """Derive the idempotency key of an upload from its request, so that a repeated run continues a killed one.
 
-    `epoch` counts how often the source behind the key was removed. Without it a removed file could not be uploaded
-    again while the service remembers the key. `upload.sha256` must be set.
+    `epoch` counts how often the source created with the key was removed. Without it, a removed file could not be
+    uploaded again while the service remembers the key. `upload.sha256` must be set.
     """
     fields = asdict(upload)
     del fields["data"]  # represented by the hash

@@ -14,7 +14,7 @@ from svc_daemon.wire import Json
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-#: Added to the minimum interval for each unsettled source, so that many sources are polled less often.
+#: The minimum interval, multiplied by the number of unsettled sources, so that many sources are polled less often.
 PAUSE_FOR_EACH_S = 0.002
 #: Up to this many sources are requested one by one.
 FEW = 8
@@ -141,7 +141,7 @@ def wait_for_batches(
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
     while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
-        # Poll only the oldest batch; the next ones don't end before it.
+        # Poll only the oldest batch; the later ones usually end after it.
         seen[left[0]] = client.batch(left[0])
         if seen[left[0]]["terminal"]:
             pause_s = FIRST_PAUSE_S

@@ -1,4 +1,4 @@
-"""The state of one sync of one mapping, which every step uses and reports to."""
+"""The options and the state of one sync of one mapping, shared by all its steps."""
 
 import sqlite3
 import time
@@ -24,7 +24,7 @@ from svc_daemon.wire import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncOptions:
-    """How to sync."""
+    """The options of a sync, from flags, settings and the mapping."""
 
     filters: Filters
     #: The service's limits on the number of tags and their length.
@@ -32,19 +32,19 @@ class SyncOptions:
     max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
-    #: Remove nothing in this run, because something was deleted a moment ago and may come back.
+    #: Remove nothing in this run, because files were deleted a moment ago and may reappear.
     is_restless: bool = False
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
     #: Number of files sent at a time.
     jobs: int = 4
-    #: Hash every file, even if its times are unchanged.
+    #: Hash every file, even if its size and times are unchanged.
     is_thorough: bool = False
     #: List the bucket, even if its revision is unchanged.
     verify_remote: bool = False
     is_strict: bool = False
     is_dry: bool = False
-    #: Exit with PENDING if there is something to do.
+    #: Exit with PENDING if the sync changed something, or would in a dry run.
     exits_pending: bool = False
     may_create: bool = True
 
@@ -74,7 +74,10 @@ class SyncRun:
         self.progress.update(len(report.items) + report.unchanged, note)
 
     def look(self, bucket: Json) -> Holdings:
-        """The mapping's sources in the bucket, which is listed only if it has changed or something was unfinished."""
+        """Return the mapping's sources in the bucket.
+
+        Lists the bucket only if it has changed since the last run, or if that run left sources that were not ready.
+        """
         rows = self.index.load()
         was_seen = self.index.find_fact(REVISION) == str(bucket["revision"])
         is_known = was_seen and self.index.find_fact(BUCKET_ID) == bucket["id"] and not self.options.verify_remote
@@ -88,7 +91,7 @@ class SyncRun:
         holdings = merge(rows, (source for page in pages for source in page["sources"]))
         if not self.options.is_dry:
             revisions = {page["revision"] for page in pages}
-            # The bucket changed while its pages were read, so the next run lists it again.
+            # If the bucket changed while its pages were read, store no revision, so that the next run lists it again.
             is_settled = len(revisions) == 1 and not holdings.surplus
             self.index.replace_all(holdings.rows.values())
             self.index.set_fact(REVISION, str(revisions.pop()) if is_settled else "")
@@ -115,7 +118,7 @@ def reporting(report: Report, index_path: Path) -> Iterator[None]:
 
 
 def identify_root(folder: Path) -> str | None:
-    """Device and inode of the folder; None if it doesn't exist."""
+    """Return the device and inode of the folder; None if it can't be read or is not a folder."""
     try:
         facts = folder.stat()
     except OSError:

@@ -1,7 +1,7 @@
-"""Sends files into the bucket. A batch is recorded in the index before it is sent; its files, when it has ended.
+"""Sends files into the bucket. Each batch is recorded in the index before it is sent; when it has ended, its files are.
 
-Batches that a killed run left in the index are sent again unchanged, under the same key: the service knows which bytes
-and sources it has, so nothing is sent or created twice.
+Batches that a killed run left in the index are sent again unchanged, with the same idempotency key: the service knows
+which bytes and sources it has, so nothing is sent or created twice.
 """
 
 import json
@@ -20,7 +20,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
 from svc_cli.uploads.transfers import Transfer, TransferGroup
 
-#: Maximum length of a chain of replaced sources that is followed.
+#: Maximum number of replacements to follow from a source to its current successor.
 MOST_SUCCESSORS = 20
 
 
@@ -44,13 +44,13 @@ class SyncQueue(TransferQueue):
         )
         self._index = index
         self._on_item = on_item
-        #: The future row of each file, by path.
+        #: The index row to write for each file when it has been sent, by path.
         self._rows: dict[str, Row] = {}
-        #: Files whose source to replace was itself replaced in the meantime, for a second attempt; None after that.
+        #: Files to send a second time, because the source that each was to replace is gone; None during that attempt.
         self._displaced: list[tuple[Row, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
-        """Send a file, which replaces the source `place_id` if given. Raises SvcError for errors that stop the run."""
+        """Send a file, which replaces the source `place_id` if given. Raises SvcError if an error stops the run."""
         description = Description(
             filename=PurePosixPath(row.path).name,
             title=row.path,
@@ -63,7 +63,7 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the rest, and retry files whose source to replace was gone. Raises SvcError as `add_file`."""
+        """Send the rest, then once more the files whose source to replace was gone. Raises SvcError like `add_file`."""
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
@@ -75,11 +75,11 @@ class SyncQueue(TransferQueue):
         super().finish()
 
     def recover(self, root: Path) -> None:
-        """Finish the batches that an earlier run began. Raises SvcError as `add_file`."""
+        """Finish the batches that an earlier run began. Raises SvcError like `add_file`."""
         for batch in self._index.list_batches():
             transfers = []
             for name, row in batch.rows.items():
-                # A file that has changed since it was hashed refuses to be read.
+                # With the stamp, reading raises FileRefused if the file has changed since it was hashed.
                 stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
                 content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
                 transfers.append(_transfer(row, content, Description(**batch.body[name])))
@@ -120,7 +120,7 @@ class SyncQueue(TransferQueue):
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
-    """Return the id of the source that has replaced this one; None if there is none."""
+    """Return this id if its source exists, otherwise the id of its replacement; None if neither exists."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None
@@ -134,7 +134,6 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
 
 
 def _transfer(row: Row, content: FileContent, description: Description) -> Transfer:
-    """The transfer of a file."""
     action = "updated" if description.replaces else "created"
     item = ReportItem(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
     return Transfer(item, content, description)

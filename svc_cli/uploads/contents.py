@@ -1,8 +1,8 @@
 """Reads files so that the bytes that are sent are the ones that were hashed, even if the file changes.
 
-A file is hashed first, to know whether it has to be sent at all. The bytes of small files are kept in memory; larger
-files are read again when they are sent. A change in between is detected by the file's stamp here, and by its hash at
-the service.
+A file is hashed first, to find out whether it has to be sent at all. The bytes of small files are kept in memory;
+larger files are read again when they are sent. A change in between is detected here by the file's stamp (device, inode,
+size, modification time), and by the service, which compares the hash with the bytes it received.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from typing import BinaryIO
 
 from svc_cli.errors import FileRefused
 
-#: The path of standard input.
+#: The path argument that means standard input.
 STDIN = "-"
-#: Attempts to read a file that is being written.
+#: Maximum attempts to read a file that changes while it is read.
 ATTEMPTS = 3
 PAUSE_S = 0.25
-#: Files up to this size are kept in memory between hashing and sending. At most a few hundred wait at a time.
+#: Files up to this size are kept in memory between hashing and sending; at most a few hundred are waiting at any time.
 KEPT_BYTES = 64 * 1024
 #: Larger files are read in blocks of this size.
 BLOCK_BYTES = 1024 * 1024
@@ -34,7 +34,7 @@ Stamp = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The bytes of a file as it was hashed: kept in memory, or read again from the file if it is unchanged."""
+    """The content of a file when it was hashed: in memory, or read again from the file, which must be unchanged."""
 
     path: Path
     sha256: str
@@ -121,7 +121,7 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open the file for reading. Raises FileRefused if opening it, or reading it in the block, fails."""
+    """Open the file for reading. Raises FileRefused if it can't be opened, or if a read in the `with` block fails."""
     try:
         # Without O_NONBLOCK, opening a pipe without a writer would block forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

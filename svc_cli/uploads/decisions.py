@@ -1,7 +1,7 @@
-"""What to do with a file, given the sources of the bucket that carry its title. Pure.
+"""Decides what to do with a file, given the bucket's sources that have the same title. Pure.
 
-In a bucket a title is the file's identity for the command line. The same title with the same bytes is the same file:
-nothing is sent. The same title with other bytes is a conflict, unless the user chose what to do (`OnConflict`).
+The command line identifies the files of a bucket by title. A file with the same title and the same bytes as a source
+is not sent again. The same title with different bytes is a conflict, unless the user chose what to do (`OnConflict`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ from typing import Literal, NamedTuple
 
 from svc_daemon.wire import Json
 
-#: What to do if the bucket has other content under the title of a file.
+#: What to do if the bucket has a source with the file's title but different bytes.
 OnConflict = Literal["ask", "replace", "as_new"]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSources:
-    """What the bucket held when the run began. `bucket_id` is None while the bucket does not exist."""
+    """The bucket's sources when the run began. `bucket_id` is None if the bucket did not exist."""
 
     bucket_id: str | None
     #: Sources by title, oldest first.
@@ -24,7 +24,7 @@ class KnownSources:
 
 
 class Decision(NamedTuple):
-    """What to do with a file, named as in the report, and the existing source concerned, if any.
+    """The action for a file, as named in the report, and the existing source that it concerns, if any.
 
     `created`: send it; no source has this title, or the user wants to keep both. `replaced`: send it to replace the
     source. `unchanged`: the source has the same bytes. `retried`: the source has the same bytes but failed; queue it

@@ -118,7 +118,7 @@ def _translate(piece: re.Match[str]) -> str:
 
 def _translate_brackets(inside: str) -> str:
     """Convert a bracket expression to a regular expression, which never matches a slash."""
-    if inside in {"", "!", "^"}:  # also a bracket that is never closed
+    if inside in {"", "!", "^"}:  # "" also for an opening bracket that is never closed
         return _NOTHING
     is_other = inside[0] in "!^"
     listed = ""
@@ -138,7 +138,8 @@ def _translate_brackets(inside: str) -> str:
 class Layer(NamedTuple):
     """The rules of one file, or of the command line."""
 
-    #: Length of the path of the folder that the rules apply to; patterns are matched against what follows it.
+    #: Length of the absolute path, with its slash, of the folder that the rules apply to. This prefix is removed from a
+    #: path before the path is matched.
     behind: int
     patterns: Patterns
     #: Where the rules come from: the path of the ignore file, or for example an option.
@@ -181,7 +182,7 @@ class IgnoreRules:
 
 
 def rules_above(folder: Path) -> IgnoreRules:
-    """Return the rules that apply to `folder` from the folders above it, up to its repository's root.
+    """Return the rules that `folder` inherits from its parent folders, up to the root of its repository.
 
     If they ignore the folder itself or one of its parents, they ignore everything inside.
     """
@@ -201,7 +202,7 @@ def rules_above(folder: Path) -> IgnoreRules:
 def find_repository(folder: Path) -> Path | None:
     """Return the root of the folder's repository: the nearest folder, itself or a parent, that contains `.git`."""
     for parent in (folder, *folder.parents):
-        # A folder may not be readable; listing it reports that.
+        # Access may be denied; this is reported later, when the folder is listed.
         with suppress(OSError):
             if (parent / ".git").exists():
                 return parent

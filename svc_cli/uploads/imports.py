@@ -25,7 +25,7 @@ class ImportOptions:
 
     bucket_id: str
     kind: Kind
-    #: The request for every URL, with the URL itself to be filled in.
+    #: A template for the request of each URL; only its `url` is replaced.
     pattern: ImportRequest
     #: Fetch URLs again that already have a source in the bucket.
     is_refresh: bool = False
@@ -53,7 +53,7 @@ def import_one(client: Client, url: str, known: Mapping[str, Json], options: Imp
 
 
 def _fetch_again(client: Client, source: Json, item: ReportItem, options: ImportOptions) -> None:
-    """Handle a URL that the bucket has: leave the source, fetch the URL again, or queue a failed source again."""
+    """Handle a URL that already has a source in the bucket: refresh, retry or leave the source."""
     if options.is_refresh:
         item.action = "refreshed"
         if options.is_dry:
@@ -71,7 +71,7 @@ def _fetch_again(client: Client, source: Json, item: ReportItem, options: Import
 
 
 def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
-    """Import a new URL in the way the user chose; by default as a file, or as a page if the service suggests that."""
+    """Import a new URL as a file or as a page; with `auto` as a file, unless the service reports that it is a page."""
     try:
         source = _create(client, wanted, "page" if options.kind == "page" else "file", options)
     except ApiError as error:
@@ -93,7 +93,10 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 
 
 def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> Json | None:
-    """Create the source; None in a dry run. If the source behind a key was deleted, use the key of the next epoch."""
+    """Create the source and return it; None in a dry run.
+
+    If the service replays the answer for a source that is no longer in the bucket, uses the key of the next epoch.
+    """
     if options.is_dry:
         client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
         return None

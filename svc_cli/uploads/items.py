@@ -1,4 +1,4 @@
-"""The result for each file or URL, and the exit code and the error for all of them."""
+"""The result for each file or URL, and the exit code and the error of a whole report."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -105,15 +105,18 @@ def worst(exits: Iterable[Exit]) -> Exit:
 
 
 def exit_for(items: Sequence[ReportItem], *, is_strict: bool) -> Exit:
-    """Return the exit code of a report: that of the failures if they agree, otherwise 3. `is_strict` counts skips."""
+    """Return the exit code of a report: the code that all failures share, or FAILED (3) if they differ.
+
+    With `is_strict`, skipped files count as failures.
+    """
     has_failed = is_strict and any(item.action == "skipped" for item in items)
     return worst(item.exit for item in items) or (Exit.FAILED if has_failed else Exit.DONE)
 
 
 def error_for(items: Sequence[ReportItem], many: str) -> Json:
-    """Return the error of a report with failures: that of the item if only one failed, otherwise a summary.
+    """Return the error of a report with failures: the item's own error if exactly one failed, otherwise a summary.
 
-    `many` completes the sentence "N … failed."
+    `many` completes the summary "N … failed.", for example "of 20 files".
     """
     troubled = [item.error for item in items if item.error]
     if len(troubled) == 1:

@@ -4,9 +4,9 @@ There are two kinds of threads. Senders are shared by all batches and send the b
 batch from its creation to its finalization, so that the next batch is opened while the bytes of the previous one are
 still being sent. The caller's thread packs files and collects results; it calls all callbacks except `on_sent`.
 
-Files are grouped in their order, one group after the other. The run after a killed one therefore forms the same groups
-from the remaining files and continues their sessions. In a group the small files come first, since the service indexes
-in this order. A large file is sent alone, so that its upload can be continued even if other files have changed.
+Files are grouped in the order in which they are added. A run that follows a killed one therefore forms the same groups
+from the remaining files, and resumes their sessions. In a group the small files come first, since the service indexes
+in this order. A large file is sent alone, so that its upload can be resumed even if other files have changed.
 
 The main thread never waits for a future: an interrupt inside `wait` or `result` may leave the future's lock locked, and
 the thread that completes the future would wait forever. It waits for a queue instead, where Ctrl-C is safe.
@@ -32,7 +32,8 @@ from svc_cli.uploads.transfers import Sender, Transfer, TransferGroup
 T = TypeVar("T")
 Mode = Literal["auto", "one", "session", "batch"]
 
-#: Interval at which the waiting main thread wakes, since the system may deliver a signal to another thread.
+#: Maximum seconds that the main thread blocks. Python runs signal handlers in the main thread only; if the system
+#: delivers the signal to another thread, the main thread handles it when it wakes.
 HEARTBEAT_S = 0.2
 #: Seconds that running requests get to finish after an interrupt.
 GRACE_S = 1.0
@@ -40,7 +41,7 @@ GRACE_S = 1.0
 BATCHES_AT_ONCE = 3
 #: A larger file is sent through a session, which can be resumed after a broken connection.
 LARGE_BYTES = 8 * 1024 * 1024
-#: Maximum bytes of one batch, and so the most that has to be sent again if a batch is lost.
+#: Maximum total size of a batch's files, and so the most that has to be sent again if a batch is lost.
 BATCH_BYTES = 256 * 1024 * 1024
 
 
@@ -59,7 +60,7 @@ class Crew:
 
     @shielded()
     def end(self) -> None:
-        """Start no more tasks; does not wait for running ones."""
+        """Cancel the tasks that have not started; does not wait for running ones."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -101,7 +102,7 @@ class Packer:
 
 
 class TransferQueue:
-    """The queue for many files; a context manager that stops running transfers after an error."""
+    """Sends files in groups, several groups at a time. As a context manager, stops running transfers after an error."""
 
     def __init__(
         self,
@@ -115,9 +116,9 @@ class TransferQueue:
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_sent` gets the size of each block sent, in any thread; `on_wait` is called now and then while
-        nothing else happens."""
-        #: The batches that were opened.
+        """`on_sent` gets the size of each block sent, and may be called from any thread. `on_wait` is called at least
+        once per heartbeat while a method waits for groups to end."""
+        #: The ids of the batches that were opened.
         self.batch_ids: list[str] = []
         self._client = client
         self._senders = Crew(jobs, "send")
@@ -142,7 +143,7 @@ class TransferQueue:
         deadline_s = time.monotonic() + (GRACE_S if isinstance(error, KeyboardInterrupt) else float("inf"))
         try:
             while self._under_way and time.monotonic() < deadline_s:
-                self._collect()  # a further error would only hide the first one
+                self._collect()  # ignores further errors, which would only hide the first one
         finally:
             self._senders.end()  # last, because shippers that are still running give them bytes to send
 

@@ -1,4 +1,4 @@
-"""Runs an upload: looks at the bucket once, reads ahead, sends in parallel, then waits until all sources are ready."""
+"""Runs an upload: lists the bucket once, reads ahead, sends in parallel, then waits until all sources are ready."""
 
 import time
 from collections import defaultdict, deque
@@ -64,7 +64,7 @@ class UploadRun:
 
     client: Client
     progress: Progress
-    #: Called with each item when it is delivered, and again when its source is settled.
+    #: Called with each item when its file is done (sent, skipped or failed), and again when its source is settled.
     on_item: Callable[[ReportItem], None]
     #: The results by path, in the order in which they ended.
     items: dict[str, ReportItem] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class UploadRun:
             queue.finish()
 
     def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
-        """Run the tasks, `jobs` at a time; an error that affects all of them ends the run and goes to `stopped_by`."""
+        """Run the tasks, `jobs` at a time. An error that affects all ends the run and is stored in `stopped_by`."""
         self.progress.begin(label, len(tasks))
         crew, done = Crew(jobs, "task"), SimpleQueue[Future[ReportItem]]()
         under_way: set[Future[ReportItem]] = set()
@@ -112,11 +112,11 @@ class UploadRun:
         deadline_s = time.monotonic() + (GRACE_S if isinstance(self.stopped_by, Interrupted) else float("inf"))
         with self._ended():
             while under_way and time.monotonic() < deadline_s:
-                with suppress(SvcError):  # the first one ended it
+                with suppress(SvcError):  # only the first error, which ended the run, is reported
                     self._take(done, under_way)
 
     def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
-        """Wait until every accepted source is ready or failed. An error that ends the wait goes to `stopped_by`."""
+        """Wait until all accepted sources are ready or failed. An error that ends it is stored in `stopped_by`."""
         pending: defaultdict[str, list[ReportItem]] = defaultdict(list)
         for item in self.items.values():
             if item.is_pending and item.source_id:
@@ -145,7 +145,7 @@ class UploadRun:
     def _read_ahead(
         self, readers: Crew, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
     ) -> "Iterator[ReportItem | Transfer]":
-        """Yield the results of the tasks in order; the tasks run a little ahead of the consumer."""
+        """Yield the results of the tasks in order. At most `jobs` + 1 tasks run ahead of the consumer."""
         rest = iter(tasks)
         ahead: deque[SimpleQueue[Future[list[ReportItem | Transfer]]]] = deque()
         while True:
@@ -291,7 +291,7 @@ def interrupted() -> Interrupted:
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """Mark a command as safe to run again after an interrupt at any point."""
+    """Decorate a command that can safely be run again after Ctrl-C at any point: raises Interrupted with that hint."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,7 +1,7 @@
 """Expands the paths that the user gave to the files to upload, each with its title.
 
-A file that is named is always sent. A folder is walked: entries that start with a dot, are ignored, are links, or have
-a type that the service can't read are skipped and listed. The title is the path as given, `/`-separated.
+A file that the user named is always sent. A folder is walked: entries whose name starts with a dot, that are ignored or
+links, or whose type the service can't read are skipped and reported. The title is the path as given, `/`-separated.
 """
 
 import glob
@@ -33,7 +33,7 @@ _Level = Iterator[tuple["os.DirEntry[str]", IgnoreRules]]
 
 @dataclass(frozen=True, slots=True)
 class SelectedFile:
-    """A file that was chosen."""
+    """A file to upload."""
 
     #: The path to open; `-` is standard input.
     path: Path
@@ -48,9 +48,9 @@ class FolderPolicy:
 
     #: Extensions the service can read, lower case with their dot.
     extensions: frozenset[str]
-    #: Larger files are refused by the service.
+    #: Maximum size of a file that the service accepts.
     max_bytes: int
-    #: Longer paths can't be titles.
+    #: Maximum length of a path, which becomes the title.
     max_path_characters: int = sys.maxsize
 
 
@@ -118,7 +118,7 @@ class Selection:
         yield from ((entry, rules) for entry in entries)
 
     def _take(self, entry: "os.DirEntry[str]") -> None:
-        """Add a file found in a folder, unless its metadata excludes it."""
+        """Add a file found in a folder, or record why it is skipped."""
         path, policy = Path(entry.path), self.policy
         name, title = self._titles.name(str(path)), composed(str(path))
         try:
@@ -140,7 +140,7 @@ class Selection:
 
 
 def select(paths: Iterable[str], policy: FolderPolicy, title: str | None = None) -> Selection:
-    """Return the files that the paths stand for, in order and without duplicates.
+    """Return the files that the paths select, in order and without duplicates.
 
     Raises PathMissing if a path doesn't exist or a pattern matches nothing, and UsageError if `title` is given for
     several files or missing for standard input.
@@ -167,7 +167,7 @@ def expand(paths: Iterable[str]) -> list[Path]:
             found.append(Path(given))
             continue
         # Shells expand patterns themselves, except quoted ones, or `**` if the shell doesn't support it.
-        # Path.glob takes no absolute pattern.
+        # Not Path.glob, which doesn't support absolute patterns.
         matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
         if not matches:
             raise PathMissing(f"{given}: there is no such file or folder.", details={"path": given})

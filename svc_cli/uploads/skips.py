@@ -16,7 +16,7 @@ SPELLED_TWICE = "another file has this name, spelled with other code points"
 #: Bytes read from the start of a file to decide whether it is text.
 SNIFF_BYTES = 8192
 
-#: The code in JSON for each reason, by the reason's text up to its colon.
+#: The `reason_code` in JSON for each reason. The keys are the reasons' texts, up to the colon if they have one.
 CODES = {
     "dotfile": "dotfile",
     "ignored": "ignored",
@@ -50,30 +50,30 @@ class Skip(NamedTuple):
 
     path: str
     reason: str
-    #: Set if the file should have been sent but couldn't be; it counts as failed.
+    #: Set if the file should have been sent but couldn't be; the file then counts as failed.
     error_code: str | None = None
 
     @classmethod
     def unreadable(cls, path: str, error: OSError) -> "Skip":
-        """Return the skip for an unreadable path; it has not failed if it was deleted since its folder was listed."""
+        """Return the skip for an unreadable path; it counts as failed, unless it was deleted after it was listed."""
         is_gone = isinstance(error, FileNotFoundError)
         return cls(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
 
 
 def code_of(reason: str) -> str:
-    """Return the code of a reason; a reason that has none is returned as it is."""
+    """Return the code of a reason; a reason that is not in CODES is converted to snake case."""
     words = reason.partition(":")[0]
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
 
 
 class Titles:
-    """Assigns titles to the paths of a walk. Of paths that differ only in normalization, the first gets the title."""
+    """Assigns titles to the paths of a walk. Of paths that differ only in Unicode normalization, the first gets it."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
     def name(self, path: str) -> str:
-        """Return the title of a path; if another spelling has it already, the path with its code points visible."""
+        """Return the title of a path; if another path already has it, the path with non-ASCII characters escaped."""
         title = composed(path)
         if title.isascii() or self._first.setdefault(title, path) == path:
             return title

@@ -1,8 +1,8 @@
 """Sends files into one bucket: in a single request, through a session, or up to 100 together as a batch.
 
-Each create has a key derived from the content, so a repeated run continues a killed one: the service replays the answer
-to a known key. If the source was deleted, renamed or removed from the bucket since, the key of the next epoch creates
-it again.
+Each create has an idempotency key derived from the content, so a repeated run continues a killed one: the service
+replays its answer for a key that it has seen. If the source has since been deleted, renamed or removed from the bucket,
+the file is created again with the key of the next epoch, a counter that is part of the key.
 
 A batch is opened by one create; its bytes are sent in parallel, and one finalize makes sources of all of them. Files
 that are pending after a finalize are sent or finalized again as long as that makes progress; files that were rejected
@@ -25,9 +25,9 @@ from svc_cli.uploads.contents import FileContent, changed
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
-#: Maximum number of epochs; a file that was removed and sent again more often is in a loop.
+#: Maximum number of epochs, so that a run ends even if every replayed source is gone.
 MOST_EPOCHS = 1000
-#: Maximum rounds of sending and finalizing; only a service that loses bytes or times out each time needs more.
+#: Maximum rounds of sending and finalizing a batch; only a service that loses bytes or times out each time needs more.
 MOST_ROUNDS = 10
 #: If a whole batch is refused with one of these statuses, some of its files may still be acceptable.
 _REFUSALS = frozenset({400, 413, 422})
@@ -66,7 +66,7 @@ class Sender:
         self, client: Client, bucket_id: str, pool: Executor, *, on_sent: OnSent, on_batch: Callable[[str], None]
     ) -> None:
         """`pool` sends the bytes of a batch's files. `on_sent` gets the size of each block sent, `on_batch`
-        the id of each batch that was opened; both are called in any thread."""
+        the id of each batch that was opened; both may be called from any thread."""
         self.client = client
         self.bucket_id = bucket_id
         self._pool = pool
@@ -102,11 +102,11 @@ class Sender:
         raise too_many_epochs()
 
     def _send_session(self, transfer: Transfer) -> None:
-        """Send the file through its own session, continuing one that an earlier run began."""
+        """Send the file through its own upload session, resuming the session of an earlier run if there is one."""
         for epoch in range(MOST_EPOCHS):
             key = session_key(self.bucket_id, transfer.description, transfer.size_bytes, epoch)
             opened = self.client.open_upload(self.bucket_id, transfer.description, transfer.size_bytes, key)
-            if opened.body["status"] == "canceled":  # or failed permanently
+            if opened.body["status"] == "canceled":  # the service also reports permanent failures as `canceled`
                 continue
             if opened.body["status"] != "finalized":
                 self._send_bytes(opened.body["upload_url"], transfer, resume=opened.is_replay)
@@ -166,7 +166,11 @@ class Sender:
         return dead
 
     def _sort_replayed(self, batch_id: str, transfers: Mapping[str, Transfer]) -> tuple[list[str], list[Transfer]]:
-        """Split the files of a batch opened earlier: those lacking bytes or a source, and those that can't get one."""
+        """Split the files of a batch that an earlier run opened, and record the results of those that have a source.
+
+        Returns the ids of the pending files, and the files that need the next epoch's key because their item failed or
+        their source is gone.
+        """
         open_ids, dead = [], []
         for item in self.client.batch(batch_id, items=True)["items"]:
             transfer = transfers[item["client_file_id"]]
@@ -195,7 +199,7 @@ class Sender:
     def _finalize(self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]) -> list[str]:
         """Finalize the batch, record the results, and return the ids of the files that are still pending.
 
-        If one of the open files has failed here, the service abandons the pending ones.
+        If sending any of the open files failed, the service is asked to abandon the files that are still pending.
         """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
@@ -249,7 +253,7 @@ def too_many_epochs() -> FileRefused:
 
 
 def _refuse(transfer: Transfer, error: SvcError) -> None:
-    # A connection that failed through all retries would fail for the next file too; uploaded bytes are kept.
+    # A connection that failed in every retry would fail for the next file too. The service keeps the uploaded bytes.
     if stops_everything(error) or isinstance(error, NetworkFailed):
         raise error
     transfer.item.refuse(error)
@@ -264,5 +268,5 @@ def _refusing(transfer: Transfer) -> Iterator[None]:
 
 
 def _error(body: Json) -> ApiError:
-    """Convert an item's error to the ApiError of a single upload."""
+    """Convert the error of a batch item to the ApiError that a single upload would raise."""
     return ApiError(404 if body["code"].endswith("_not_found") else 400, body)
