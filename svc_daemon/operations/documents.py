@@ -82,9 +82,10 @@ def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
         title=source.title,
         text=extraction.text,
         chunks=extraction.chunks,
+        bucket_ids=source.searched_places,
     )
     provider = context.provider
-    provider.put_document(source.team_id, document, source.searched_places)
+    provider.put_documents(source.team_id, [document])
     now = _find(context, source)
     if now is not None:
         # The title may have changed since the claim, or since an earlier attempt that was killed after its put.

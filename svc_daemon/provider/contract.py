@@ -1,7 +1,8 @@
 """The interface of a search provider: its parameters, results and guarantees.
 
-Every method is synchronous and thread-safe. Every write is durable when it returns, idempotent, and atomic: a search
-sees a document as it was before the call or after it, never half of it. Methods raise only the exceptions in `errors`.
+Every method is synchronous and thread-safe. Every write is durable when it returns, idempotent, and atomic for each
+document: a search sees a document as it was before the call or after it, never half of it. Methods raise only the
+exceptions in `errors`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ class SearchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDocument:
-    """A source's extracted text, split into chunks, to be indexed."""
+    """A source's extracted text, split into chunks, to be indexed in its buckets."""
 
     source_id: str
     #: Increases with each extraction of the source; a later generation replaces an earlier one.
@@ -41,6 +42,7 @@ class IndexDocument:
     text: str
     #: In order; ordinals are contiguous, from 0.
     chunks: tuple[Chunk, ...]
+    bucket_ids: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,11 +221,14 @@ class HitPage:
 class SearchProvider(Protocol):
     """An index per team. Calls for one team never see another team's documents."""
 
-    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
-        """Index `document` in these buckets, replacing any earlier generation of its source.
+    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> None:
+        """Index these documents, in order, each replacing any earlier generation of its source.
 
-        If the index already has this generation or a later one, nothing changes, neither text nor buckets: a worker
-        whose lease has expired can't undo later work.
+        If the index already has a document's generation or a later one, that document changes nothing, neither text
+        nor buckets: a worker whose lease has expired can't undo later work.
+
+        All documents are durable when this returns. If it raises, some of them may be in the index, each one whole; the
+        call can be repeated.
         """
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:

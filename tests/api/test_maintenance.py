@@ -23,7 +23,7 @@ def ready(working: Daemon) -> str:
 @pytest.fixture
 def task_id(working: Daemon, ready: str) -> Iterator[str]:
     """A rebuild that has removed the old index and has not put the first document yet."""
-    with working.provider.held("put_document") as hold:
+    with working.provider.held("put_documents") as hold:
         task_id = begin(working)
         hold.wait_entered()
         yield task_id
@@ -77,7 +77,7 @@ def test_after_the_end_all_is_as_before_and_the_revision_has_moved(working: Daem
 
 
 def test_a_search_that_a_rebuild_overtakes_is_refused(working: Daemon, ready: str) -> None:
-    with working.provider.held("search") as searching, working.provider.held("put_document") as putting:
+    with working.provider.held("search") as searching, working.provider.held("put_documents") as putting:
         asked = working.loop.begin(working.asking("POST", "/v1/search", json={"query": "quay"})())
         searching.wait_entered()
         begin(working)
@@ -102,7 +102,7 @@ def test_a_batch_keeps_its_status_and_withholds_its_readiness(working: Daemon) -
     finalize_batch(working, batch)
     show = partial(batch_status, working, batch, bucket="inbox", include_items="true")
     working.wait(lambda: show()["ready"], "the batch is ready")
-    with working.provider.held("put_document") as hold:
+    with working.provider.held("put_documents") as hold:
         begin(working)
         hold.wait_entered()
         withheld = {"status": "completed", "terminal": True, "ready": False, "ready_withheld_by": CODE}

@@ -49,7 +49,7 @@ def test_ready_means_every_membership(working: Daemon) -> None:
 
 def test_a_failed_source_can_be_attached_and_is_tried_in_both_buckets(working: Daemon) -> None:
     working.make_bucket("second")
-    working.provider.fail("put_document", ProviderFailed("No.", retryable=False))
+    working.provider.fail("put_documents", ProviderFailed("No.", retryable=False))
     source_id = working.add_source()
     working.wait_status(source_id, "failed")
     body_of(attach(working, "second", source_id))

@@ -106,7 +106,7 @@ def test_attempts_that_are_used_up_are_the_reason(daemon: Daemon, site: Site) ->
     with receiving() as receiver:
         take(daemon, site.url("/notes.md"), receiver.url)
         away = ProviderError("The index is away.", retryable=True)
-        daemon.provider.fail("put_document", away, times=daemon.limits.task_attempts)
+        daemon.provider.fail("put_documents", away, times=daemon.limits.task_attempts)
         daemon.start()
         wait_until(lambda: _in_due_time(daemon, receiver), "the failure is sent", PATIENCE_S)
     assert verified(daemon, receiver.calls[0])["reason"] == "max_attempts_exhausted"

@@ -99,14 +99,16 @@ def index_document(entry: Entry, is_cut: bool) -> IndexDocument:
         builder = LineDocument(entry.text)
         builder.add_paragraphs("paragraph", 0, len(builder.lines) - 1)
         chunks = chunk_document(builder.finish(), ChunkingOptions())
-    return IndexDocument(source_id=SOURCE + entry.id, generation=1, title=entry.title, text=entry.text, chunks=chunks)
+    return IndexDocument(
+        source_id=SOURCE + entry.id, generation=1, title=entry.title, text=entry.text, chunks=chunks, bucket_ids=()
+    )
 
 
 def measure(collection: Collection, is_cut: bool, server: VectorServer | None) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder, closing(EmbeddedProvider(Path(folder))) as provider:
         with ThreadPoolExecutor(8) as pool:
             documents = [index_document(entry, is_cut) for entry in collection.documents]
-            list(pool.map(lambda document: provider.put_document(TEAM, document, []), documents))
+            list(pool.map(lambda document: provider.put_documents(TEAM, [document]), documents))
         figures = {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD, None))}
         if server:
             server.fill(provider)

@@ -73,7 +73,14 @@ def documents(chunks: int) -> Iterator[IndexDocument]:
         for start in range(0, len(text), size):
             piece, number = text[start : start + size], number + 1
             cut = cut_text(piece)[:left]
-            yield IndexDocument(source_id=f"src_{number:06}", generation=1, title=name, text=piece, chunks=cut)
+            yield IndexDocument(
+                source_id=f"src_{number:06}",
+                generation=1,
+                title=name,
+                text=piece,
+                chunks=cut,
+                bucket_ids=buckets_of(number),
+            )
             left -= len(cut)
             if left == 0:
                 return
@@ -102,8 +109,7 @@ def fill(provider: EmbeddedProvider, folder: Path, chunks: int) -> tuple[Counter
     taken_s, puts_s, left = 0.0, list[float](), documents(chunks)
 
     def put(document: IndexDocument) -> None:
-        buckets = buckets_of(int(document.source_id.removeprefix("src_")))
-        puts_s.append(timed(lambda: provider.put_document(TEAM, document, buckets))[1])
+        puts_s.append(timed(lambda: provider.put_documents(TEAM, [document]))[1])
         logs.append((folder / f"{TEAM}.db-wal").stat().st_size)
 
     # The preparation of the documents is left out.

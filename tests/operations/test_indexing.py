@@ -74,7 +74,7 @@ def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
     def lease_until_s() -> float:
         return float(daemon.read(lambda c: c.execute("SELECT lease_until_s FROM tasks").fetchone()[0]))
 
-    with daemon.provider.held("put_document") as hold:
+    with daemon.provider.held("put_documents") as hold:
         daemon.add_source()
         hold.wait_entered()
         first = lease_until_s()

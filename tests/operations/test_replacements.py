@@ -127,7 +127,7 @@ def test_a_newer_replacement_supersedes_one_that_is_not_ready(working: Daemon, o
 
 
 def test_replacing_one_that_still_waits_for_its_place_replaces_both(working: Daemon, old: str) -> None:
-    with working.provider.held("put_document") as hold:
+    with working.provider.held("put_documents") as hold:
         first = working.add_source(NEW, replaces=old)
         hold.wait_entered()
         second = working.add_source(NEWER, replaces=first)
@@ -169,7 +169,7 @@ def test_what_is_superseded_in_one_bucket_stays_in_its_other(working: Daemon, ol
 
 
 def test_a_retried_replacement_takes_the_place_at_last(working: Daemon, old: str) -> None:
-    working.provider.fail("put_document", ProviderFailed("No.", retryable=False))
+    working.provider.fail("put_documents", ProviderFailed("No.", retryable=False))
     new = working.add_source(NEW, replaces=old)
     assert working.wait_status(new, "failed")["replaces"] == old
     working.post(f"/v1/sources/{new}/retry")

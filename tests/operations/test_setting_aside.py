@@ -104,7 +104,8 @@ def test_a_clock_that_is_behind_makes_nothing_look_old(daemon: Daemon) -> None:
 
 
 def test_the_index_of_a_team_that_the_state_does_not_know_is_asked_too(daemon: Daemon) -> None:
-    daemon.provider.put_document(f"team_{'0' * 26}", make_document(STRAY, "umber quay"), ["bkt_one"])
+    stray = make_document(STRAY, "umber quay", buckets=["bkt_one"])
+    daemon.provider.put_documents(f"team_{'0' * 26}", [stray])
     make_stray(daemon)
     assert (sort(daemon), daemon.context.asides.tally.known) == ({"set aside": 1}, 1)
 

@@ -65,7 +65,7 @@ def test_a_whole_step_that_cannot_be_cleared_hinders_no_other(daemon: Daemon, mo
 def test_an_index_that_is_in_trouble_hinders_no_other_teams(daemon: Daemon) -> None:
     daemon.add_team()
     last = max(daemon.read(list_team_ids))
-    daemon.provider.put_document(last, make_document("src_orphan", "quay"), [])
+    daemon.provider.put_documents(last, [make_document("src_orphan", "quay")])
     daemon.provider.fail("list_documents", BROKEN)
     assert (reconcile(daemon), daemon.provider.get_document(last, "src_orphan")) == (1, None)
 
@@ -74,7 +74,8 @@ def test_documents_of_no_source_leave_the_index_and_sources_without_one_are_read
     kept, lost = working.add_ready(), working.add_ready()
     working.stop()
     working.provider.delete_document(working.team_id, lost)
-    working.provider.put_document(working.team_id, make_document("src_orphan", "quay"), [working.make_bucket()])
+    orphan = make_document("src_orphan", "quay", buckets=[working.make_bucket()])
+    working.provider.put_documents(working.team_id, [orphan])
     assert reconcile(working) == 2
     assert [document.source_id for document in working.provider.list_documents(working.team_id)] == [kept]
     assert (working.source(kept)["ready"], working.source(lost)["status"]) == (True, "queued")

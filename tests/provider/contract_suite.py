@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -39,11 +40,11 @@ class ProviderContract(VectorContract):
         assert found(provider, "dog") == []
 
     def test_a_later_generation_leaves_nothing_of_the_earlier(self, provider: SearchProvider) -> None:
-        first = make_document("src_1", "fox one", "fox two", title="vulpes", headings=("Animals",))
-        provider.put_document(TEAM, first, ["bkt_1", "bkt_2"])
+        form: dict[str, Any] = {"title": "vulpes", "headings": ("Animals",), "buckets": ["bkt_1", "bkt_2"]}
+        first = put(provider, "src_1", "fox one", "fox two", **form)
         put(provider, "src_1", "dog", generation=2, title="canis", buckets=["bkt_2"])
         # What comes late is older, and changes nothing.
-        provider.put_document(TEAM, first, ["bkt_1", "bkt_2"])
+        provider.put_documents(TEAM, [first])
         assert [found(provider, word) for word in ("fox", "vulpes", "animals")] == [[], [], []]
         assert found(provider, "dog", "bkt_1") == []
         assert [hit.generation for hit in search(provider, "canis", bucket_ids=["bkt_2"]).hits] == [2]
@@ -52,6 +53,42 @@ class ProviderContract(VectorContract):
         put(provider, "src_1", title="fox", buckets=["bkt_1"])
         assert [listed.chunks for listed in provider.list_documents(TEAM)] == [0]
         assert found(provider, "fox") == []
+
+    def test_documents_put_in_one_call_are_all_found_also_after_a_restart(
+        self, provider: SearchProvider, reopen: Reopen
+    ) -> None:
+        provider.put_documents(TEAM, [])
+        assert provider.list_teams() == []
+        texts = ["本租赁合同 fox", "fox " * 4000, *[f"fox {number}" for number in range(70)]]
+        wave = [make_document(f"src_{n:02}", text, "dog", buckets=[f"bkt_{n % 3}"]) for n, text in enumerate(texts)]
+        provider.put_documents(TEAM, wave)
+        names = [document.source_id for document in wave]
+        assert sorted(found(provider, "fox", limit=100)) == names
+        later = reopen()
+        assert sorted(found(later, "dog", "bkt_1", limit=100)) == names[1::3]
+        assert found(later, "合同", "bkt_0") == ["src_00"]
+        assert [listed.source_id for listed in later.list_documents(TEAM)] == names
+
+    def test_of_one_source_in_a_call_the_latest_generation_stays(self, provider: SearchProvider) -> None:
+        kept = put(provider, "src_2", "kept fox", generation=5)
+        put(provider, "src_3", "first owl")
+        wave = [
+            make_document("src_1", "early fox"),
+            make_document("src_2", "late owl", generation=4),
+            make_document("src_1", "second fox", generation=2),
+            make_document("src_3", "second owl", generation=2),
+            make_document("src_1", "early fox"),
+            make_document("src_4", "new"),
+        ]
+        for _ in range(2):
+            provider.put_documents(TEAM, wave)
+            generations = {listed.source_id: listed.generation for listed in provider.list_documents(TEAM)}
+            assert generations == {"src_1": 2, "src_2": 5, "src_3": 2, "src_4": 1}
+            assert [found(provider, word) for word in ("early", "late", "first")] == [[], [], []]
+            assert sorted(found(provider, "second")) == ["src_1", "src_3"]
+        stored = provider.get_text(TEAM, "src_2")
+        assert stored is not None
+        assert stored.text == kept.text
 
     def test_puts_from_many_threads_all_arrive(self, provider: SearchProvider) -> None:
         names = [f"src_{number:02}" for number in range(40)]
@@ -148,8 +185,8 @@ class ProviderContract(VectorContract):
     # Searching
 
     def test_a_hit_has_its_place(self, provider: SearchProvider) -> None:
-        document = make_document("src_1", "lazy dog", "quick fox", generation=4, headings=("Animals", "Wild"), page=3)
-        provider.put_document(TEAM, document, ["bkt_2", "bkt_1"])
+        form: dict[str, Any] = {"headings": ("Animals", "Wild"), "page": 3, "buckets": ["bkt_2", "bkt_1"]}
+        document = put(provider, "src_1", "lazy dog", "quick fox", generation=4, **form)
         (hit,) = search(provider, "fox").hits
         assert (hit.chunk_id, hit.source_id, hit.generation, hit.rank) == ("chk_1_4_1", "src_1", 4, 1)
         assert (hit.bucket_ids, hit.chunk) == (("bkt_1", "bkt_2"), document.chunks[1])

@@ -21,6 +21,7 @@ def make_document(
     title: str = "untitled",
     headings: tuple[str, ...] = (),
     page: int | None = None,
+    buckets: Sequence[str] = (),
 ) -> IndexDocument:
     """A document of one chunk for each text, with a blank line between them."""
     chunks, start = [], 0
@@ -30,15 +31,20 @@ def make_document(
         chunks.append(replace(chunk, page=page, line_start=line, line_end=line))
         start += len(text) + 2
     whole = "\n\n".join(texts)
-    return IndexDocument(source_id=source_id, generation=generation, title=title, text=whole, chunks=tuple(chunks))
+    return IndexDocument(
+        source_id=source_id,
+        generation=generation,
+        title=title,
+        text=whole,
+        chunks=tuple(chunks),
+        bucket_ids=buckets,
+    )
 
 
-def put(
-    provider: SearchProvider, source_id: str, *texts: str, buckets: Sequence[str] = (), team_id: str = TEAM, **form: Any
-) -> IndexDocument:
-    """Put a document of these texts into the buckets; `form` is for `make_document`."""
+def put(provider: SearchProvider, source_id: str, *texts: str, team_id: str = TEAM, **form: Any) -> IndexDocument:
+    """Put a document of these texts; `form` is for `make_document`."""
     document = make_document(source_id, *texts, **form)
-    provider.put_document(team_id, document, buckets)
+    provider.put_documents(team_id, [document])
     return document
 
 

@@ -25,7 +25,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
     provider = EmbeddedProvider(folder)
     chance = Random(8)
     texts = [" ".join(_words(chance)) for _ in range(CHUNKS)]
-    provider.put_document(TEAM, make_document("src_1", *texts), [])
+    provider.put_documents(TEAM, [make_document("src_1", *texts)])
     provider.close()
     connection = open_connection(folder / f"{TEAM}.db")
     yield connection

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider
 from svc_daemon.provider.embedded import steps
 from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
-from svc_daemon.provider.embedded.schema import VERSION, prepare
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL, VERSION, prepare
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 from tests.provider.contract_suite import ProviderContract
 from tests.provider.samples import TEAM, found, make_document, put, put_each, search
@@ -63,21 +64,21 @@ def check_index(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO chunk_index (chunk_index, rank) VALUES ('integrity-check', 1)")
 
 
-def make_large(source_id: str, *, generation: int = 1, megabytes: int = 2) -> IndexDocument:
+def make_large(source_id: str, *, megabytes: int = 2) -> IndexDocument:
     """More chunks and more text than one transaction takes."""
     count = 2 * SLICE_CHUNKS + 10
     filler = "lorem ipsum dolor sit amet "
     filler *= megabytes * PIECE_CHARACTERS // count // len(filler)
     texts = [f"fox {number} {filler}" for number in range(count)]
-    return make_document(source_id, *texts, generation=generation, title="large")
+    return make_document(source_id, *texts, title="large", buckets=["bkt_1"])
 
 
 def leave_half_a_document(file: Path, source_id: str) -> None:
     """Write what a put would have written when it was killed in its middle."""
-    document = pack(make_document(source_id, "fox", "fox", "fox"))
+    document = pack(make_document(source_id, "fox", "fox", "fox", buckets=["bkt_1"]))
     file.parent.mkdir(exist_ok=True)
     database = Database(file, prepare=prepare)
-    key = database.write(lambda connection: steps.create_hidden(connection, document, ["bkt_1"]))
+    key = database.write(lambda connection: steps.create_hidden(connection, document))
     database.write(lambda connection: steps.add_piece(connection, key, 0, document.pieces[0]))
     database.write(lambda connection: steps.add_chunks(connection, key, 0, document.chunk_rows[:2]))
     database.close()
@@ -147,6 +148,33 @@ def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, outsid
     check_index(outside)
 
 
+def test_a_put_that_fails_in_the_middle_leaves_whole_documents_and_can_be_repeated(
+    provider: EmbeddedProvider, outside: sqlite3.Connection
+) -> None:
+    wave = [make_document(f"src_{number}", "fox " * 2000, "dog", buckets=["bkt_1"]) for number in range(1, 200)]
+    # Far enough from the first to be in another transaction.
+    outside.execute(
+        """
+        CREATE TRIGGER refuse AFTER INSERT ON texts WHEN NEW.document_key > 150
+        BEGIN SELECT raise(ABORT, 'refused'); END
+        """
+    )
+    with pytest.raises(ProviderFailed, match="refused"):
+        provider.put_documents(TEAM, wave)
+    stored = [listed.source_id for listed in provider.list_documents(TEAM)]
+    assert 0 < len(stored) < len(wave)
+    assert {*found(provider, "fox", limit=500), "src_0"} == set(stored)
+    check_index(outside)
+    outside.execute("DROP TRIGGER refuse")
+    provider.put_documents(TEAM, wave)
+    assert len(found(provider, "dog", "bkt_1", limit=500)) == len(wave)
+    assert count_rows(outside)["documents"] == len(wave) + 1
+    too_long = replace(wave[0], source_id="src_long", chunks=wave[0].chunks[:1] * (MAX_ORDINAL + 1))
+    with pytest.raises(ProviderFailed, match="src_long has"):
+        provider.put_documents(TEAM, [make_document("src_new", "owl"), too_long])
+    assert found(provider, "owl") == []
+
+
 def test_half_a_surrogate_pair_becomes_a_question_mark(provider: EmbeddedProvider) -> None:
     put(provider, "src_1", "a\ud800 fox", title="t\ud800", headings=("h\ud800",))
     provider.set_title(TEAM, "src_1", "new\ud800")
@@ -168,7 +196,7 @@ def test_every_document_is_listed_past_one_page(provider: EmbeddedProvider) -> N
 def test_a_large_document_goes_through_every_change(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:
     before = count_rows(outside)
     document = make_large("src_1")
-    provider.put_document(TEAM, document, ["bkt_1"])
+    provider.put_documents(TEAM, [document])
     provider.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
     provider.set_title(TEAM, "src_1", "vulpes")
     stored = provider.get_text(TEAM, "src_1")
@@ -181,7 +209,7 @@ def test_a_large_document_goes_through_every_change(provider: EmbeddedProvider, 
 
 
 def test_the_log_stays_small_under_large_documents(provider: EmbeddedProvider, file: Path) -> None:
-    provider.put_document(TEAM, make_large("src_1", megabytes=20), ["bkt_1"])
+    provider.put_documents(TEAM, [make_large("src_1", megabytes=20)])
     after_put = log_bytes(file)
     provider.delete_document(TEAM, "src_1")
     assert 0 < max(after_put, log_bytes(file)) < LOG_BOUND_BYTES

@@ -15,7 +15,7 @@ LONG = b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120
 
 
 @contextmanager
-def adding(daemon: Daemon, method: str = "put_document", data: bytes = NOTES) -> Iterator[str]:
+def adding(daemon: Daemon, method: str = "put_documents", data: bytes = NOTES) -> Iterator[str]:
     """A new source, held where the index is changed by this method, until the end of the block."""
     with daemon.provider.held(method) as hold:
         source_id = daemon.add_source(data)

@@ -40,7 +40,7 @@ def test_a_task_reports_its_way(working: Daemon) -> None:
 def test_a_failure_that_may_pass_is_tried_again_after_a_pause(working: Daemon) -> None:
     """Also one of which only the answer was lost: it is put again without harm."""
     for after_effect in (False, True):
-        working.provider.fail("put_document", BUSY, after_effect=after_effect)
+        working.provider.fail("put_documents", BUSY, after_effect=after_effect)
         source_id = working.add_source()
         wait_attempt(working, source_id, 1)
         task = working.task(source_id)
@@ -55,7 +55,7 @@ def test_a_failure_that_may_pass_is_tried_again_after_a_pause(working: Daemon) -
 
 
 def test_after_three_attempts_it_is_given_up_with_the_last_cause(working: Daemon) -> None:
-    working.provider.fail("put_document", BUSY, times=3)
+    working.provider.fail("put_documents", BUSY, times=3)
     source_id = working.add_source()
     for attempt in (1, 2):
         wait_attempt(working, source_id, attempt)
@@ -69,7 +69,7 @@ def test_after_three_attempts_it_is_given_up_with_the_last_cause(working: Daemon
 
 
 def test_a_failure_that_stays_is_not_tried_again(working: Daemon) -> None:
-    working.provider.fail("put_document", BROKEN)
+    working.provider.fail("put_documents", BROKEN)
     source_id = working.add_source()
     source = working.wait_status(source_id, "failed")
     assert source["error"] == {"code": "provider_failed", "message": "The engine is on fire.", "retryable": False}
@@ -113,7 +113,7 @@ def test_one_teams_many_files_do_not_starve_anothers_one(daemon: Daemon) -> None
     daemon.make_bucket(key=theirs)
     many = [daemon.add_source() for _ in range(12)]
     one = daemon.add_source(key=theirs)
-    with daemon.provider.held("put_document") as hold:
+    with daemon.provider.held("put_documents") as hold:
         daemon.start("indexing")
         hold.wait_entered()
         daemon.wait(lambda: daemon.source(one, key=theirs)["status"] == "indexing", "the other team's turn")

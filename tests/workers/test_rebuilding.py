@@ -101,7 +101,7 @@ def test_what_is_indexed_while_the_old_file_goes_is_indexed_again(filled: Daemon
 
 def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: Daemon) -> None:
     gone = next(iter(contents(filled)))
-    with filled.provider.held("put_document") as hold:
+    with filled.provider.held("put_documents") as hold:
         task_id = begin(filled)
         hold.wait_entered()
         delete(filled, gone)
@@ -111,7 +111,7 @@ def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: 
 
 def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the_same_file(filled: Daemon) -> None:
     before = contents(filled)
-    with filled.provider.held("put_document") as hold:
+    with filled.provider.held("put_documents") as hold:
         task_id = begin(filled)
         hold.wait_entered()
         stopping = filled.loop.begin(filled._stop())
@@ -138,7 +138,7 @@ def wait_failed(daemon: Daemon, task_id: str, due_at: str | None = None) -> dict
 
 def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
     before = contents(filled)
-    filled.provider.fail("put_document", ProviderFailed("the disk is full", retryable=True), times=1000)
+    filled.provider.fail("put_documents", ProviderFailed("the disk is full", retryable=True), times=1000)
     task_id = begin(filled)
     task = wait_failed(filled, task_id)
     assert (task["error"]["message"], task["finished_at"]) == ("the disk is full", None)
@@ -147,7 +147,7 @@ def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
         task = wait_failed(filled, task_id, task["next_attempt_at"])
     # Its last attempt is repeated, and what it has to read is left alone.
     assert task["attempt"] == task["max_attempts"] - 1
-    filled.provider.fail("put_document", ProviderFailed("", retryable=True), times=0)
+    filled.provider.fail("put_documents", ProviderFailed("", retryable=True), times=0)
     filled.advance(200)
     assert (wait_rebuilt(filled, task_id)["status"], contents(filled)) == ("succeeded", before)
 
@@ -249,7 +249,7 @@ def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
 
 def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> None:
     before = contents(filled)
-    filled.provider.fail("put_document", IndexDamaged(filled.team_id, "damaged"))
+    filled.provider.fail("put_documents", IndexDamaged(filled.team_id, "damaged"))
     task_id = begin(filled)
 
     def is_rebuilt() -> bool:
@@ -269,7 +269,7 @@ def test_other_teams_are_searched_meanwhile(working: Daemon) -> None:
     theirs = daemon.upload(bucket="theirs", key=other).json()["id"]
     daemon.wait(lambda: daemon.source(theirs, key=other)["ready"], "theirs is ready")
     before = daemon.show("/v1/buckets/theirs", key=other)["revision"]
-    with daemon.provider.held("put_document") as hold:
+    with daemon.provider.held("put_documents") as hold:
         task_id = begin(daemon)
         hold.wait_entered()
         details_of(daemon.search("quay"), "team_store_maintenance")

@@ -219,7 +219,7 @@ def test_a_change_is_noticed_while_another_try_is_waited_for(working: Daemon, mo
     source_id = working.add_ready(LONG)
     working.stop()
     monkeypatch.setattr(rebuilding, "FIRST_PAUSE_S", 3600.0)
-    working.provider.fail("put_document", ProviderFailed("The engine is on fire.", retryable=True))
+    working.provider.fail("put_documents", ProviderFailed("The engine is on fire.", retryable=True))
     rechunk(working, SMALL)
     working.start("rechunking")
     generation = "SELECT generation FROM sources"

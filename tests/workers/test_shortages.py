@@ -110,13 +110,13 @@ def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, cap
 
 def test_what_the_system_refuses_costs_no_attempt(working: Daemon) -> None:
     """Of descriptors here; `core/test_problems` has every number that means a shortage."""
-    working.provider.fail("put_document", refused(errno.EMFILE), times=MOST_ALONE)
+    working.provider.fail("put_documents", refused(errno.EMFILE), times=MOST_ALONE)
     assert working.task(working.add_ready())["attempt"] == 1
     wait_short(working, short=False)
 
 
 def test_what_only_one_document_meets_again_and_again_is_its_own(working: Daemon) -> None:
-    working.provider.fail("put_document", refused(), times=MOST_ALONE + 3)
+    working.provider.fail("put_documents", refused(), times=MOST_ALONE + 3)
     source_id = working.add_source()
 
     def has_failed() -> bool:
@@ -131,10 +131,10 @@ def test_what_only_one_document_meets_again_and_again_is_its_own(working: Daemon
 
 def test_a_failure_in_a_shortage_that_names_no_cause_costs_no_attempt(working: Daemon) -> None:
     working.add_ready()
-    with working.provider.held("put_document") as hold:
+    with working.provider.held("put_documents") as hold:
         source_id = working.add_source(b"Another quay.\n")
         hold.wait_entered()
-        working.provider.fail("put_document", ProviderFailed("Nobody knows.", retryable=True))
+        working.provider.fail("put_documents", ProviderFailed("Nobody knows.", retryable=True))
         with nearly_full():
             hold.release()
             wait_short(working)
@@ -180,7 +180,7 @@ def test_a_full_disk_fails_neither_a_document_nor_a_deletion(make_daemon: MakeDa
 def test_a_rebuild_waits_and_gives_up_no_document(working: Daemon) -> None:
     source_id = working.add_ready()
     first = working.source(source_id)["task"]["id"]
-    working.provider.fail("put_document", refused(), times=4)
+    working.provider.fail("put_documents", refused(), times=4)
     task = wait_rebuilt(working, begin(working))
     assert (task["status"], task["attempt"]) == ("succeeded", 1)
     working.wait_ready(source_id)

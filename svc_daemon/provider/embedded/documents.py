@@ -71,6 +71,7 @@ def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDo
         source_id=stored["source_id"],
         generation=stored["generation"],
         title=stored["title"],
+        bucket_ids=memberships.list_buckets(connection, stored["document_key"]),
         pieces=tuple(_pieces(connection, stored["document_key"])),
         chunk_rows=tuple(rows),
     )

@@ -1,7 +1,7 @@
 """The buckets of the documents in an index."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
@@ -13,11 +13,11 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
     return tuple(row["bucket_id"] for row in rows)
 
 
-def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Iterable[str]) -> None:
-    """Add a hidden document to these buckets; its chunks are not counted until it is visible."""
+def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Sequence[str]) -> None:
+    """Add a hidden document to these distinct buckets; its chunks are not counted until it is visible."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, 0)",
-        [(document_key, bucket_id) for bucket_id in distinct(bucket_ids)],
+        [(document_key, bucket_id) for bucket_id in bucket_ids],
     )
 
 

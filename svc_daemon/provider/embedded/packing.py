@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core.text.words import cut_unspaced
 from svc_daemon.provider.contract import IndexDocument
+from svc_daemon.provider.embedded.memberships import distinct
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
 
@@ -31,6 +32,8 @@ class PackedDocument:
     source_id: str
     generation: int
     title: str
+    #: Distinct and sorted.
+    bucket_ids: tuple[str, ...]
     #: The compressed pieces of the text, in order.
     pieces: tuple[bytes, ...]
     #: In order; the position is the ordinal.
@@ -65,6 +68,7 @@ def pack(document: IndexDocument) -> PackedDocument:
         source_id=document.source_id,
         generation=document.generation,
         title=storable(document.title),
+        bucket_ids=distinct(document.bucket_ids),
         pieces=tuple(zlib.compress(text[start : start + PIECE_CHARACTERS].encode(), ZLIB_LEVEL) for start in starts),
         chunk_rows=tuple(
             (

@@ -53,11 +53,14 @@ class EmbeddedProvider:
         self._clock = clock
         self._signs = SignsCache(signs_bytes)
 
-    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
-        packed = pack(document)
+    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> None:
+        packed = [pack(document) for document in documents]
+        if not packed:
+            return
         index = self._files.get(team_id)
         with self._files.translated(team_id):
-            writing.put(index.database, packed, bucket_ids)
+            for document in packed:
+                writing.put(index.database, document)
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         index = self._index_of(team_id, source_id)

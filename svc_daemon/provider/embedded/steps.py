@@ -11,7 +11,7 @@ from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
-def create_hidden(connection: sqlite3.Connection, document: PackedDocument, bucket_ids: Sequence[str]) -> int:
+def create_hidden(connection: sqlite3.Connection, document: PackedDocument) -> int:
     """Create the document's row, hidden, and its memberships. Returns its key."""
     rows = connection.execute(
         """
@@ -29,7 +29,7 @@ def create_hidden(connection: sqlite3.Connection, document: PackedDocument, buck
     ).fetchall()
     key = int(rows[0]["document_key"])
     # Memberships precede the first chunk, because a chunk's postings contain the buckets.
-    memberships.create_buckets(connection, key, bucket_ids)
+    memberships.create_buckets(connection, key, document.bucket_ids)
     return key
 
 

@@ -33,7 +33,7 @@ class Run(Protocol):
     ) -> T: ...
 
 
-def put(database: Database, document: PackedDocument, bucket_ids: Sequence[str]) -> None:
+def put(database: Database, document: PackedDocument) -> None:
     """Store, index and show the document, unless this or a later generation is already visible."""
 
     def is_newer(shown: sqlite3.Row | None) -> bool:
@@ -41,7 +41,7 @@ def put(database: Database, document: PackedDocument, bucket_ids: Sequence[str])
 
     def work(run: Run) -> None:
         if is_newer(run(documents.find, document.source_id)):
-            _replace(run, document, bucket_ids, is_newer)
+            _replace(run, document, is_newer)
 
     _transact(database, work, in_slices=document.is_large)
 
@@ -49,16 +49,18 @@ def put(database: Database, document: PackedDocument, bucket_ids: Sequence[str])
 def set_buckets(database: Database, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
     """Set the document's buckets; only reads if they don't change. Raises DocumentMissing."""
 
+    wanted = memberships.distinct(bucket_ids)
+
     def work(run: Run) -> None:
         shown = run(documents.get, source_id, generation)
-        _replace_by_copy(run, shown, run(documents.read_packed, shown), bucket_ids)
+        _replace_by_copy(run, shown, replace(run(documents.read_packed, shown), bucket_ids=wanted))
 
     stored = database.read(
         lambda connection: memberships.list_buckets(
             connection, documents.get(connection, source_id, generation)["document_key"]
         )
     )
-    if stored != memberships.distinct(bucket_ids):
+    if stored != wanted:
         _transact(database, work, in_slices=_is_large(database, source_id))
 
 
@@ -67,8 +69,7 @@ def set_title(database: Database, source_id: str, title: str) -> None:
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id)
-        copy = replace(run(documents.read_packed, shown), title=title)
-        _replace_by_copy(run, shown, copy, run(memberships.list_buckets, shown["document_key"]))
+        _replace_by_copy(run, shown, replace(run(documents.read_packed, shown), title=title))
 
     if database.read(lambda connection: documents.get(connection, source_id)["title"] != title):
         _transact(database, work, in_slices=_is_large(database, source_id))
@@ -122,19 +123,16 @@ def _is_large(database: Database, source_id: str) -> bool:
     return shown is not None and is_large(shown["chunks"], shown["pieces"])
 
 
-def _replace_by_copy(run: Run, original: sqlite3.Row, copy: PackedDocument, bucket_ids: Sequence[str]) -> None:
+def _replace_by_copy(run: Run, original: sqlite3.Row, copy: PackedDocument) -> None:
     """Replace the original by its copy. Raises ProviderFailed if the original is no longer visible."""
     key = original["document_key"]
-    if not _replace(
-        run, copy, bucket_ids, lambda shown: shown is not None and shown["document_key"] == key, origin_key=key
-    ):
+    if not _replace(run, copy, lambda shown: shown is not None and shown["document_key"] == key, origin_key=key):
         raise ProviderFailed(f"{copy.source_id} was changed by another call at the same time.", retryable=True)
 
 
 def _replace(
     run: Run,
     document: PackedDocument,
-    bucket_ids: Sequence[str],
     may_replace: MayReplace,
     *,
     origin_key: int | None = None,
@@ -143,7 +141,7 @@ def _replace(
 
     For a copy, the vectors of the document with `origin_key` are copied too.
     """
-    key = run(steps.create_hidden, document, bucket_ids)
+    key = run(steps.create_hidden, document)
     for piece, text_zlib in enumerate(document.pieces):
         run(steps.add_piece, key, piece, text_zlib)
     for ordinal, rows in document.slices():
