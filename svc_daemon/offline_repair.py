@@ -20,7 +20,7 @@ from svc_daemon.database import log_bytes, open_unchanging
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state
-from svc_daemon.operations.mending import mend
+from svc_daemon.operations.repairing import mend
 from svc_daemon.operations.verifying import Directory, DirectoryFindings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector

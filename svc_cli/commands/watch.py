@@ -38,8 +38,8 @@ from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps
 from svc_cli.sync.safety import MaxDelete
-from svc_cli.sync.watch.lists import Added
 from svc_cli.sync.watch.records import Record
+from svc_cli.sync.watch.stored_mappings import Added
 from svc_daemon import paths
 from svc_daemon.wire import Json
 

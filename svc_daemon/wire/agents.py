@@ -1,4 +1,4 @@
-"""Agents on the wire: who answers, what its policy lets it retrieve, and the models that they are to clients."""
+"""Models of agents: their fields, their retrieval policy, and how OpenAI clients list them as models."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,39 +9,39 @@ from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 
-#: It is used in paths and behind the colon of a model id.
+#: Agent ids are used in URL paths, and after the colon of a model id.
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
-#: The fields of a policy that null takes away.
+#: The policy fields that are removed by sending null.
 _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
 
 class PolicyFields(ScopedBody):
-    """What an agent is to retrieve; what is not sent stays. Lists of buckets or of sources choose the scope, too.
+    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
 
-    Other fields are refused: one that is misspelled and passed over would retrieve more than was meant. A plain name
-    for one of these, such as `buckets` for `bucket_ids`, is taken.
+    Unknown fields are refused, because ignoring a misspelled one would widen what the agent retrieves. Synonyms, such
+    as `buckets` for `bucket_ids`, are accepted.
     """
 
     model_config = ConfigDict(extra="forbid")
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "bucket_ids", SOURCES: "source_ids", FILTERS: "filters"}
 
     scope: Literal["buckets", "sources", "team"] | None = None
-    #: By id or slug, ids are kept; `*` is every active bucket.
+    #: Ids or slugs, of which the ids are stored; `*` means all active buckets.
     bucket_ids: Named | None = None
     source_ids: Named | None = None
-    #: OpenAI's grammar, as in a search; an empty object takes them away.
+    #: In OpenAI's filter syntax, as in a search; an empty object removes the filters.
     filters: dict[str, Any] | None = None
-    #: Null takes it away, as the next one.
+    #: Null removes this limit, or the next one.
     top_k: Annotated[int, Field(ge=1)] | None = None
     score_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Null is what is not sent, as everywhere, but for the numbers: no other value could take one away."""
+        """Treat null as omitted, as in all bodies, except for the numbers: there is no other way to remove one."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):
@@ -50,10 +50,10 @@ class PolicyFields(ScopedBody):
 
 
 class AgentFields(ScopedBody):
-    """What an agent is to be. A scope beside the policy is refused: the agent would be left with every bucket."""
+    """The fields of an agent. A scope outside `policy` is refused: if ignored, the agent would search all buckets."""
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: A client that sends back what it was shown sends the agent's own id.
+    #: Clients that send back an agent as they received it include its id.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is no field of an agent; what it searches is in its `policy`."
 
@@ -61,28 +61,28 @@ class AgentFields(ScopedBody):
     role: Annotated[str, Field(max_length=2000)] | None = None
     instructions: Annotated[str, Field(max_length=20_000)] | None = None
     policy: PolicyFields | None = None
-    #: Where people meet it, such as `widget`; an empty text takes it away.
+    #: Where the agent is in use, such as `widget`; an empty string removes it.
     bound_surface: Annotated[str, Field(max_length=200)] | None = None
 
 
 class AgentUpdate(AgentFields, NoDryRunBody):
-    """Body of `PUT /v1/agents/{agent_id}`; what is not sent stays."""
+    """Body of `PUT /v1/agents/{agent_id}`; omitted fields are unchanged."""
 
 
 class AgentCreate(AgentFields):
     """Body of `POST /v1/agents`."""
 
-    #: One is made where none is sent.
+    #: Generated if omitted.
     agent_id: AgentId | None = None
-    #: Only validate: nothing is made, no idempotency key is claimed.
+    #: Only validate the request; nothing is created, and no idempotency key is used up.
     dry_run: bool = False
 
 
 class Policy(WireModel):
     scope: Literal["buckets", "sources", "team"]
-    #: Counts with the scope `buckets`.
+    #: Used if `scope` is `buckets`.
     bucket_ids: list[str]
-    #: Counts with the scope `sources`.
+    #: Used if `scope` is `sources`.
     source_ids: list[str]
     filters: dict[str, Any] | None
     top_k: int | None
@@ -91,18 +91,18 @@ class Policy(WireModel):
 
 class Agent(WireModel):
     id: str
-    #: The same; part of the model id.
+    #: The same as `id`; the part of the model id after the colon.
     agent_id: str
     object: Literal["agent"] = "agent"
-    #: As it is advertised.
+    #: The model id, as listed for OpenAI clients.
     model: str
     name: str
     role: str
     instructions: str
     policy: Policy
-    #: Why the stored policy counts as one that retrieves nothing; null for a whole one.
+    #: Why the stored policy is invalid, so that the agent retrieves nothing; null if it is valid.
     policy_error: str | None
-    #: The policy names buckets or sources that the key can't reach; they are left out here.
+    #: Whether buckets or sources are omitted from `policy` because the key has no access to them.
     policy_withheld: bool = False
     bound_surface: str | None
     created_at: str
@@ -115,7 +115,7 @@ class AgentAnswer(Agent):
 
 class AgentList(WireModel):
     team_id: str
-    #: By id, the default one among them.
+    #: Ordered by id, including the default agent.
     agents: list[Agent]
     has_more: bool | None = None
     last_id: str | None = None
@@ -131,11 +131,11 @@ class AgentDeleted(WireModel):
 
 
 class Model(WireModel):
-    """An agent as OpenAI's clients list models."""
+    """An agent, as a model in the format of OpenAI's API."""
 
     id: str
     object: Literal["model"] = "model"
-    #: Unix seconds.
+    #: Unix time in seconds.
     created: int
     owned_by: str
 

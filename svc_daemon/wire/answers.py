@@ -13,7 +13,7 @@ def in_parts(kind: str) -> Callable[[Any], Any]:
 
 
 class Annotation(WireModel):
-    """A mark in the text, in OpenAI's shape, with the words that it refers to."""
+    """A citation mark in the text, in the format of OpenAI's API, with the quote that it refers to."""
 
     type: Literal["file_citation"] = "file_citation"
     #: The source's id.
@@ -21,7 +21,7 @@ class Annotation(WireModel):
     filename: str
     #: Position of the mark in the text, in characters.
     index: int
-    #: As the mark has it.
+    #: The number in the mark.
     number: int
     quote: str
     location: Location
@@ -30,7 +30,7 @@ class Annotation(WireModel):
 class AnswerSource(WireModel):
     """A quote that supports the answer, and its location."""
 
-    #: As the marks in the text have it, from 1.
+    #: The number in the marks that cite this source, from 1.
     number: int
     source_id: str
     chunk_id: str
@@ -40,7 +40,7 @@ class AnswerSource(WireModel):
     source_url: str | None
     #: The passage's score in the search.
     score: float
-    #: Word for word as in the extracted text, from `location.char_start` to `location.char_end`.
+    #: The exact extracted text from `location.char_start` to `location.char_end`.
     quote: str
-    #: Of the quote itself.
+    #: The location of the quote, not of the whole passage.
     location: Location

@@ -1,4 +1,4 @@
-"""Batches on the wire (specification, Batch): up to 100 files tracked as one unit."""
+"""Models of batches (specification, Batch): up to 100 files that are tracked as one unit."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -24,7 +24,7 @@ class ManifestItem(NoDryRunBody):
     sha256: str | None = None
     replaces: str | None = None
     mapping: str | None = None
-    #: Refused: only imports and pages support callbacks.
+    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
     webhook: Any = None
 
 
@@ -42,7 +42,7 @@ class BatchFile(NoDryRunBody):
     filename: str
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
-    #: Refused, as on an item of the manifest.
+    #: Refused if sent, as in an item of the manifest.
     webhook: Any = None
 
 
@@ -52,7 +52,7 @@ class BatchCreate(RequestBody):
     manifest: Manifest
     files: list[BatchFile]
     dry_run: bool = False
-    #: Refused, as on an item of the manifest.
+    #: Refused if sent, as in an item of the manifest.
     webhook: Any = None
 
 
@@ -72,7 +72,7 @@ class RejectedItem(WireModel):
 
 
 class Batch(WireModel):
-    """Answer to a create."""
+    """Response to the creation of a batch."""
 
     batch_id: str
     object: Literal["batch"] = "batch"
@@ -86,7 +86,7 @@ class Batch(WireModel):
 
 
 class BatchFinalize(RequestBody):
-    """Body of a finalize. `abandon_pending` gives up missing files, so that the batch can end."""
+    """Body of a finalize. `abandon_pending` cancels the uploads of missing files, so that the batch can complete."""
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
     dry_run: bool = False
@@ -102,7 +102,7 @@ class FinalizedItem(WireModel):
 class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
-    #: As on the source.
+    #: The same as the source's `ready_withheld_by`.
     ready_withheld_by: str | None = None
 
 
@@ -119,7 +119,7 @@ class FailedItem(WireModel):
 
 
 class BatchFinalized(WireModel):
-    """Answer to a finalize: each client_file_id is in exactly one list."""
+    """Response to a finalize: each `client_file_id` is in exactly one of the lists."""
 
     batch_id: str
     status: str
@@ -162,7 +162,7 @@ class BatchStatus(WireModel):
     status: str
     terminal: bool
     ready: bool
-    #: Why nothing of it is `ready` for now, although its status stays: the code that a search answers meanwhile.
+    #: Why no file of the batch is currently `ready`: the error code with which searches are refused at the moment.
     ready_withheld_by: str | None = None
     counters: BatchCounters
     created_at: str

@@ -1,4 +1,4 @@
-"""Buckets on the wire (specification, Bucket): camel case where the specification has it."""
+"""Models of buckets (specification, Bucket). Some fields are in camel case because the specification names them so."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
-#: Lower case, digits and inner hyphens, 1 to 63 characters: an id contains `_`, so no slug can be mistaken for one.
+#: Lowercase letters, digits and inner hyphens, 1 to 63 characters. Bucket ids contain `_`, so no slug looks like one.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 Slug = Annotated[str, Field(pattern=SLUG_PATTERN)]
@@ -20,7 +20,7 @@ Overlap = Annotated[int, Field(ge=0, le=4000)]
 class Chunking(RequestBody):
     """Chunk sizes of a bucket's documents in characters: `min` <= `target` <= `max`, overlap at most half of `min`."""
 
-    #: A size under another name would have all documents cut again, and not as was meant.
+    #: Ignoring a misspelled size would rechunk all documents with the wrong sizes.
     model_config = ConfigDict(extra="forbid")
 
     target: PieceSize = 1000
@@ -38,7 +38,7 @@ class Chunking(RequestBody):
 
 
 class ChunkingUpdate(RequestBody):
-    """Some sizes of a bucket's chunking; the others stay as they are. None at all are the default's."""
+    """Changes to a bucket's chunk sizes; omitted sizes are unchanged. An empty object restores the defaults."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,13 +49,13 @@ class ChunkingUpdate(RequestBody):
 
 
 class BucketFields(RequestBody):
-    """Optional body of `PUT /v1/buckets/{slug}`; it counts only when the bucket is made."""
+    """Optional body of `PUT /v1/buckets/{slug}`; it is ignored if the bucket already exists."""
 
     name: Name | None = None
     description: Description | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     chunking: Chunking | None = None
-    #: Only validate: nothing is made, no key is claimed.
+    #: Only validate the request; nothing is created, and no idempotency key is used up.
     dry_run: bool = False
 
 
@@ -66,9 +66,10 @@ class BucketCreate(BucketFields):
 
 
 class BucketUpdate(NoDryRunBody):
-    """Body of `PATCH /v1/buckets/{bucket}`; omitted fields stay unchanged.
+    """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
-    Another `chunking` cuts the documents again in the background, while the old pieces answer; `{}` is the default's.
+    If `chunking` changes, the documents are rechunked in the background, and searches use the old chunks meanwhile;
+    `{}` restores the default sizes.
     """
 
     name: Name | None = None
@@ -79,7 +80,7 @@ class BucketUpdate(NoDryRunBody):
 
 
 class BucketCounts(WireModel):
-    """Members by kind, whatever their state; `retrievable` counts those that a search of the bucket can find."""
+    """Number of members by type, in any state; `retrievable` counts those that searches of the bucket can find."""
 
     total: int
     file: int
@@ -97,9 +98,9 @@ class BucketStore(WireModel):
     member_count: int
     indexed_member_count: int
     pending_member_count: int
-    #: Members whose document could not be indexed.
+    #: Number of members whose document could not be indexed.
     failed_member_count: int
-    #: Members still chunked with earlier sizes; searches still find them.
+    #: Number of members that still have chunks of the previous sizes; searches find them.
     rechunking_member_count: int
 
 
@@ -114,13 +115,13 @@ class Bucket(WireModel):
     status: str
     metadata: dict[str, Any]
     chunking: Chunking | None
-    #: Active members, oldest first; left out with `members=false`.
+    #: Ids of the active members, oldest first; omitted if the request has `members=false`.
     knowledgeIds: list[str] = Field(default_factory=list)
-    #: How many active members there are.
+    #: Number of active members.
     memberCount: int
     counts: BucketCounts
     bucketStore: BucketStore
-    #: Changes with every change of membership.
+    #: Incremented whenever the members of the bucket change.
     revision: int
     lastDeleteError: str | None
     createdAt: str
@@ -139,20 +140,20 @@ class BucketPutAnswer(BucketAnswer):
 class Deletion(WireModel):
     """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
 
-    #: The task that shows when the deletion has finished.
+    #: The id of the task, which shows when the deletion has finished.
     task_id: str
     #: Number of members when the deletion was requested.
     total: int
-    #: Sources that were in no other bucket and have been deleted.
+    #: Number of sources that were in no other bucket, and have been deleted.
     deleted: int
-    #: Sources that stay in another bucket.
+    #: Number of sources that were kept because they are also in other buckets.
     detached: int
-    #: Sources that could not be deleted; the bucket is active again then, and shows why.
+    #: Number of sources that could not be deleted; if there are any, the bucket is active again, and shows why.
     failed: int
 
 
 class BucketDeleted(WireModel):
-    """The bucket and what is in it alone are out of reach from this answer on; a task removes them."""
+    """From this response on, the bucket and the sources that are only in it are inaccessible; a task deletes them."""
 
     id: str
     slug: str

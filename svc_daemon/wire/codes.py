@@ -1,13 +1,13 @@
-"""Error codes: what programs branch on (specification, Errors). `svc_daemon.errors` has the status of each.
+"""Error codes, for programs to branch on (specification, Errors). `svc_daemon.errors` has the HTTP status of each.
 
-No pydantic here, so that importing is cheap.
+This module doesn't import pydantic, so that importing it is fast.
 """
 
 from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """Machine-stable codes: clients branch on them, never on the message."""
+    """Stable error codes. Clients should branch on the code, never on the message."""
 
     INVALID_PROJECT_KEY = "invalid_project_key"
     FORBIDDEN_PROJECT_KEY = "forbidden_project_key"
@@ -78,23 +78,23 @@ class ErrorCode(StrEnum):
 
 
 class SourceErrorCode(StrEnum):
-    """Why a source ended `failed`; it is in `source.error.code`, never in an HTTP error."""
+    """Why a source is `failed`. These codes are in `source.error.code`, never in an HTTP error."""
 
-    #: No text at all could be read from the bytes (a scanned PDF, an empty page).
+    #: The document contains no text, for example because it is a scanned PDF or an empty page.
     NO_EXTRACTABLE_TEXT = "no_extractable_text"
-    #: No extractor takes this media type.
+    #: No extractor supports this media type.
     UNSUPPORTED_FORMAT = "unsupported_format"
-    #: The bytes are not a whole document of their type.
+    #: The bytes are not a complete, valid document of their media type.
     DOCUMENT_UNREADABLE = "document_unreadable"
     #: The document needs a password.
     DOCUMENT_ENCRYPTED = "document_encrypted"
-    #: Reading took more time, memory or expanded bytes than a document may take.
+    #: The extraction exceeded the limit on time, memory or decompressed bytes for one document.
     EXTRACTION_LIMIT_EXCEEDED = "extraction_limit_exceeded"
-    #: The parser died on this document; it is tried again.
+    #: The parser crashed on this document; the extraction is retried.
     EXTRACTION_CRASHED = "extraction_crashed"
-    #: The search provider refused or lost the document; it is tried again.
+    #: The search provider refused or lost the document; the indexing is retried.
     PROVIDER_FAILED = "provider_failed"
-    #: The stored bytes are gone, or are not those that were uploaded.
+    #: The stored bytes are missing, or differ from those that were uploaded.
     STORED_BYTES_LOST = "stored_bytes_lost"
-    #: Every attempt was used up; the message keeps the last cause.
+    #: All attempts failed; the message has the cause of the last failure.
     MAX_ATTEMPTS_EXHAUSTED = "max_attempts_exhausted"

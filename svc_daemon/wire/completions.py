@@ -1,4 +1,4 @@
-"""OpenAI's chat completions on the wire: what is taken, and the objects that are given; the model is an agent's id."""
+"""Models of OpenAI's chat completions API: the accepted request, and the response. The model is an agent's model id."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,14 +12,14 @@ from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 
 class ChatPart(RequestBody):
-    """A part of a message: text, or what an earlier answer said."""
+    """A part of a message: text, or a refusal in an earlier answer."""
 
     type: Literal["text", "refusal"]
     text: str = ""
 
 
 class ChatMessage(RequestBody):
-    """One message of the conversation; one without content, such as a call of a tool, is empty."""
+    """One message of the conversation. A message without content, such as a tool call, is treated as empty."""
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
     content: Annotated[
@@ -36,24 +36,25 @@ class ResponseFormat(RequestBody):
 
 
 class CompletionCreate(ScopedBody):
-    """Body of `POST /v1/chat/completions`. Whatever else OpenAI takes is ignored, as every unknown field.
+    """Body of `POST /v1/chat/completions`. Other parameters of OpenAI's API are ignored, like any unknown field.
 
-    But for names that mean a scope: `bucket: "a"` is taken for `buckets: ["a"]`, and `vector_store_ids` is refused.
+    Fields that limit what is searched are never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
+    accepted, and others, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
 
-    #: An agent's id, such as `svc-agent`.
+    #: The model id of an agent, such as `svc-agent`.
     model: Annotated[str, Field(min_length=1)]
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     stream: bool = False
     stream_options: StreamOptions = Field(default_factory=StreamOptions)
-    #: Only in these buckets, by id or slug.
+    #: Search only these buckets, given by id or slug.
     buckets: list[str] | None = None
-    #: There is one answer, and it is sentences.
+    #: Only one choice, in plain text, is supported.
     n: Literal[1] = 1
     response_format: ResponseFormat = Field(default_factory=ResponseFormat)
-    #: Taken and not used, but of these types.
+    #: The types of these fields are checked, but their values are ignored.
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
@@ -65,7 +66,7 @@ class CompletionCreate(ScopedBody):
 
 
 class CompletionUsage(WireModel):
-    """Tokens as the model's server counted them; words, where no model was asked."""
+    """Number of tokens as reported by the model's server, or number of words if no model was used."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -91,15 +92,15 @@ class Completion(WireModel):
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
-    #: Seconds since 1970.
+    #: Unix time in seconds.
     created: int
-    #: As it was sent.
+    #: The model id as given in the request.
     model: str
     choices: list[CompletionChoice]
     usage: CompletionUsage
     system_fingerprint: None = None
     grounded: bool
     sources: list[AnswerSource]
-    #: Warnings of the search behind the answer, as in its own `warnings`.
+    #: The `warnings` of the search for passages.
     warnings: list[str]
     request_id: str

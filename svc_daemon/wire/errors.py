@@ -1,11 +1,11 @@
-"""The two error envelopes (specification, Errors), and limits on how much of the request they repeat."""
+"""The two formats of error responses (specification, Errors), and limits on how much of the request they repeat."""
 
 from typing import Any
 
 from svc_daemon.wire.models import WireModel
 
-#: Longer texts in an error are shown without their middle, and longer lists by their beginning. What is wrong may be as
-#: long as the whole body that was sent, and neither people nor programs want it back.
+#: In errors, the middle of longer texts is omitted, and longer lists are truncated: an invalid value may be as long as
+#: the whole request.
 MAX_ERROR_CHARACTERS, MAX_ERROR_ITEMS = 600, 100
 _ERROR_END_CHARACTERS = 200
 
@@ -34,7 +34,7 @@ class ErrorBody(WireModel):
 
 
 class ErrorEnvelope(WireModel):
-    """Every error of the search, ingest and manage surfaces."""
+    """An error response of all routes except those that OpenAI's clients call."""
 
     error: ErrorBody
     request_id: str
@@ -43,13 +43,13 @@ class ErrorEnvelope(WireModel):
 class OpenAIErrorBody(WireModel):
     code: str
     message: str
-    #: Such as `invalid_request_error`; OpenAI's clients classify errors by it and the status.
+    #: For example `invalid_request_error`. OpenAI's clients classify errors by this and by the HTTP status.
     type: str
-    #: The field of the request that is wrong, as a dotted path; null unless it is a single field.
+    #: The invalid field of the request, as a dotted path; null unless there is exactly one.
     param: str | None
 
 
 class OpenAIError(WireModel):
-    """Every error of the routes that OpenAI's clients call."""
+    """An error response of the routes that OpenAI's clients call."""
 
     error: OpenAIErrorBody

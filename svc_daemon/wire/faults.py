@@ -1,4 +1,4 @@
-"""Messages about invalid fields, in our own words because the validator's are about Python."""
+"""Messages about invalid fields. They replace pydantic's, which use Python terms that API users may not know."""
 
 import re
 
@@ -20,7 +20,7 @@ _WORDS = (
 
 
 def plain(message: str) -> str:
-    """Convert a validator's message to the end of a sentence; sentences raised by our own models are kept."""
+    """Convert a message of pydantic to the end of a sentence. Messages of our own models are returned unchanged."""
     for pattern, words in _WORDS:
         message = pattern.sub(words, message)
     return message if message.endswith((".", "!", "?")) else f"{message}."

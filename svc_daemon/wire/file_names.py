@@ -1,6 +1,6 @@
-"""File names as data: which ones are refused, by the service and by its clients. Pure.
+"""Decides which file names are refused, both by the service and by its clients. Pure.
 
-No path is ever built from a file name; it is stored, shown and searched.
+File names are stored, shown and searched, but never used to build a path.
 """
 
 import re
@@ -10,17 +10,17 @@ from enum import StrEnum
 #: Maximum length of a file name on most file systems, in bytes.
 MAX_NAME_BYTES = 255
 
-#: Both separators count, whatever system the client runs on.
+#: The separators of all systems, since the client may run on another system.
 _SEPARATORS = re.compile(r"[/\\]")
 
 #: Matches most names, so that they skip the slower checks.
 _PLAIN = re.compile(r"\w[\w. -]{0,250}\w", re.ASCII)
 
-#: Controls (Cc), formats such as zero-width and bidi marks (Cf), line and paragraph separators: what makes a name look
-#: like another one, or breaks a line of a log.
+#: Control characters (Cc), format characters such as zero-width and bidi marks (Cf), and line and paragraph separators
+#: (Zl, Zp). They can make a name look like another one, or break a line of a log.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
-#: The zero-width joiner and non-joiner: emoji and many scripts are written with them inside a name.
+#: The zero-width joiner and non-joiner are allowed inside a name, because emoji and many scripts need them.
 JOINERS = frozenset("\u200c\u200d")
 
 

@@ -1,4 +1,4 @@
-"""Names of the HTTP headers of the contract, in the spelling that goes on the wire."""
+"""Names of the HTTP headers that the API uses, as they are sent."""
 
 AUTHORIZATION = "Authorization"
 IDEMPOTENCY_KEY = "Idempotency-Key"

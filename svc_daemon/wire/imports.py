@@ -1,4 +1,4 @@
-"""URLs to take in, as files or as web pages (specification, Upload and Webhook registration)."""
+"""Bodies of requests to import URLs, as files or as web pages (specification, Upload and Webhook registration)."""
 
 from typing import Annotated, Any
 
@@ -8,10 +8,10 @@ from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 
 class Webhook(RequestBody):
-    """What to call when the source is ready or failed."""
+    """The URL to call when the source is ready or has failed."""
 
     url: Annotated[str, Field(min_length=1)]
-    #: Sent back unchanged in the call.
+    #: Included unchanged in the call.
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -20,7 +20,7 @@ class UrlImport(RequestBody):
 
     url: Annotated[str, Field(min_length=1)]
     webhook: Webhook | None = None
-    #: Take it whatever it turns out to be.
+    #: Import the URL even if its content is not of the requested kind (file or web page).
     force: bool = False
     title: str | None = None
     tags: list[str] = Field(default_factory=list)
@@ -32,7 +32,7 @@ class UrlImport(RequestBody):
 
 
 class Refresh(NoDryRunBody):
-    """Body of `POST /v1/sources/{id}/refresh`, which may be missing."""
+    """Body of `POST /v1/sources/{id}/refresh`; optional."""
 
-    #: Take it also when a page has become a file, or a file a page.
+    #: Refresh the source even if a web page has become a file, or a file has become a web page.
     force: bool = False

@@ -1,4 +1,4 @@
-"""API keys on the wire. The key itself is in the first answer to its create, and nowhere else."""
+"""Models of API keys. The key itself is only in the first response to the request that created it."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -9,12 +9,12 @@ from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
-#: A list that is sent names something: an empty one would be a key for nothing.
+#: A list must not be empty, because the key could then access nothing.
 Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(min_length=1, max_length=1000)]
 
 
 class KeyFields(ScopedBody):
-    """What a key is to be: `capabilities` or `preset`; the rest, where it is not sent, as the asking key has it."""
+    """The fields of a new key, with `capabilities` or `preset`. Omitted limits are inherited from the creating key."""
 
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "buckets", AGENT: "models"}
     plain_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("agents", "model", "allowedmodels"), AGENT)
@@ -23,9 +23,9 @@ class KeyFields(ScopedBody):
     #: `admin`, `ingest` or `read`.
     preset: str | None = None
     capabilities: Names | None = None
-    #: The only buckets it may reach, by id or slug; ids are kept.
+    #: The only buckets that the key may access: ids or slugs, of which the ids are stored.
     buckets: Names | None = None
-    #: The only models it may use, in either spelling.
+    #: The only models that the key may use, as model ids or agent ids.
     models: Names | None = None
     #: ISO 8601 with a time zone.
     expires_at: str | None = None
@@ -34,7 +34,7 @@ class KeyFields(ScopedBody):
 class KeyCreate(KeyFields):
     """Body of `POST /v1/keys`."""
 
-    #: Only validate: nothing is made, no idempotency key is claimed.
+    #: Only validate the request; nothing is created, and no idempotency key is used up.
     dry_run: bool = False
 
 
@@ -42,12 +42,12 @@ class Key(WireModel):
     id: str
     object: Literal["api_key"] = "api_key"
     name: str
-    #: How the key begins, up to its secret.
+    #: The beginning of the key, without its secret.
     hint: str
     capabilities: list[str]
-    #: Bucket ids; null is all.
+    #: Bucket ids; null means all buckets.
     buckets: list[str] | None
-    #: Null is all.
+    #: Null means all models.
     models: list[str] | None
     expires_at: str | None
     revoked_at: str | None
@@ -59,7 +59,7 @@ class KeyAnswer(Key):
 
 
 class NewKey(Key):
-    #: To be kept now: it is not shown again. Null in a replay.
+    #: The key itself, which is never shown again; null if the response is a replay.
     key: str | None
 
 

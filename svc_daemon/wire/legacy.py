@@ -1,4 +1,4 @@
-"""Bodies of the legacy doors (specification, Legacy aliases): those of the other doors, and a destination."""
+"""Bodies of the legacy routes (specification, Legacy aliases): those of the current routes, plus a destination."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,18 +10,18 @@ from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import UploadCreate
 
-#: Longer ones name nothing.
+#: No id or slug is longer.
 Text = Annotated[str, Field(max_length=255)]
 
 
 class DestinationFields(RequestBody):
-    """Where it goes: exactly one of the first three."""
+    """The buckets to upload to, in exactly one of the first three fields."""
 
     bucket_ids: list[Text] = Field(default_factory=list)
     bucket_slugs: list[Text] = Field(default_factory=list)
     #: An id or a slug.
     bucket: Text = ""
-    #: Makes buckets for slugs that the team doesn't have yet.
+    #: Create the buckets whose slugs don't exist yet.
     create_missing_buckets: bool = False
 
 
@@ -34,11 +34,11 @@ class LegacyUrlImport(UrlImport, DestinationFields):
 
 
 class LegacyManifestItem(ManifestItem, DestinationFields):
-    """One file; its destination is here or at the manifest's root."""
+    """One file, with a destination of its own unless the manifest has one."""
 
 
 class LegacyManifest(Manifest, DestinationFields):
-    """The destination of all files, unless each item has its own."""
+    """The files of a batch, with one destination for all of them unless each has its own."""
 
     items: Sequence[LegacyManifestItem]
 

@@ -1,21 +1,21 @@
 """Lets a daemon prove to the command line that it serves a given data directory.
 
 Both read the installation's secret from a file that only its user can read. The daemon answers a nonce with a MAC, so a
-program that has taken over a dead daemon's port can't impersonate it. The MAC covers the port, so that the answer of
+program that listens on the port of a dead daemon can't impersonate it. The MAC covers the port, so that the response of
 another daemon can't be relayed.
 """
 
 import hashlib
 import hmac
 
-#: Random bytes in the secret.
+#: Number of random bytes in the secret.
 SECRET_BYTES = 32
-#: Length of a nonce in characters.
+#: Allowed lengths of a nonce, in characters.
 NONCE_CHARACTERS = range(16, 129)
 
 
 def parse_secret(text: str) -> bytes | None:
-    """Parse the text of the secret's file; None if it is damaged."""
+    """Parse the content of the secret's file. Returns None if it is damaged."""
     try:
         secret = bytes.fromhex(text.strip())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Questions and answers on the wire."""
+"""The body of a request to create a Q&A source: a question with its answer."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ class QaCreate(RequestBody):
 
     question: str
     answer: str
-    #: Other ways to ask the same.
+    #: Other wordings of the question.
     alternate_questions: list[str] = Field(default_factory=list)
     tags: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
     replaces: str | None = None
     mapping: str | None = None
     dry_run: bool = False
-    #: Refused: only imports and pages are called back.
+    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
     webhook: Any = None

@@ -1,4 +1,4 @@
-"""What the JSON bodies of requests have in common: strict types, null for what is not sent, no dry run by accident."""
+"""Base classes of JSON request bodies: types are strict, null means omitted, and unsupported dry runs are refused."""
 
 from typing import Annotated, Any, Literal
 
@@ -38,5 +38,5 @@ def _refuse_dry_run(sent: Any) -> Any:
 class NoDryRunBody(RequestBody):
     """A body, or a part of one, that doesn't support dry runs: a request for one is refused."""
 
-    #: Creates, attaches and finalizes take it, at the top of their body.
+    #: Only create, attach and finalize requests support dry runs, with this field at the top level of the body.
     dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False

@@ -1,4 +1,4 @@
-"""OpenAI's Responses on the wire: what is taken, and the object that is given; the model is an agent's id."""
+"""Models of OpenAI's Responses API: the accepted request, and the response. The model is an agent's model id."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,7 +12,7 @@ from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 
 class InputPart(RequestBody):
-    """A part of a message: text, or what an earlier answer said."""
+    """A part of a message: text, or text or a refusal in an earlier answer."""
 
     type: Literal["input_text", "output_text", "refusal"]
     text: str = ""
@@ -40,43 +40,44 @@ def _refuse(_: Any) -> None:
     raise ValueError("No answer is stored: send the conversation as input instead.")
 
 
-#: What only makes sense where answers are stored.
+#: The type of fields that refer to stored responses, which this service doesn't have.
 Refused = BeforeValidator(_refuse, json_schema_input_type=None)
 
 
 def _as_messages(sent: Any) -> Any:
-    """A conversation; a text by itself is the question."""
+    """Convert a plain string to a conversation with a single question."""
     if not isinstance(sent, str | list):
         raise ValueError("must be a text, or a list of messages.")  # noqa: TRY004 - pydantic reports only this one
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
 
 
 class ResponseCreate(ScopedBody):
-    """Body of `POST /v1/responses`. Whatever else OpenAI takes is ignored, as every unknown field.
+    """Body of `POST /v1/responses`. Other parameters of OpenAI's API are ignored, like any unknown field.
 
-    But for names that mean a scope: `bucket: "a"` is taken for `buckets: ["a"]`, and `vector_store_ids` is refused.
+    Fields that limit what is searched are never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
+    accepted, and others, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
 
-    #: An agent's id, such as `svc-agent`.
+    #: The model id of an agent, such as `svc-agent`.
     model: Annotated[str, Field(min_length=1)]
     #: The question, or the conversation up to it.
     input: Annotated[list[InputMessage], BeforeValidator(_as_messages, json_schema_input_type=str | list[InputMessage])]
-    #: How to answer; only a model takes note of it.
+    #: How to answer; used only if a model writes the answer.
     instructions: str | None = None
     stream: bool = False
-    #: Given back as it came.
+    #: Returned unchanged in the response.
     metadata: dict[str, str] = Field(default_factory=dict)
-    #: Only in these buckets, by id or slug.
+    #: Search only these buckets, given by id or slug.
     buckets: list[str] | None = None
-    #: Nothing is stored that could be gone on from, or be waited for.
+    #: Responses are not stored, so they can't be continued or computed in the background.
     previous_response_id: Annotated[None, Refused] = None
     conversation: Annotated[None, Refused] = None
     background: Literal[False] = False
-    #: Answers are sentences.
+    #: Only plain text is supported.
     text: TextOptions = Field(default_factory=TextOptions)
-    #: Taken and not used, but of these types.
+    #: The types of these fields are checked, but their values are ignored.
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
@@ -110,7 +111,7 @@ class OutputTokensDetails(WireModel):
 
 
 class ResponseUsage(WireModel):
-    """Tokens as the model's server counted them; words, where no model was asked."""
+    """Number of tokens as reported by the model's server, or number of words if no model was used."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails = Field(default_factory=InputTokensDetails)
@@ -120,7 +121,7 @@ class ResponseUsage(WireModel):
 
 
 class ResponseFault(WireModel):
-    """Why a response failed, in the words of OpenAI's client; the event before it has the service's own code."""
+    """Why a response failed, with a code that OpenAI's clients know; the event before it has the service's own code."""
 
     code: Literal["server_error"] = "server_error"
     message: str
@@ -139,11 +140,11 @@ class TextConfig(WireModel):
 
 
 class Response(WireModel):
-    """One answer. The first group is OpenAI's; what asks for nothing here has its neutral value."""
+    """One answer. The first group of fields is from OpenAI's API; those that don't apply here have neutral values."""
 
     id: str
     object: Literal["response"] = "response"
-    #: Seconds since 1970, as the next one.
+    #: Unix time in seconds, like the next field.
     created_at: int
     completed_at: int | None = None
     status: Literal["in_progress", "completed", "incomplete", "failed"]
@@ -153,7 +154,7 @@ class Response(WireModel):
     instructions: str | None = None
     max_output_tokens: int | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
-    #: As it was sent.
+    #: The model id as given in the request.
     model: str
     output: list[OutputMessage]
     parallel_tool_calls: bool = False
@@ -168,9 +169,9 @@ class Response(WireModel):
     usage: ResponseUsage | None = None
     user: str | None = None
 
-    #: Every sentence rests on a passage that was found and scored enough. Null while it is not decided.
+    #: Whether every sentence is supported by a passage that was found and is relevant enough; null until it is decided.
     grounded: bool | None = None
     sources: list[AnswerSource] = Field(default_factory=list)
-    #: Warnings of the search behind the answer, as in its own `warnings`.
+    #: The `warnings` of the search for passages.
     warnings: list[str] = Field(default_factory=list)
     request_id: str

@@ -1,8 +1,8 @@
-"""Names that mean a scope: which documents may be retrieved. What was meant to narrow is never passed over.
+"""Recognizes request fields that limit which documents are retrieved (scopes), even if the field is misnamed.
 
-A body that is scoped takes each kind of scope under one name. Another name of the same kind is taken for it where its
-meaning is plain, such as `bucket: "a"` for `buckets: ["a"]`. The names of other services, and scopes in other places of
-the body, are refused.
+Ignoring an unknown field that was meant to limit a search would return documents that the caller wanted to exclude. So
+each kind of scope has one field name. Obvious synonyms are accepted, such as `bucket: "a"` for `buckets: ["a"]`. Names
+that other services use, and scopes in other places of the body, are refused.
 """
 
 import re
@@ -18,7 +18,7 @@ from svc_daemon.wire.requests import RequestBody
 
 BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"
 
-#: Names with a plain meaning, by kind; here and below without capitals, `_` and `-`.
+#: Obvious synonyms of each kind of scope. Here and below, names are in lowercase and without `_` and `-`.
 PLAIN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: ("bucket", "buckets", "bucketid", "bucketids", "bucketslug", "bucketslugs"),
     SOURCES: ("source", "sources", "sourceid", "sourceids"),
@@ -26,7 +26,8 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("filter", "filters"),
     AGENT: ("agent",),
 }
-#: Names that mean the kind elsewhere, or here in another place; an `s` may follow. Others are known by `_HINTS`.
+#: Names of scopes in other services, or in other places of our own bodies; plurals with `s` are also recognized.
+#: Further names are recognized by `_HINTS`.
 FOREIGN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: (
         "vectorstore", "vectorstoreid", "store", "storeid", "bucketstore", "bucketstoreid", "collection",
@@ -37,25 +38,25 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("metadatafilter", "tagfilter", "where"),
     AGENT: ("agentid",),
 }  # fmt: skip
-#: Below these is the caller's own data, or a description of a function.
+#: Fields that contain the caller's own data or function descriptions, in which no scopes are looked for.
 _FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
-#: Kinds of OpenAI's tools that don't search here; they are not used.
+#: Types of OpenAI tools that don't search this service's documents; they are ignored, including their fields.
 _OTHER_TOOLS = re.compile(r"function|custom|web_search|code_interpreter|computer|image_generation|mcp|(local_)?shell")
 
-#: What only names of scopes have in them, such as `allowed_buckets`, `sourceName`, `tags_any`.
+#: Matches other names that can only mean a scope, such as `allowed_buckets`, `sourceName` or `tags_any`.
 _HINTS = re.compile(
     r"bucket|^bkts?|(?<!re)sources?(name|title|slug|id|filter|in|$)|filename|filter|^tag(s|name|ged)|tags$"
 )
 
 _KINDS = {name: kind for kind, names in PLAIN.items() for name in names}
-#: But for two of OpenAI's that mean something else.
+#: Excludes two field names of OpenAI's API that have another meaning.
 _FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled in (name, f"{name}s")} - {
     "store",
     "file",
 }
 
 Place = tuple[str | int, ...]
-#: A place and a message.
+#: The path of a field, and an error message.
 Fault = tuple[Place, str]
 
 
@@ -65,16 +66,17 @@ def bare(name: str) -> str:
 
 
 class ScopedBody(RequestBody):
-    """A body that chooses, or may choose, what is searched."""
+    """A body with fields that limit what is searched."""
 
-    #: By kind, the fields that take a scope.
+    #: The body's field for each kind of scope.
     scopes: ClassVar[Mapping[str, str]] = {}
-    #: Other names that mean a scope in this body, and their kinds: refused, or taken as the plain ones are.
+    #: Further names of scopes in this body, with their kinds: `foreign_scopes` are refused, and `plain_scopes` are
+    #: accepted as synonyms.
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
     plain_scopes: ClassVar[Mapping[str, str]] = {}
-    #: Names that mean something else in this body.
+    #: Names that don't mean a scope in this body.
     unscoped: ClassVar[Collection[str]] = ()
-    #: Why a scope that is not taken is refused.
+    #: The error message for a scope that is refused.
     refusal: ClassVar[str] = "There is no such field."
 
     @classmethod
@@ -109,7 +111,7 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
-        """Put the value where it is meant to be; what means no scope stays under its own name."""
+        """Store a value in the field that its name means; a name that means no scope is kept. Returns the errors."""
         field = cls.field_meant_by(name)
         if field is None:
             taken[name] = value
@@ -130,14 +132,14 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
     """Return the paths and messages of validation errors, without the values that were sent."""
     found: list[tuple[str, str]] = []
     for each in error.errors(include_url=False, include_input=False):
-        # Of scopes there may be several in one place.
+        # The validator of scopes reports all its errors at once.
         faults = each.get("ctx", {}).get("faults", [((), each["msg"])])
         found += [(".".join(map(str, (*each["loc"], *place))), plain(message)) for place, message in faults]
     return found
 
 
 def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
-    """The places of names that mean a scope, with something in them, inside of what is passed over."""
+    """Yield the paths of non-null fields inside an ignored value whose names mean a scope."""
     if bare(str(path[-1])) in _FREE:
         return
     if isinstance(value, list):

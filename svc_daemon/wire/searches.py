@@ -1,4 +1,4 @@
-"""Search on the wire: the question, the page of results, and where each was found."""
+"""Models of searches: the request, the page of results, and the explanation of each result."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,8 +13,10 @@ SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS
 
 
 class SearchRequest(ScopedBody):
-    """Body of `POST /v1/search`. Another name that means a scope is taken for the field here where its meaning is plain
-    (`bucket: "a"` for `buckets: ["a"]`), else refused; other unknown fields are ignored.
+    """Body of `POST /v1/search`.
+
+    Fields that limit what is searched are never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
+    accepted, and other names of scopes are refused. All other unknown fields are ignored.
     """
 
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
@@ -22,14 +24,14 @@ class SearchRequest(ScopedBody):
     foreign_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("metadata", "mapping", "title", "type"), FILTERS)
 
     query: Annotated[str, Field(min_length=1)]
-    #: A model id, such as `svc-agent`; it must not widen what the caller may see.
+    #: A model id, such as `svc-agent`. The agent's policy further limits what the API key may search.
     agent: str | None = None
-    #: Ids or slugs; all active buckets of the team where none is named.
+    #: Ids or slugs; if omitted, all active buckets of the team are searched.
     buckets: list[str] | None = None
     source_ids: list[str] | None = None
-    #: OpenAI's grammar: eq, ne, gt, gte, lt, lte, in, nin, and, or.
+    #: In OpenAI's filter syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or.
     filters: dict[str, Any] | None = None
-    #: Only sources that carry every one of these tags.
+    #: Search only sources that have all of these tags.
     tags: list[str] | None = None
     max_num_results: Annotated[int, Field(ge=1)] = 10
     mode: Literal["hybrid", "keyword", "semantic"] = "hybrid"
@@ -38,48 +40,49 @@ class SearchRequest(ScopedBody):
 
 
 class ExplainedTerm(WireModel):
-    """A word of the query that the passage has."""
+    """A word of the query that occurs in the passage."""
 
     term: str
-    #: What it weighs: the rarer the word is among the team's passages, the more.
+    #: Inverse document frequency: the rarer the word is in the team's passages, the higher.
     idf: float
-    #: Its place.
+    #: The parts of the document in which the word occurs.
     parts: list[Literal["title", "headings", "text"]]
 
 
 class ExplainedKeyword(WireModel):
-    """The passage's place in the order by words."""
+    """The rank and scores of the passage in the keyword search."""
 
     rank: int
     bm25: float
-    #: 0 to 1: how much of the best ones' terms it has; null where too few passages were found for it to count.
+    #: Pseudo-relevance feedback, 0 to 1: how many of the terms of the best passages this passage contains; null if too
+    #: few passages were found to use it.
     feedback: float | None
 
 
 class ExplainedMeaning(WireModel):
-    """How near the passage is in meaning."""
+    """The rank and similarity of the passage in the semantic search."""
 
-    #: Null for one that came by its words and is not among the nearest.
+    #: Null if the passage is not among the nearest, and was found by keywords only.
     rank: int | None
-    #: Between the vectors of query and passage, -1 to 1.
+    #: Cosine similarity of the query's and the passage's vectors, -1 to 1.
     cosine: float
-    #: What made the vectors.
+    #: The embedding model.
     model: str
 
 
 class Explanation(WireModel):
-    """Which part of the search found the passage, and what it scored there."""
+    """How the passage was found, and its scores."""
 
-    #: Place in the whole order, from 1.
+    #: Rank in the results, from 1.
     rank: int
-    #: What the order of a hybrid search is made by; null in other modes.
+    #: The score by which a hybrid search orders its results; null in other modes.
     fused: float | None
-    #: The share of the query's weight that the terms carry.
+    #: The terms' share of the total idf of the query, 0 to 1.
     coverage: float
     terms: list[ExplainedTerm]
-    #: Null where it is not among the best by words.
+    #: Null if the passage is not among the best of the keyword search.
     keyword: ExplainedKeyword | None
-    #: Null where meaning was not looked for, or the passage has no vector.
+    #: Null if no semantic search was done, or if the passage has no vector.
     semantic: ExplainedMeaning | None
 
 
@@ -90,14 +93,14 @@ class SearchResult(WireModel):
     filename: str
     title: str
     source_url: str | None
-    #: 0 to 1, absolute. Keyword: the share of the query's weight that the passage covers. Semantic: the cosine, not
-    #: below 0. Hybrid: the mean of both.
+    #: 0 to 1, comparable between searches. Keyword: the matching words' share of the total idf of the query. Semantic:
+    #: the cosine similarity, at least 0. Hybrid: the mean of both.
     score: float
     tags: list[str]
     metadata: dict[str, Any]
     text: str
     location: Location
-    #: Only with `explain`.
+    #: Null unless the request has `explain`.
     explain: Explanation | None = None
 
 

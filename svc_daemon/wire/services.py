@@ -1,4 +1,4 @@
-"""The service about itself: health, version, limits."""
+"""Responses about the service itself: health, version, and limits."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from svc_daemon.wire.sources import Shortage
 
 
 class WriterCounters(WireModel):
-    """Operations over commits shows how many writes shared one fsync."""
+    """`operations` divided by `commits` is the average number of writes per fsync."""
 
     operations: int
     commits: int
@@ -19,16 +19,16 @@ class QueueCounters(WireModel):
 
 
 class Embedding(WireModel):
-    """Whether search goes by meaning, too: `off` is without a model, and `message` is what is wrong with one."""
+    """The embedding model for semantic search. `off` means there is none; `message` says why it is `failing`."""
 
     state: Literal["off", "loading", "ready", "failing"]
-    #: Names the model in use and its generation.
+    #: The name of the model in use, and its generation.
     model: str | None = None
     message: str | None = None
 
 
 class Writing(WireModel):
-    """Whether a model writes the answers: `off` is without one, and `message` is why its server doesn't answer."""
+    """The model that writes answers. `off` means there is none; `message` says why its server is `failing`."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None = None
@@ -36,16 +36,16 @@ class Writing(WireModel):
 
 
 class SetAside(WireModel):
-    """Stored files that nothing in the state names; `message` is what to do where a kill didn't leave them."""
+    """Stored files without a row in the state. If a killed process did not cause this, `message` says what to do."""
 
     files: int
-    #: Those that a search index has in a bucket.
+    #: Number of these files whose documents are in a search index, in a bucket.
     known: int
     message: str | None
 
 
 class Health(WireModel):
-    """Answer of `/healthz`, which needs no key and shows nothing of any team's content."""
+    """Response of `/healthz`, which needs no key and reveals nothing about any team's content."""
 
     status: Literal["ok", "read_only"]
     installation_id: str
@@ -56,9 +56,9 @@ class Health(WireModel):
     queue: QueueCounters
     embedding: Embedding
     set_aside: SetAside
-    #: What the service is short of just now.
+    #: The resource that is currently short, if any.
     shortage: Shortage | None = None
-    #: The answer to `?nonce=`, which only a daemon with the installation's secret can give (`wire.proofs`).
+    #: The response to `?nonce=`, which only a daemon that has the installation's secret can compute (`wire.proofs`).
     proof: str | None = None
     request_id: str
 
@@ -68,7 +68,7 @@ class Version(WireModel):
     version: str
     api_oldest: int
     api_newest: int
-    #: Only with `?verify=writing`.
+    #: Null unless the request has `?verify=writing`.
     writing: Writing | None = None
     request_id: str
 
@@ -76,7 +76,7 @@ class Version(WireModel):
 class Limit(WireModel):
     value: int
     unit: str
-    #: How much of it is used now, where that has a meaning.
+    #: How much of the limit is currently used; null if that is not meaningful.
     used: int | None = None
 
 
@@ -86,7 +86,7 @@ class ReadFormat(WireModel):
     name: str
     extensions: list[str]
     content_types: list[str]
-    #: The optional extra that has to be installed for it.
+    #: The optional extra that must be installed for this format, if any.
     extra: str | None
 
 

@@ -1,4 +1,4 @@
-"""Sources on the wire (specification, Source): the object on which every upload path converges."""
+"""Models of sources (specification, Source): a file, web page or Q&A, however it was uploaded."""
 
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ class TaskReference(WireModel):
 
 
 class Shortage(WireModel):
-    """What the service is short of: work waits until there is enough again, and no attempt is counted."""
+    """A resource that is short. Work waits until there is enough again, without counting an attempt."""
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes"]
     message: str
@@ -23,7 +23,7 @@ class Shortage(WireModel):
 
 
 class SourceError(WireModel):
-    """Why a source ended `failed`: a code of `SourceErrorCode`, a sentence, and whether `retry` can help."""
+    """Why a source is `failed`: a `SourceErrorCode`, a message, and whether a retry can help."""
 
     code: str
     message: str
@@ -31,7 +31,7 @@ class SourceError(WireModel):
 
 
 class ExtractionFacts(WireModel):
-    """What was read from the bytes, once indexed."""
+    """Facts about the extracted text, available once the source is indexed."""
 
     characters: int
     pages: int | None
@@ -41,7 +41,7 @@ class ExtractionFacts(WireModel):
 
 
 class ProviderState(WireModel):
-    """The live state in the search index, read from the index and not from the row."""
+    """The state of the source in the search index, read from the index itself and not from the source's row."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
@@ -54,11 +54,11 @@ class Source(WireModel):
     type: str
     #: `queued`, `indexing`, `active` or `failed`.
     status: str
-    #: The whole readiness contract: indexed, and active in every bucket it belongs to.
+    #: Whether the source is indexed, active in all of its buckets, and found by searches.
     ready: bool
-    #: What `ready` waits for besides the source's own indexing and sync: the code that a search answers meanwhile.
+    #: Why the source is not `ready` although it is indexed and synced: the error code with which searches are refused.
     ready_withheld_by: str | None = None
-    #: `queued`, `syncing`, `active` or `failed` (which tries itself again).
+    #: `queued`, `syncing`, `active` or `failed` (which is retried automatically).
     bucket_sync_status: str
     title: str
     filename: str
@@ -68,22 +68,22 @@ class Source(WireModel):
     task: TaskReference | None
     tags: list[str]
     metadata: dict[str, Any]
-    #: The sync mapping that owns the source, where one does.
+    #: The sync mapping that owns the source, if any.
     mapping: str | None
     source_url: str | None
-    #: Behind all redirects; this and the next four are of what was fetched from a URL.
+    #: The URL after all redirects. This field and the next four are only set for sources fetched from a URL.
     final_url: str | None = None
     http_status: int | None = None
     etag: str | None = None
     last_modified: str | None = None
-    #: When the host last answered, whether anything had changed or not.
+    #: When the URL was last fetched successfully, even if its content had not changed.
     fetched_at: str | None = None
-    #: This and the next two are of a Q and A.
+    #: This field and the next two are only set for a Q&A.
     question: str | None = None
     answer: str | None = None
     alternate_questions: list[str] | None = None
     bucket_ids: list[str]
-    #: The source whose place this one takes when it becomes ready.
+    #: The source that this one replaces when it becomes ready.
     replaces: str | None
     error: SourceError | None
     warnings: list[str]
@@ -93,7 +93,7 @@ class Source(WireModel):
 
 
 class SourceAnswer(Source):
-    #: What the service is short of, while a source that is not ready waits for it.
+    #: The resource shortage for which this source is waiting, if any.
     waits_for: Shortage | None = None
     request_id: str
 
@@ -101,25 +101,25 @@ class SourceAnswer(Source):
 class SourceRefreshed(SourceAnswer):
     """A source after a refresh."""
 
-    #: Whether the content was another, which is being indexed now.
+    #: Whether the content has changed, and is therefore being indexed again.
     changed: bool
 
 
 class SourceVerified(SourceAnswer):
-    """A source that was looked up; its state in the index with `?verify=provider` alone."""
+    """A requested source. Its state in the index is only included with `?verify=provider`."""
 
     provider: ProviderState | None = None
 
 
 class SourceMember(Source):
-    """A source in a bucket's listing: its state there, in the spelling of bucket views too."""
+    """A source in the listing of a bucket, with its state in that bucket; some fields are also in camel case."""
 
     bucketSyncStatus: str
 
 
 class BucketSources(WireModel):
     bucket_id: str
-    #: As on the bucket: list again only when it moved.
+    #: The bucket's `revision`: if it hasn't changed, the list hasn't either.
     revision: int
     sources: list[SourceMember]
     has_more: bool | None = None
@@ -128,7 +128,7 @@ class BucketSources(WireModel):
 
 
 class SourceUpdate(NoDryRunBody):
-    """Body of `PATCH /v1/sources/{id}`; what is not sent stays."""
+    """Body of `PATCH /v1/sources/{id}`; omitted fields are unchanged."""
 
     title: str | None = None
     filename: str | None = None
@@ -155,13 +155,13 @@ class Detached(WireModel):
     object: Literal["knowledge_file"] = "knowledge_file"
     bucket_id: str
     detached: Literal[True] = True
-    #: The buckets it still belongs to.
+    #: The buckets that the source still belongs to.
     bucket_ids: list[str]
     request_id: str
 
 
 class Location(WireModel):
-    """A place in the original; what the format doesn't have is null."""
+    """A location in the original document; fields that its format doesn't have are null."""
 
     page: int | None
     line_start: int | None
@@ -178,7 +178,7 @@ class TextChunk(WireModel):
 
 
 class SourceText(WireModel):
-    """The extracted text and the pieces in which search finds it."""
+    """The extracted text, and the chunks in which it is searched."""
 
     id: str
     object: Literal["source_text"] = "source_text"
@@ -188,29 +188,29 @@ class SourceText(WireModel):
 
 
 class StoredContent(WireModel):
-    """The stored bytes, as they are now."""
+    """The current state of the stored bytes."""
 
-    #: Of the bytes, in hex; null where they are gone.
+    #: In hexadecimal; null if the bytes are missing.
     sha256: str | None
-    #: They are those that were taken in.
+    #: Whether the bytes are the same as when they were received.
     unchanged: bool
-    #: Why no text could be read from them.
+    #: Why no text could be extracted; null if it could.
     error: SourceError | None
 
 
 class SourceReread(SourceText):
-    """The text as it was read from the stored bytes just now; empty where none could be."""
+    """The text, extracted from the stored bytes again for this request; empty if that failed."""
 
     content: StoredContent
 
 
 class DryRun(WireModel):
-    """What a create, an attach or a finalize would have done; nothing was stored, counted or claimed."""
+    """The result of a dry run of a create, attach or finalize request. Nothing was stored or counted."""
 
     dry_run: Literal[True] = True
     valid: Literal[True] = True
-    #: Null where nothing would be made: it is there already, or the request would be a replay.
+    #: Null if nothing would be created, because it already exists, or because the request would be a replay.
     would_create: dict[str, Any] | None
-    #: What is wrong with parts of the request that would be left out: `path` and `message`.
+    #: The `path` and `message` of each invalid part of the request, which would be skipped.
     errors: list[dict[str, str]] = Field(default_factory=list)
     request_id: str

@@ -1,4 +1,4 @@
-"""The operator's switches on the wire."""
+"""Models of the operator's switch that disables search."""
 
 from typing import Annotated, Literal
 
@@ -12,12 +12,12 @@ class SearchSwitchChange(NoDryRunBody):
     """Body of `PUT /admin/search`."""
 
     enabled: bool
-    #: How long refused clients should wait.
+    #: Value of `Retry-After` in the responses to refused searches.
     retry_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
 
 class SearchSwitch(WireModel):
     object: Literal["search_switch"] = "search_switch"
     enabled: bool
-    #: Null while search is on.
+    #: Null if search is enabled.
     retry_after_seconds: int | None

@@ -1,4 +1,4 @@
-"""Tasks on the wire: one run of work on a source, with its attempts and progress."""
+"""Models of tasks: background work on a source, bucket or index, with its attempts and progress."""
 
 from typing import Literal
 
@@ -12,10 +12,10 @@ REBUILD = "store_rebuild"
 
 
 class TaskProgress(WireModel):
-    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` of a bucket; `clear`, then `index` of a rebuild;
-    #: null before the first.
+    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`. For the deletion of a bucket, `delete`; for a rebuild,
+    #: `clear`, then `index`. Null before the first stage.
     stage: str | None
-    #: Of a bucket's deletion, these are members; of a rebuild, documents.
+    #: For the deletion of a bucket, counts members instead of chunks; for a rebuild, documents.
     chunks_done: int
     chunks_total: int | None
 
@@ -27,9 +27,9 @@ class Task(WireModel):
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str
     source_id: str | None
-    #: The bucket that is deleted.
+    #: The bucket being deleted, if this is such a task.
     bucket_id: str | None = None
-    #: How far a bucket's deletion is.
+    #: The progress of a bucket's deletion.
     deletion: Deletion | None = None
     attempt: int
     max_attempts: int
@@ -42,6 +42,6 @@ class Task(WireModel):
 
 
 class TaskAnswer(Task):
-    #: What the service is short of, while a task that has not ended waits for it.
+    #: The resource shortage for which this task is waiting, if any.
     waits_for: Shortage | None = None
     request_id: str

@@ -29,7 +29,7 @@ class Team(WireModel):
 
 
 class TeamKey(WireModel):
-    """A team, and a key of it that is shown this once."""
+    """A team, and one of its API keys, which is shown only in this response."""
 
     team: Team
     key: NewKey

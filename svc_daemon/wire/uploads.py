@@ -1,4 +1,4 @@
-"""Upload sessions on the wire (specification, Upload session)."""
+"""Models of upload sessions (specification, Upload session)."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from pydantic import Field
 from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import RequestBody
 
-#: The one strategy: bytes go to a storage address that takes them in resumable chunks.
+#: The only upload strategy: the bytes are sent to an upload URL in resumable chunks.
 STRATEGY = "storage_resumable"
 
 
@@ -15,7 +15,7 @@ class UploadCreate(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/uploads`."""
 
     filename: str
-    #: The extension's, then the content's, where it is missing.
+    #: If omitted, it is derived from the file extension, or else from the content.
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
     title: str | None = None
@@ -25,12 +25,12 @@ class UploadCreate(RequestBody):
     replaces: str | None = None
     mapping: str | None = None
     dry_run: bool = False
-    #: Refused: only imports and pages are called back.
+    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
     webhook: Any = None
 
 
 class Upload(WireModel):
-    """Answer to a create: where to send the bytes. `upload_url` is a capability; it must not be logged."""
+    """Response to the creation of an upload session. `upload_url` needs no API key, so it must not be logged."""
 
     session_id: str
     object: Literal["upload_session"] = "upload_session"
@@ -44,7 +44,7 @@ class Upload(WireModel):
 
 
 class UploadStatus(WireModel):
-    """How far a session is."""
+    """The progress of an upload session."""
 
     session_id: str
     object: Literal["upload_session"] = "upload_session"
@@ -53,7 +53,7 @@ class UploadStatus(WireModel):
     size_bytes: int
     received_bytes: int
     bucket_ids: list[str]
-    #: Once finalized.
+    #: Null until the session is finalized.
     source_id: str | None
     expires_at: str
     created_at: str
@@ -61,13 +61,13 @@ class UploadStatus(WireModel):
 
 
 class UploadFinalize(RequestBody):
-    """Body of a finalize: an object, which may be empty."""
+    """Body of a finalize request: an object, which may be empty."""
 
     dry_run: bool = False
 
 
 class StorageAnswer(WireModel):
-    """Answer to a PUT after which all bytes are stored."""
+    """Response to the PUT with which all bytes have been stored."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]

@@ -1,14 +1,14 @@
-"""The release, and the range of API versions that it supports.
+"""The version of this release, and the range of API versions that it supports.
 
-Nothing is imported here, so that `svc --version` costs no more than the interpreter.
+This module imports nothing, so that `svc --version` takes no longer than starting Python.
 """
 
 VERSION = "0.1.0"
 
-#: What pip installs. The public index has a stranger's package called `svc`, so no hint may name that.
+#: The name of the package to install. The package `svc` on PyPI is another project, so hints must not mention it.
 DISTRIBUTION = "svc-knowledge"
 
-#: Oldest and newest API version this release speaks; both sides send them as `Svc-Api: 1-1`.
+#: Oldest and newest API version that this release supports; client and daemon send them as `Svc-Api: 1-1`.
 API_OLDEST = 1
 API_NEWEST = 1
 API_RANGE = f"{API_OLDEST}-{API_NEWEST}"

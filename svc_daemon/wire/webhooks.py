@@ -1,4 +1,4 @@
-"""Webhooks on the wire: the calls that were made, and the secret that signs them."""
+"""Models of webhooks: deliveries with their attempts, and the secret that signs the calls."""
 
 from typing import Literal
 
@@ -6,11 +6,11 @@ from svc_daemon.wire.models import WireModel
 
 
 class CallError(WireModel):
-    """Why a call got no answer."""
+    """Why a call received no response."""
 
     code: str
     message: str
-    #: As in `details.reason` of `url_fetch_failed` and `url_fetch_blocked`.
+    #: The same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`.
     reason: str | None
 
 
@@ -19,15 +19,15 @@ class DeliveryAttempt(WireModel):
     attempt: int
     started_at: str
     duration_ms: int
-    #: What the receiver answered; null where there was no answer.
+    #: The status of the receiver's response; null if there was none.
     http_status: int | None
     error: CallError | None
 
 
 class Delivery(WireModel):
-    """One event on its way to one address."""
+    """The delivery of one event to one URL."""
 
-    #: The event's id, as the receiver gets it in every call.
+    #: The event's id, which the receiver gets with every call.
     id: str
     object: Literal["webhook_delivery"] = "webhook_delivery"
     #: `source.ready` or `source.failed`.
@@ -53,13 +53,13 @@ class DeliveryList(WireModel):
 
 
 class WebhookSecret(WireModel):
-    """What a team's calls are signed with."""
+    """The secret with which a team's calls are signed."""
 
     object: Literal["webhook_secret"] = "webhook_secret"
     secret: str
-    #: The one before; during a rotation calls are signed with both.
+    #: The secret before the rotation; until it expires, calls are signed with both.
     previous_secret: str | None
     previous_expires_at: str | None
-    #: Null for a team that never rotated.
+    #: Null if the team has never rotated its secret.
     rotated_at: str | None
     request_id: str

@@ -1,4 +1,4 @@
-"""Whether a folder's file system reports changes, or has to be polled."""
+"""File systems that report no changes, so that their folders must be polled; and the number of folders to watch."""
 
 import os
 from collections.abc import Iterable

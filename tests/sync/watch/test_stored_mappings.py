@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.watch.lists import Added
+from svc_cli.sync.watch.stored_mappings import Added
 
 ODD = 'a "quoted" \\ name\x7f, déjà\nvu'
 

@@ -1,6 +1,6 @@
 """When a whole sync is due, and why."""
 
-from svc_cli.sync.watch.agendas import PERIOD_S, Agenda, Naps
+from svc_cli.sync.watch.schedules import PERIOD_S, Agenda, Naps
 
 
 def test_the_first_is_due_at_once_and_then_one_every_ten_minutes() -> None:
