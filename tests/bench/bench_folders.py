@@ -1,68 +1,94 @@
-"""A folder of small files by `svc upload`: with the shipped limits, and without them beside a bare client and server.
+"""A folder of small Markdown files by `svc upload` and by a first `svc sync`, with the shipped limits and without.
 
-The bare client sends the same bodies (creates, PUTs, finalizes) over as many connections to a stack that reads them and
-stores nothing.
+Each on a fresh daemon that has read one document. `processor_ms` and what follows it are of each file. `--bare` adds a
+bare client that sends the bodies of the plain way (creates, PUTs, finalizes) to a stack that reads and forgets them.
 """
 
 import argparse
 import json
+import time
 from pathlib import Path
-from typing import Any
 
 from svc_cli.client.batches import Member, manifest_of
 from svc_cli.client.uploads import Description
-from tests.acceptance.installations import Installation
+from tests.acceptance.calls import take_in
 from tests.bench.bench_uploads import bare_server
-from tests.bench.installations import measured, read_options, run_svc
 from tests.bench.loads import Load, run_requests
-from tests.bench.machines import report
+from tests.bench.sides import Row, Side, each_side, read_side_options, report_rows
 from tests.conftest import UNLIMITED
 from tests.corpus import Prose
 
 BATCH = 100
+WITHOUT_LIMITS = "without"
+LIMITS = {"shipped": {}, WITHOUT_LIMITS: UNLIMITED}
+#: A file that was written just now would be read once more by the next sync.
+LONG_AGO_S = 60
 
 
 def main() -> None:
-    options = read_options(__doc__, files=10_000, size_bytes=4096, jobs=4)
-    results: dict[str, Any] = {}
-    for name, variables in (("shipped_limits", {}), ("without_limits", UNLIMITED)):
-        with measured(options.folder, variables) as daemon:
-            bodies = make_files(daemon.root / "files", options.files, options.size_bytes)
-            results[name] = _upload(daemon, options)
-    with measured(options.folder, is_running=False) as unused, bare_server() as bare_url:
-        bare = _send_bare(bare_url, bodies, options.jobs)
-        results["bare"] = {"seconds": round(bare.seconds, 2), "files_per_second": round(len(bodies) / bare.seconds, 1)}
-        rate = results["without_limits"]["accepted_files_per_second"] / results["bare"]["files_per_second"]
-        report("folders", vars(options), {**results, "share_of_bare": round(rate, 3)}, unused.root)
+    options = read_side_options(
+        __doc__, files=1000, size_bytes=4096, commands=["upload", "sync"], limits=[*LIMITS], bare=False
+    )
+    rows = [
+        {"side": side.name, "command": command, "limits": limits} | _take_in(side, command, options)
+        for command in options.commands
+        for limits in options.limits
+        for side in each_side(options, LIMITS[limits])
+    ]
+    if options.bare:
+        bare = _send_bare(make_bodies(options.files, options.size_bytes), clients=4)
+        rate = round(options.files / bare.seconds, 1)
+        rows.append({"side": "bare", "accepted_s": round(bare.seconds, 2), "files_per_second": rate})
+    report_rows("folders", options, rows)
 
 
-def make_files(folder: Path, count: int, size_bytes: int) -> list[bytes]:
-    """Markdown files in subfolders of 100, each another; their contents."""
-    text = " ".join(Prose("folders").paragraphs(size_bytes // 100)).encode()
-    bodies = [(b"# Note %06d\n\n" % number + text)[:size_bytes] for number in range(count)]
-    for number, body in enumerate(bodies):
+def make_files(folder: Path, count: int, size_bytes: int) -> None:
+    """Markdown files in subfolders of 100, each another."""
+    for number, body in enumerate(make_bodies(count, size_bytes)):
         path = folder / f"{number // 100:03}" / f"{number % 100:02}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
-    return bodies
 
 
-def _upload(daemon: Installation, options: argparse.Namespace) -> dict[str, Any]:
-    """Time the command until all is accepted, then until all is ready; count what was refused."""
-    words = ("upload", "files", "-b", "bench", "-j", str(options.jobs), "--json", "--timeout", "30m")
-    accepted, accepted_s = run_svc(daemon, *words, "--wait", "accepted")
-    ready, ready_s = run_svc(daemon, *words)
+def make_bodies(count: int, size_bytes: int) -> list[bytes]:
+    text = " ".join(Prose("folders").paragraphs(1 + size_bytes // 100)).encode()
+    return [(b"# Note %06d\n\n" % number + text)[:size_bytes] for number in range(count)]
+
+
+def _take_in(side: Side, command: str, options: argparse.Namespace) -> Row:
+    """One command that waits until all is ready; when all was accepted is what the daemon counts meanwhile."""
+    make_files(side.root / "files", options.files, options.size_bytes)
+    accepted_s: list[float] = []
+    with side.client() as client:
+        # The first document starts what reads documents.
+        take_in(client, "warm", "warm.md", b"# Warm\n\nSome text.")
+        client.put("/v1/buckets/bench").raise_for_status()
+        begin_s = looked_s = time.perf_counter()
+
+        def look() -> None:
+            nonlocal looked_s
+            # Ten looks a second cost the daemon a hundredth of its time.
+            if not accepted_s and time.perf_counter() > looked_s + 0.1:
+                looked_s = time.perf_counter()
+                bucket = client.get("/v1/buckets/bench").raise_for_status().json()["bucketStore"]
+                if bucket["member_count"] >= options.files:
+                    accepted_s.append(looked_s - begin_s)
+
+        cost = side.run_svc(command, "files", "-b", "bench", "--json", "--timeout", "60m", meanwhile=look)
+        ready = client.get("/v1/buckets/bench").raise_for_status().json()["bucketStore"]["indexed_member_count"]
+    if ready != options.files:
+        raise RuntimeError(f"{ready} of {options.files} files are ready: {side.said()}")
     return {
-        "accepted_s": round(accepted_s, 2),
-        "ready_s": round(accepted_s + ready_s, 2),
-        "accepted_files_per_second": round(options.files / accepted_s, 1),
-        "refused": daemon.files.log.read_text(encoding="utf-8").count('"status":429'),
-        "created": accepted.json["counts"]["created"],
-        "ready": ready.json["counts"]["ready"],
+        "accepted_s": round(accepted_s[0] if accepted_s else cost.wall_s, 2),
+        "ready_s": round(cost.wall_s, 2),
+        "files_per_second": round(options.files / cost.wall_s, 1),
+        **cost.used.each_ms(options.files),
+        "daemon_mb": round(cost.daemon_mb),
+        "tree_mb": round(cost.tree_mb),
     }
 
 
-def _send_bare(base_url: str, bodies: list[bytes], clients: int) -> Load:
+def _send_bare(bodies: list[bytes], clients: int) -> Load:
     """The same requests, as bytes, to a stack that forgets them."""
     requests = []
     for start in range(0, len(bodies), BATCH):
@@ -75,7 +101,8 @@ def _send_bare(base_url: str, bodies: list[bytes], clients: int) -> Load:
         path = f"/storage/upl_{'0' * 26}/{'0' * 64}"
         requests += [_request("PUT", path, body) for body in bodies[start : start + BATCH]]
         requests.append(_request("POST", "/v1/buckets/bench/batches/bat/finalize", b"{}"))
-    return run_requests(base_url, clients, requests)
+    with bare_server() as bare_url:
+        return run_requests(bare_url, clients, requests)
 
 
 def _request(method: str, path: str, body: bytes) -> bytes:

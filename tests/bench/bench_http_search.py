@@ -75,7 +75,7 @@ class Bench:
 
     def measure(self, bucket: str, options: argparse.Namespace) -> dict[str, Any]:
         with self.daemon.client() as client:
-            asked = list(_queries(passages(client, bucket), options.queries + WARM))
+            asked = list(make_queries(passages(client, bucket), options.queries + WARM))
         figures, base_url, pid = {}, self.daemon.base_url, self.daemon.pid or 0
         for mode in ("keyword", "hybrid"):
             requests = [self._request(bucket, mode, query) for query in asked]
@@ -98,7 +98,7 @@ class Bench:
         return head.encode() + body
 
 
-def _queries(texts: list[str], count: int) -> Iterator[str]:
+def make_queries(texts: list[str], count: int) -> Iterator[str]:
     """Queries of 2 to 5 words: one common, the others as rare as the text has them."""
     shares = _shares(texts)
     common = sorted(word for word, share in shares.items() if COMMON[0] <= share <= COMMON[1])

@@ -1,93 +1,120 @@
-"""`svc sync` of a large folder: nothing to do, much to move, and the first byte; beside rclone and `aws s3 sync`.
+"""`svc sync` of a large folder as a command: the first one, one with nothing to do, one in a hundred changed, moves.
 
-`--large` takes 100,000 files. The other tools copy the same tree to a folder, or to the S3 address of `--s3`
-(`s3://bucket/prefix`); their times are of runs with nothing left to do.
+`--large` takes 100,000 files. `first byte` is until the daemon has accepted the first document, of a folder that waits
+for nothing; that run is ended then. `rclone` and `aws s3 sync` copy the same tree to a folder, and to the S3 address of
+`--s3` (`s3://bucket/prefix`), where they are installed; their rows are of runs with nothing left to do. What has
+nothing to do runs `--rounds` times, the sides in turns, and its fastest run is shown.
 """
 
+import argparse
 import os
-import resource
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.calls import take_in
+from tests.acceptance.installations import wait_until
 from tests.bench.bench_folders import make_files
-from tests.bench.installations import measured, read_options, run_svc, spawn_svc
-from tests.bench.machines import report, timed
+from tests.bench.fillings import is_indexed
+from tests.bench.machines import timed
+from tests.bench.sides import Cost, Row, Side, all_sides, read_side_options, report_rows
 
-SYNC = ("sync", "files", "-b", "bench", "--json", "--timeout", "60m")
+SYNC = ("sync", "files", "-b", "bench", "--json", "--timeout", "180m")
 
 
 def main() -> None:
-    options = read_options(__doc__, files=10_000, size_bytes=400, moved=1000, rounds=5, large=False, s3="")
-    files = 100_000 if options.large else options.files
-    with measured(options.folder) as daemon:
-        folder = daemon.root / "files"
-        make_files(folder, files, options.size_bytes)
-        # Files that were written just now would be read once more.
-        long_ago_ns = time.time_ns() - 60 * 10**9
-        for path in folder.rglob("*.md"):
-            os.utime(path, ns=(long_ago_ns, long_ago_ns))
-        results = {
-            "first_byte_s": _first_byte(daemon),
-            "accepted_s": _run(daemon, "--wait", "accepted")[1],
-            "ready_s": _run(daemon)[1],
-            "no_op": _no_op(daemon, options.rounds),
-            "moved": _move(daemon, folder, min(options.moved, files)),
-            "others": _others(folder, daemon.root, options.s3, options.rounds),
-        }
-        report("sync", vars(options) | {"files": files}, results, daemon.root)
+    options = read_side_options(__doc__, files=10_000, size_bytes=400, moved=1000, rounds=5, large=False, s3="")
+    files = options.files = 100_000 if options.large else options.files
+    with all_sides(options) as sides:
+        for side in sides:
+            make_files(side.root / "files", files, options.size_bytes)
+            _age(side.root / "files")
+            with side.client() as client:
+                take_in(client, "warm", "warm.md", b"# Warm\n\nSome text.")
+        rows = [{"side": side.name, "run": "first byte", "wall_s": _first_byte_s(side)} for side in sides]
+        rows += _run_all(sides, "first")
+        idle = [row for _ in range(options.rounds) for row in _run_all(sides, "no-op")]
+        rows += [min((row for row in idle if row["side"] == side.name), key=_wall_s) for side in sides]
+        rows += _run_all(sides, "1 % changed", lambda folder: _change(folder, max(1, files // 100)))
+        rows += _run_all(sides, "moved", lambda folder: _move(folder, min(options.moved, files)))
+        rows += _others(sides[-1].root, options)
+        report_rows("sync", options, rows)
 
 
-def _run(daemon: Installation, *words: str) -> tuple[Finished, float]:
-    finished, took_s = run_svc(daemon, *SYNC, *words)
-    return finished, round(took_s, 2)
+def _run_all(sides: list[Side], name: str, prepare: Callable[[Path], None] = lambda _: None) -> list[Row]:
+    rows = []
+    for side in sides:
+        prepare(side.root / "files")
+        cost = side.run_svc(*SYNC)
+        rows.append({"side": side.name, "run": name} | _figures(cost, side.printed_json()))
+    return rows
 
 
-def _first_byte(daemon: Installation) -> float:
-    """From the start of the command to the first bytes in the daemon's folder; that run is ended then."""
+def _figures(cost: Cost, report: Any) -> Row:
+    counts = {name: count for name, count in report["counts"].items() if count}
+    return {
+        "wall_s": round(cost.wall_s, 3),
+        "command_s": round(cost.used.command, 3),
+        "command_mb": round(cost.command_mb),
+        "daemon_s": round(sum(cost.used) - cost.used.command, 3),
+        "counts": " ".join(f"{name} {count}" for name, count in counts.items()),
+    }
+
+
+def _wall_s(row: Row) -> float:
+    return float(row["wall_s"])
+
+
+def _first_byte_s(side: Side) -> float:
     began_s = time.perf_counter()
-    process = spawn_svc(daemon, *SYNC)
-    wait_until(lambda: next(iter(daemon.files.parts.iterdir()), None), "the first byte", 60, every_s=0.005)
-    took_s = round(time.perf_counter() - began_s, 2)
-    process.kill()
-    process.communicate()
+    words = ("sync", "files", "-b", "byte", "--json")
+    process = side.spawn("svc_cli", *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with side.client() as client:
+
+        def is_accepted() -> bool:
+            answer = client.get("/v1/buckets/byte")
+            return answer.status_code == 200 and answer.json()["bucketStore"]["member_count"] > 0
+
+        wait_until(is_accepted, "the first document", 60, every_s=0.01)
+        took_s = round(time.perf_counter() - began_s, 3)
+        process.kill()
+        process.wait()
+        wait_until(lambda: is_indexed(client, "byte"), "the end of indexing", 600, every_s=0.1)
     return took_s
 
 
-def _no_op(daemon: Installation, rounds: int) -> dict[str, Any]:
-    """The fastest of some runs that find nothing to do, and the most memory that one took."""
-    runs = [_run(daemon) for _ in range(rounds)]
-    return {
-        "fastest_s": min(took_s for _, took_s in runs),
-        "all_s": [took_s for _, took_s in runs],
-        "most_memory_mb": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),
-        "bytes_sent": sum(run.json["bytes_sent"] for run, _ in runs),
-    }
+def _age(folder: Path) -> None:
+    """A file that was written just now would be read once more."""
+    long_ago_ns = time.time_ns() - 60 * 10**9
+    for path in folder.rglob("*.md"):
+        os.utime(path, ns=(long_ago_ns, long_ago_ns))
 
 
-def _move(daemon: Installation, folder: Path, count: int) -> dict[str, Any]:
+def _change(folder: Path, count: int) -> None:
+    for path in sorted(folder.rglob("*.md"))[:count]:
+        path.write_bytes(b"# Changed\n\n" + path.read_bytes())
+
+
+def _move(folder: Path, count: int) -> None:
     for path in sorted(folder.rglob("*.md"))[:count]:
         path.rename(folder / f"moved-{path.parent.name}-{path.name}")
-    run, took_s = _run(daemon)
-    return {"files": run.json["counts"]["moved"], "seconds": took_s, "bytes_sent": run.json["bytes_sent"]}
 
 
-def _others(folder: Path, room: Path, s3: str, rounds: int) -> dict[str, list[float]]:
+def _others(root: Path, options: argparse.Namespace) -> Iterator[Row]:
     commands = {
-        "rclone": ["rclone", "sync", str(folder), str(room / "rclone")],
-        "aws s3 sync": ["aws", "s3", "sync", str(folder), s3] if s3 else [],
+        "rclone": ["rclone", "sync", str(root / "files"), str(root / "rclone")],
+        "aws": ["aws", "s3", "sync", str(root / "files"), options.s3] if options.s3 else [],
     }
-    taken_s = {}
     for name, words in commands.items():
         if words and shutil.which(words[0]):
             run = partial(subprocess.run, words, check=True, capture_output=True)
             # The first one copies the tree.
-            taken_s[name] = [round(timed(run)[1], 2) for _ in range(rounds + 1)][1:]
-    return taken_s
+            taken_s = [timed(run)[1] for _ in range(options.rounds + 1)][1:]
+            yield {"side": name, "run": "no-op", "wall_s": round(min(taken_s), 3)}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+"""Mixed documents (PDF, Word, HTML, text) by `svc upload` until ready, beside the bare parsers in two processes.
+
+The parsers are the project's own readers, on the same bytes, without the daemon: no cage, no cutting, no index.
+"""
+
+import multiprocessing
+import shutil
+from pathlib import Path
+
+from svc_daemon.core.text.media_types import detect
+from svc_daemon.extract.formats import Given, find_reader
+from svc_daemon.extract.limits import CageLimits
+from tests.acceptance.calls import take_in
+from tests.bench.machines import timed
+from tests.bench.sides import Row, Side, each_side, read_side_options, report_rows
+from tests.corpus import Outcome, make_corpus
+
+KINDS = (".pdf", ".docx", ".html", ".txt")
+CORES = 2
+
+
+def main() -> None:
+    options = read_side_options(__doc__, documents=500)
+    rows: list[Row] = []
+    for side in each_side(options):
+        paths = _make_documents(side.root, options.documents)
+        bare_s = _read_bare(paths)
+        rows.append({"side": side.name} | _take_in(side, paths, bare_s))
+    report_rows("mixed", options, rows)
+
+
+def _make_documents(root: Path, count: int) -> list[Path]:
+    """So many documents that can be read, in `docs` below the root."""
+    # One in two of the corpus is of these kinds and can be read.
+    made = make_corpus(root / "corpus", 2 * count + 20)
+    whole = [root / "corpus" / each.path for each in made if each.outcome is Outcome.READY]
+    (root / "docs").mkdir()
+    return [Path(shutil.copy(path, root / "docs")) for path in whole if path.suffix in KINDS][:count]
+
+
+def _read_bare(paths: list[Path]) -> float:
+    """Seconds until two processes have read all; both have their parsers loaded."""
+    with multiprocessing.get_context("forkserver").Pool(CORES) as pool:
+        pool.map(_read, [path for path in paths[:40] for _ in range(CORES)], chunksize=1)
+        return timed(lambda: pool.map(_read, paths, chunksize=1))[1]
+
+
+def _read(path: Path) -> int:
+    data = path.read_bytes()
+    content_type = detect(data, path.name)
+    given = Given(data=data, filename=path.name, content_type=content_type, limits=CageLimits())
+    return len(find_reader(content_type)(given).text)
+
+
+def _take_in(side: Side, paths: list[Path], bare_s: float) -> Row:
+    with side.client() as client:
+        # One of each kind has the daemon load its parsers.
+        for path in {path.suffix: path for path in paths}.values():
+            take_in(client, "warm", path.name, path.read_bytes())
+    cost = side.run_svc("upload", "docs", "-b", "bench", "--json", "--timeout", "60m")
+    return {
+        "documents": len(paths),
+        "ready_s": round(cost.wall_s, 2),
+        "bare_s": round(bare_s, 2),
+        "times_bare": round(cost.wall_s / bare_s, 2),
+        **cost.used.each_ms(len(paths)),
+        "daemon_mb": round(cost.daemon_mb),
+        "tree_mb": round(cost.tree_mb),
+    }
+
+
+if __name__ == "__main__":
+    main()
