@@ -1,4 +1,4 @@
-"""Carries out each change: sends bytes, renames or retries sources. Then it waits for the sources."""
+"""Carries out each change (sends bytes, renames or retries sources), and waits until the sources are ready."""
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -12,7 +12,7 @@ from svc_cli.sync.runs import SyncRun
 from svc_cli.sync.sending import SyncQueue
 from svc_cli.uploads.items import ReportItem
 
-#: Rows that are written to the index together.
+#: Number of index rows that are written in one transaction.
 SAVED_AT_ONCE = 1000
 _ACTIONS = {
     Verb.CREATE: "created",
@@ -33,7 +33,7 @@ def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], Non
 
 
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
-    """Carry out the changes while the walk continues. Raises SvcError for errors that affect every file."""
+    """Carry out the changes while the walk continues. Raises SvcError if an error affects every file."""
     run.progress.begin("syncing", None)
     queue = open_queue(run, bucket_id, run.add)
     run.report.batch_ids = queue.batch_ids
@@ -54,7 +54,7 @@ def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
 
 
 def record(run: SyncRun, change: Change) -> None:
-    """Report a change that needs no action, or is only planned."""
+    """Report a change that needs no action, or that a dry run does not carry out."""
     if change.verb is Verb.KEEP:
         run.report.keep(change.path)
     else:
@@ -76,7 +76,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             on_change=lambda seen: run.progress.update(seen.settled_count),
         )
     finally:
-        # The last known state of each source goes into the report and the index.
+        # Even after an error, write the last known state of each source to the report and the index.
         rows = run.index.load_within(item.path for item in pending.values())
         changed = []
         for source_id, source in ((each, source) for each, source in watch.seen.items() if source):

@@ -1,6 +1,7 @@
 """Compares the folder with the index: walks it, reads files that may have changed, and yields each file's change.
 
-New files whose bytes the index knows come last, because they may have moved. Missing files are known after the walk.
+New files whose hash is in the index are yielded last: whether they were moved is known only after the walk, when the
+deleted files are known.
 """
 
 import stat
@@ -23,11 +24,11 @@ class Change(NamedTuple):
 
     verb: Verb
     path: str
-    #: The known row of the file; for MOVE, that of the file that moved here.
+    #: The file's row in the index; for MOVE, the row of the file that was moved here.
     row: Row | None
-    #: The new row of the file, without a source yet; None if it could not be read.
+    #: The new row of the file; it has no source id if the file has to be sent. None if the file could not be read.
     now: Row | None = None
-    #: Its bytes, if they are to be sent.
+    #: The file's content, if it is to be sent.
     content: FileContent | None = None
     #: Why it could not be read, and its size at that time.
     error: SvcError | None = None
@@ -36,7 +37,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """One comparison. Iterate it once; its other fields are complete only after that."""
+    """One comparison, to be iterated once; `gone`, `left_out` and `met` are complete only after that."""
 
     snapshot: Snapshot
     rows: Mapping[str, Row]
@@ -46,7 +47,7 @@ class Comparison:
     gone: list[Row] = field(default_factory=list)
     #: Rows of files that exist but are now left out.
     left_out: list[Row] = field(default_factory=list)
-    #: How many files the walk has found.
+    #: The number of files that the walk has found.
     met: int = 0
     _refreshed: list[Row] = field(default_factory=list)
 
@@ -76,9 +77,9 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[Row]:
-        """Return rows to save: of files with the same bytes but another fingerprint, or of a type that can't be read.
+        """Return rows to save: files with unchanged bytes but a new fingerprint, and files whose type can't be read.
 
-        Empty if there are fewer than `at_least`; each row is returned once.
+        Returns nothing if there are fewer than `at_least`. Each row is returned only once.
         """
         if len(self._refreshed) < at_least:
             return []
@@ -111,10 +112,7 @@ class Comparison:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether the file still exists; a folder in its place does not count.
-
-    If the system refuses access, the file is not known to be deleted.
-    """
+    """Whether the file still exists; a folder in its place does not count. True if the system denies access."""
     try:
         return not stat.S_ISDIR(path.lstat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,8 +1,8 @@
-"""The cached state of a mapping after the last run: an SQLite file with rows for files, unfinished batches and facts.
+"""Stores the state of a mapping after its last run in an SQLite file: files, unfinished batches and facts.
 
-Theory of operation. The index only saves work: if it is lost, it is rebuilt from the bucket's sources. A batch is
-recorded before it is sent and removed in the transaction that writes its files' rows. The next run finishes batches of
-a run that was killed, with the same request, so that nothing is sent or stored twice.
+Theory of operation. The index is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded
+before it is sent, and removed in the transaction that writes its files' rows. If a run is killed, the next run finishes
+its batches with the same requests, so that nothing is sent or stored twice.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from typing import Any, NamedTuple, Self
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
 
-#: A file that was changed this shortly before it was hashed may have been changed again within the resolution of the
-#: clock; this is git's rule for "racily clean" files.
+#: A file that was modified less than this long before it was hashed is hashed again: the file system's clock may be too
+#: coarse to show a second change. Git has the same rule for "racily clean" files.
 RACY_NS = 2_000_000_000
-#: The file is damaged, is not a database, or has other tables.
+#: SQLite result codes for a file that is damaged, is not a database, or lacks our tables.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
-#: Names of facts: the bucket's id, its revision when it was last listed, and the folder's device and inode.
+#: Keys of the `facts` table: the bucket's id, its revision when it was last listed, the folder's device and inode.
 BUCKET_ID, REVISION, ROOT = "bucket_id", "revision", "root"
-#: The schema of this release, kept in `user_version`.
+#: The version of this release's schema, stored in SQLite's `user_version`.
 SCHEMA_VERSION = 1
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -53,38 +53,38 @@ COMMIT;
 
 
 class State(StrEnum):
-    """The state of a file."""
+    """The state of a file, as last seen."""
 
-    #: Its source exists, and is not settled yet.
+    #: Its source is neither ready nor failed yet.
     SENT = "sent"
     READY = "ready"
     #: Its source has failed.
     FAILED = "failed"
-    #: Left out because of its content.
+    #: It was not sent, because the service can't read its type.
     SKIPPED = "skipped"
 
 
 class Row(NamedTuple):
-    """One file as of the last run; the first fields are its fingerprint."""
+    """One file as of the last run; the first five fields are its fingerprint."""
 
     size_bytes: int
     mtime_ns: int
     ctime_ns: int
     inode: int
     device: int
-    #: When it was hashed, by the clock that the file system uses.
+    #: When it was hashed, in Unix time, for comparison with `mtime_ns`; 0 if this machine has not hashed it.
     hashed_ns: int
-    #: The path below the root, composed (NFC).
+    #: The path relative to the root, in Unicode normalization form NFC; it is also the source's title.
     path: str
-    #: The path as the file system spells it.
+    #: The same path as the file system spells it.
     raw: str
     sha256: str
     #: The newest source of this path.
     source_id: str | None
-    #: The current source of the path; different from the newest only while the newest is not ready.
+    #: The source that searches find for this path; differs from `source_id` only while the newest is not ready.
     place_id: str | None
     state: str
-    #: JSON of the error of a source that failed; the reason of a skip.
+    #: For a failed source, its error as JSON; for a skipped file, the reason.
     reason: str | None
 
     def is_same(self, fingerprint: Fingerprint) -> bool:
@@ -99,7 +99,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Journaled:
-    """An unfinished batch: its request as sent, and the future rows of its files."""
+    """An unfinished batch: the descriptions that were sent, and the rows to write for its files when it ends."""
 
     key: str
     body: dict[str, Any]
@@ -108,7 +108,7 @@ class Journaled:
 
 
 class Index:
-    """One mapping's file. Used from one thread at a time."""
+    """The index of one mapping. May be used from one thread at a time only."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; it is created if missing, and replaced if damaged.
@@ -156,13 +156,13 @@ class Index:
             self._put(rows)
 
     def replace_all(self, rows: Iterable[Row]) -> None:
-        """Make these the only rows."""
+        """Replace all rows with these."""
         with self._transaction():
             self._connection.execute("DELETE FROM files")
             self._put(rows)
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Forget files."""
+        """Delete the rows of these paths."""
         with self._transaction():
             self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
 
@@ -173,7 +173,7 @@ class Index:
             self._put([row])
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all rows, batches and facts."""
         with self._transaction():
             for table in ("files", "batches", "facts"):
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
@@ -194,7 +194,7 @@ class Index:
             self._connection.execute("DELETE FROM batches WHERE key = ?", (key,))
 
     def list_batches(self) -> list[Journaled]:
-        """The batches that were begun and not finished."""
+        """Return the batches that were begun and not finished."""
         return _read_batches(self._connection)
 
     def adopt_bucket(self, bucket_id: str) -> None:
@@ -231,9 +231,9 @@ _COLUMNS = ", ".join(Row._fields)
 
 @contextlib.contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock beside an index: one sync of a mapping at a time. Raises SyncRunning.
+    """Hold the lock file of an index during the block. Raises SyncRunning if another sync of the mapping holds it.
 
-    The kernel releases the lock however the process ends.
+    The kernel releases the lock when the process ends, even if it is killed.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
@@ -256,12 +256,15 @@ def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Open the file, create its tables, and read it all. Raises sqlite3.Error, ValueError or TypeError if damaged."""
+    """Open the file, create its tables, and read every row.
+
+    Raises sqlite3.Error, ValueError or TypeError if the file is damaged, and UsageError if a newer release wrote it.
+    """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     with contextlib.ExitStack() as stack:
         stack.callback(connection.close)
         connection.execute("PRAGMA journal_mode = WAL")
-        # A power cut may lose the last rows, which can be restored from the bucket.
+        # With NORMAL, a power failure may lose the last transactions; their rows can be restored from the bucket.
         connection.execute("PRAGMA synchronous = NORMAL")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:

@@ -33,22 +33,22 @@ FIELDS: dict[str, type] = {
 class Mapping:
     """One folder and its bucket."""
 
-    #: The name is stored with every source that sync creates, and shows who owns it, also from another clone.
+    #: Stored with every source that the sync creates, so that a sync from another machine finds the sources too.
     name: str
-    #: Absolute.
+    #: The absolute path of the folder.
     folder: Path
-    #: Slug or id.
+    #: The slug or id of the bucket.
     bucket: str
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    #: None if flags and settings decide.
+    #: None if it is left to flags and settings.
     prune: Prune | None = None
-    #: Whether the user chose the name; a name that was derived from the folder may exist twice.
+    #: Whether the user chose the name; a name derived from the folder's path is not necessarily unique.
     is_named: bool = True
 
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
-        """Raises UsageError for a name or tags that the service would refuse for every file."""
+        """Raise UsageError if the service would refuse the name or the tags."""
         is_title = self.name.strip() and is_utf8(self.name) and not _CONTROLS.search(self.name)
         if not is_title or len(self.name) > max_characters:
             raise UsageError(
@@ -63,14 +63,14 @@ class Mapping:
             )
 
     def index_path(self, state_dir: Path, origin: str) -> Path:
-        """Return the path of the mapping's index, which is specific to service, bucket, folder and name."""
+        """Return the path of the mapping's index: there is one for each service, bucket, folder and name."""
         identity = json.dumps([origin, self.bucket, str(self.folder), self.name])
         digest = hashlib.sha256(os.fsencode(identity)).hexdigest()[:24]
         return state_dir / "sync" / f"{digest}.db"
 
 
 def name_of(folder: Path) -> str:
-    """Return the default name of a folder's mapping: its path in its repository, or its last component without one."""
+    """Return the default name of a folder's mapping: its path in its repository; without a repository, its name."""
     root = find_repository(folder)
     if root is None or root == folder:
         return folder.name or "root"
@@ -78,9 +78,9 @@ def name_of(folder: Path) -> str:
 
 
 def read_mappings(tables: Sequence[Table[str, Any]], project_file: Path, bucket: str | None) -> list[Mapping]:
-    """Read the `[[map]]` tables of a project file; `bucket` is the file's default for mappings that name none.
+    """Read the `[[map]]` tables of a project file; `bucket` is the default for mappings without a bucket.
 
-    Raises UsageError that names the file and the mapping.
+    Raises UsageError if a table is invalid or mappings overlap; its message names the file and the mapping.
     """
     mappings = [
         _read(table, f"{project_file}: [[map]] {number}", project_file.parent, bucket)
@@ -134,7 +134,7 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
 
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
-    """Raise UsageError for two mappings with one name, or with one folder inside the other, which would share files."""
+    """Raise UsageError if two mappings into one bucket have the same name, or folders that contain the same files."""
     for number, one in enumerate(mappings):
         for other in mappings[number + 1 :]:
             if one.bucket != other.bucket:

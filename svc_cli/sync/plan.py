@@ -25,16 +25,16 @@ from svc_daemon.wire import Json
 
 
 class Holdings(NamedTuple):
-    """The sources of a mapping in a bucket, from the index and the bucket together."""
+    """The sources of a mapping in a bucket, according to the index and the bucket's list."""
 
     #: By path.
     rows: dict[str, Row]
-    #: Sources that are duplicates.
+    #: Sources whose title another source of the mapping has too.
     surplus: list[Json]
 
     @property
     def owned(self) -> int:
-        """How many files the mapping has in the bucket."""
+        """Return the number of files that the mapping has in the bucket."""
         return sum(row.source_id is not None for row in self.rows.values())
 
 
@@ -52,7 +52,7 @@ class Verb(StrEnum):
 
 
 def judge(row: Row | None, sha256: str) -> Verb:
-    """What to do about a file with these bytes; `row` is its row in the index."""
+    """Decide what to do about a file with this hash; `row` is its row in the index."""
     if row is None or row.sha256 != sha256:
         return Verb.UPDATE if row is not None and row.place_id else Verb.CREATE
     if row.state == State.FAILED:
@@ -60,7 +60,8 @@ def judge(row: Row | None, sha256: str) -> Verb:
     return _SAME[row.state]
 
 
-#: By the text of a state, since converting it to State costs as much as the rest of the work for an unchanged file.
+#: For a file with the same hash. Looked up by the text of the state, because converting each row's state to the enum
+#: would double the work for an unchanged file.
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,
@@ -69,7 +70,10 @@ _SAME: dict[str, Verb] = {
 
 
 def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tuple[Row, Row]], list[Row]]:
-    """Pair new files with deleted files of the same bytes, same names first; returns the pairs and the rest."""
+    """Pair each new file with a deleted file of the same hash, preferably of the same name.
+
+    Returns the pairs (new, deleted), and the new files without a match.
+    """
     by_hash: defaultdict[str, list[Row]] = defaultdict(list)
     for row in sorted(gone, key=lambda row: row.path):
         if row.source_id and row.state in (State.READY, State.SENT):
@@ -88,10 +92,10 @@ def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tup
 
 
 def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
-    """Bring the index up to date with the bucket. `sources` are all sources of the mapping.
+    """Update the index's rows from the bucket. `sources` are all sources of the mapping.
 
-    Rows of sources that were removed from the bucket are dropped, so that the files are sent again; sources that
-    another clone added get rows, by their hash.
+    The rows of sources that were removed from the bucket are dropped, so that their files are sent again. Sources that
+    another machine added get rows; their files here are compared by hash.
     """
     by_title: defaultdict[str, list[Json]] = defaultdict(list)
     for source in sorted(sources, key=lambda source: source["id"]):
@@ -101,7 +105,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
     for title, known in by_title.items():
         ids = {source["id"] for source in known}
         settled = [source for source in known if source.get("replaces") not in ids]
-        # The current source of the title; the newest may still be waiting to replace it.
+        # The current source of the title. A newer one may still be waiting to replace it.
         place = (settled or known)[-1]
         waiting = [source for source in known if source.get("replaces") == place["id"]]
         merged[title] = row_of((waiting or [place])[-1], rows.get(title), place["id"])
@@ -110,7 +114,8 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
 
 
 def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
-    """Return a row for a source, with the fingerprint of a `known` row with the same bytes, otherwise only the size."""
+    """Return the row for a source. The fingerprint is that of the `known` row if it has the same hash; otherwise it has
+    only the size, so that the file is read again."""
     is_same = known is not None and known.sha256 == source["sha256"]
     fingerprint = (
         Fingerprint._make(known[:5])

@@ -17,7 +17,8 @@ def remove(
 ) -> None:
     """Remove the sources of deleted files, or report why they stay in the bucket.
 
-    Without a bucket id, as in a dry run, only report. Raises SafetyStop if too many files are missing.
+    Without a bucket id, as in a dry run, only reports. `is_moved`: the folder is not the one of the last run.
+    `is_late`: the run did not wait until everything was indexed. Raises SafetyStop if too many files are missing.
     """
     run.report.withheld.clear()
     ours, others = _by_owner(run, comparison, known)
@@ -53,9 +54,10 @@ def remove(
 
 
 def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
-    """Split the deleted files into those that may be removed and those that may be another folder's.
+    """Split the sources of deleted files into those of this folder and those that may belong to another folder.
 
-    Another folder may have the same derived name: then only files that were seen in this folder may be removed.
+    Another folder may have the same mapping name if the user did not choose it. Then only sources of files that were
+    hashed in this folder count as ours.
     """
     ours: list[Leaving] = []
     others: list[Leaving] = []
@@ -74,7 +76,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """Return the sources that may be removed; report and keep those that an unsearchable file may replace."""
+    """Return the sources that may be removed; withhold those that a file in the folder may replace once searchable."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)
@@ -90,7 +92,7 @@ def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Le
 
 
 def _withhold(run: SyncRun, cause: Cause, leaving: Collection[Leaving], because: tuple[str, ...] = ()) -> None:
-    """Report the files that stay, one by one and in summary."""
+    """Report the files whose sources stay in the bucket, one by one and in summary."""
     if not leaving:
         return
     run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
@@ -115,6 +117,6 @@ def _take_out(run: SyncRun, leaving: Leaving, bucket_id: str | None) -> None:
 
 
 def _report(run: SyncRun, item: ReportItem) -> None:
-    """Report a removal; a duplicate's title has its item already, so only a failure is reported."""
+    """Report a removal. A duplicate has the same path as a file already reported, so only its failure is reported."""
     if item.error is not None or item.path not in run.report.items:
         run.report.add(item)

@@ -10,7 +10,7 @@ from svc_cli.exits import Exit
 from svc_cli.sync.safety import Withheld
 from svc_cli.uploads.items import ReportItem, worst
 
-#: Every outcome, in the order a report names them.
+#: Every outcome, in the order in which a report lists them.
 ACTIONS = ("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed")
 #: Outcomes that change the bucket.
 CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})
@@ -18,16 +18,16 @@ CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "dele
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """One sync of one mapping."""
+    """The report of one sync of one mapping."""
 
     mapping: str
     bucket: str
-    #: By path; files that are unchanged and ready are only counted.
+    #: The results by path; files that are unchanged and ready are only counted.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
-    #: Bytes sent for files of a killed run's batches that did not become sources.
+    #: Bytes sent for files in batches of a killed run that did not become sources.
     recovered_bytes: int = 0
-    #: Remarks in sentences.
+    #: Remarks for the user, each a sentence.
     remarks: list[str] = field(default_factory=list)
     #: Deleted files whose sources stay in the bucket, one entry for each cause.
     withheld: list[Withheld] = field(default_factory=list)
@@ -35,13 +35,13 @@ class Report:
     duration_ms: int = 0
     is_dry: bool = False
     is_strict: bool = False
-    #: Exit with PENDING if there is something to do.
+    #: Exit with PENDING if the sync changed something, or would in a dry run.
     exits_pending: bool = False
     #: The error that ended the sync early, such as Ctrl-C, a time-out or a safety stop.
     stopped_by: SvcError | None = None
 
     def add(self, item: ReportItem) -> None:
-        """Record the outcome of a file; one that a killed run's batch had sent does not count as `unchanged`."""
+        """Record the outcome of a file. Keeps the earlier outcome of a file that was recovered and is now unchanged."""
         earlier = self.items.get(item.path)
         if earlier is not None and item.action == "unchanged":
             return
@@ -54,7 +54,8 @@ class Report:
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Record the outcome of a file of a killed run's batch; without a source, this run handles the file again."""
+        """Record the outcome of a file from a batch of a killed run; a file without a source is only counted in bytes,
+        since this run handles it again."""
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:
@@ -62,7 +63,7 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many files ended each way, and how many of those listed are not searchable yet."""
+        """Return the number of files by outcome, and as `pending` those whose sources are not searchable yet."""
         counted = Counter(item.action for item in self.items.values())
         counted["unchanged"] += self.unchanged
         pending = sum(item.is_pending for item in self.items.values())
@@ -74,12 +75,12 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """The remarks, followed by those about deleted files that stay."""
+        """Return the remarks, followed by those about deleted files whose sources stay in the bucket."""
         return [*self.remarks, *map(str, self.withheld)]
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything was done, or would be."""
+        """Whether the sync changed the bucket, or would in a dry run."""
         return any(item.action in CHANGES for item in self.items.values())
 
     @property
@@ -94,7 +95,7 @@ class Report:
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """What `--json` names as the reason for an exit code other than 0."""
+        """Return the error that explains a failing exit code in `--json`; None if the sync succeeded."""
         if self.stopped_by is not None:
             return {**self.stopped_by.body(), "request_id": self.stopped_by.request_id}
         if self.exit in (Exit.DONE, Exit.PENDING):
@@ -107,7 +108,7 @@ class Report:
         return {"code": code, "message": message, "retryable": False, "details": {}, "hint": None}
 
     def as_json(self) -> dict[str, Any]:
-        """The value that `--json` prints for a mapping."""
+        """Return the value that `--json` prints for a mapping."""
         value = {
             "v": 1,
             "type": "sync.summary",

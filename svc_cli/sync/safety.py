@@ -1,12 +1,12 @@
 """Decides whether sources of deleted files may be removed from the bucket, and if not, why. Pure.
 
 A folder that is not mounted, was emptied or moved away looks like one whose files were all deleted. A sync can't undo a
-removal, so in doubt nothing is removed.
+removal, so in case of doubt nothing is removed.
 
-Some causes make the plan of a whole run uncertain: a folder that could not be read, a file that did not reach the
-service, new content that may turn out to be unreadable. Then nothing is removed. A document that the service can't
-index is no such cause once a run has seen it fail. It only keeps the sources that it may replace: with the same title,
-the same bytes, or, if it could not be read here, the same size.
+Some problems prevent every removal of a run: a folder that could not be read, a file that did not reach the service,
+new content that may turn out to be unreadable. A document that an earlier run has already seen fail prevents only the
+removal of sources that it may replace: those with the same title, the same bytes, or, if it could not be read here, the
+same size.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,28 +17,28 @@ from typing import Any, NamedTuple
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
 
-#: A limit in percent always allows removing at least this many files.
+#: A limit in percent always allows removing up to this many files.
 FEW = 10
-#: The most files that a message lists.
+#: Maximum number of files that a message lists.
 MOST_NAMED = 3
-#: Codes of refusals that depend on the file only: the same file is refused again the next time.
+#: Error codes that depend only on the file, which would be refused again in the next run.
 OWN_REFUSALS = frozenset(
     {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
 )
 
 
 class Cause(StrEnum):
-    """Why the source of a deleted file is still in the bucket."""
+    """The reason why the source of a deleted file is still in the bucket."""
 
     #: Removal was not requested.
     PRUNE_NOT_ASKED = "prune_not_asked"
-    #: The sources may belong to another folder of the same name.
+    #: The sources may belong to another folder whose mapping has the same name.
     OTHER_FOLDER = "other_folder"
     #: A part of the folder could not be listed.
     FOLDER_UNREADABLE = "folder_unreadable"
-    #: The folder has another device or inode than in the last run.
+    #: The folder's device or inode differs from the last run.
     FOLDER_REPLACED = "folder_replaced"
-    #: A watcher saw a deletion a moment ago; the file may come back.
+    #: A watcher saw a deletion a moment ago; the file may reappear.
     JUST_DELETED = "just_deleted"
     #: A file did not reach the service.
     NOT_SENT = "not_sent"
@@ -48,9 +48,9 @@ class Cause(StrEnum):
     NEWLY_FAILED = "newly_failed"
     #: New bytes are still being indexed, and waiting for them has timed out.
     NOT_INDEXED = "not_indexed"
-    #: A file with the same title or the same bytes is in the folder, and not searchable yet.
+    #: A file in the folder has the same title or the same bytes, but is not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
-    #: A file of the same size can't be read, and may be the missing one.
+    #: A file of the same size can't be read, and may be the missing file.
     MAY_HAVE_MOVED = "may_have_moved"
     #: More files are missing than one run may remove.
     TOO_MANY = "too_many"
@@ -77,12 +77,12 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Deleted files whose sources were left in the bucket for one cause."""
+    """The deleted files whose sources stay in the bucket for the same cause."""
 
     cause: Cause
-    #: How many; None if the run ended before they were counted.
+    #: The number of deleted files; None if the run ended before they were counted.
     files: int | None = None
-    #: Paths that are the cause, if any.
+    #: The paths of the files that prevent the removal, if any.
     because: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -116,25 +116,25 @@ class Leaving(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a run knows before the removal."""
+    """What a run knows before it removes sources."""
 
-    #: The outcomes of files that are not unchanged.
+    #: The results of all files except those that are unchanged and ready.
     items: Sequence[ReportItem]
-    #: Paths and hashes that the bucket had when the run began.
+    #: The paths and hashes of the mapping's sources when the run began.
     paths: Collection[str]
     hashes: Collection[str]
-    #: Every folder could be listed.
+    #: Whether every folder could be listed.
     is_complete: bool = True
-    #: The folder is not the one of the last run: another device or inode.
+    #: Whether the folder's device or inode differs from the last run.
     is_moved: bool = False
-    #: Something was deleted a moment ago and has time to come back.
+    #: Whether files were deleted a moment ago and may reappear.
     is_restless: bool = False
-    #: The run did not wait until everything was indexed.
+    #: Whether the run did not wait until everything was indexed.
     is_late: bool = False
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """Return the causes that prevent every removal in this run, each with its paths; empty if removal is allowed."""
+    """Return the causes that prevent every removal in this run, each with the paths that are to blame."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
@@ -151,7 +151,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Return why this file prevents every removal; None if it only protects sources that it may replace."""
+    """Return why this file prevents every removal; None if it protects no more than the sources it may replace."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None
@@ -164,7 +164,7 @@ def _doubt(item: ReportItem, found: Findings) -> Cause | None:
 
 
 class Replacements:
-    """Files in the folder that are not searchable, and may replace a source whose file is gone."""
+    """The files in the folder that are not searchable, any of which may replace a source whose file was deleted."""
 
     def __init__(self, items: Iterable[ReportItem]) -> None:
         troubled = [item for item in items if item.error or item.is_pending]
@@ -174,7 +174,7 @@ class Replacements:
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
     def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
-        """Return why this source must stay, and the file that causes it; None if it may be removed."""
+        """Return why this source must stay, and the path of the file that may replace it; None if it can be removed."""
         same = self._by_title.get(leaving.path)
         if same is None and not leaving.is_silent:
             same = self._by_hash.get(leaving.sha256)
@@ -187,20 +187,20 @@ class Replacements:
 
 
 def _is_unread(item: ReportItem) -> bool:
-    """Whether the bytes of the file are unknown: it can't be read, or changes all the time."""
+    """Whether the bytes of the file are unknown, because it can't be read or changed during every attempt."""
     return item.error is not None and (item.sha256 is None or item.error["code"] == "svc_file_unstable")
 
 
 @dataclass(frozen=True, slots=True)
 class MaxDelete:
-    """The limit for removals in one run: a number of files, or a share of the mapping's files."""
+    """The maximum number of removals in one run: a number of files, or a percentage of the mapping's files."""
 
     files: int | None = None
     percent: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> "MaxDelete":
-        """Parse `N` or `P%`. Raises UsageError for anything else."""
+        """Parse `N` or `P%`. Raises UsageError if the text is neither."""
         number = text.strip().removesuffix("%")
         if not (number.isascii() and number.isdigit()) or (text.strip().endswith("%") and int(number) > 100):
             raise UsageError(f"--max-delete takes a number of files or a share such as 25%, not {text!r}.")
@@ -220,7 +220,7 @@ DEFAULT_MAX_DELETE = MaxDelete(percent=25)
 
 
 def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
-    """Return the error for more deleted files than one run may remove."""
+    """Return the error for a run that would remove more files than `limit` allows."""
     return SafetyStop(
         f"{gone} of {owned} files are gone, more than {limit}; nothing was removed.",
         hint=f"if that is right, run `svc sync` with --max-delete {gone}.",

@@ -23,7 +23,7 @@ from svc_cli.uploads.skips import (
 
 
 class Fingerprint(NamedTuple):
-    """The file system's facts about a file; while all are unchanged, so are its bytes."""
+    """A file's metadata; as long as none of these values changes, the bytes are assumed to be unchanged."""
 
     size_bytes: int
     mtime_ns: int
@@ -39,9 +39,9 @@ class Fingerprint(NamedTuple):
 class Entry(NamedTuple):
     """A file to sync."""
 
-    #: Below the root, `/` between its parts, composed (NFC): the title of its source.
+    #: The path relative to the root, `/`-separated and in Unicode normalization form NFC: the title of its source.
     path: str
-    #: The same as the file system spells it.
+    #: The same path as the file system spells it.
     raw: str
     fingerprint: Fingerprint
 
@@ -57,22 +57,22 @@ class Filters:
     follow_links: bool = False
     #: Extensions that the service can read, lower case with their dot.
     extensions: frozenset[str] = frozenset()
-    #: Larger files are refused by the service.
+    #: Maximum size of a file that the service accepts.
     max_bytes: int
-    #: Longer paths can't be titles.
+    #: Maximum length of a path, which becomes the title.
     max_path_characters: int
 
 
 class FolderPart:
-    """A part of a folder: some paths below its root, each with everything inside."""
+    """A part of a folder: some of its files and subfolders, with everything inside them."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        """`paths` are below the root, as the file system spells them."""
+        """`paths` are relative to the root, as the file system spells them."""
         self.paths = frozenset(map(composed, paths))
         self._above = frozenset(folder for path in self.paths for folder in folders_above(path))
 
     def leads_to(self, path: str) -> bool:
-        """Whether the path, spelled as in a title, is in this part, or contains some of it."""
+        """Whether the path (normalized like a title) belongs to this part, or is a parent folder of one that does."""
         return path in self._above or path in self.paths or any(each in self.paths for each in folders_above(path))
 
 
@@ -85,21 +85,23 @@ def folders_above(path: str) -> Iterator[str]:
 
 
 class _Folder(NamedTuple):
-    """A folder still to be listed: the prefix of its entries' names, its parent's rules, the folders around it."""
+    """A folder that is still to be listed."""
 
+    #: The folder's path relative to the root, with a trailing slash; empty for the root.
     prefix: str
+    #: The ignore rules of its parent folders.
     above: IgnoreRules
-    #: Real paths of the folders that links on the way here are in, and lead to.
+    #: For each symbolic link followed on the way to this folder, the real paths of the link's folder and its target.
     linked: tuple[str, ...] = ()
 
 
 class Snapshot:
-    """One walk over a folder, to be iterated once; what was left out is in `skips` as it is met."""
+    """One walk over a folder, to be iterated once. Files and folders that are left out are added to `skips`."""
 
     def __init__(self, root: Path, filters: Filters, part: FolderPart | None = None) -> None:
-        """A walk over all of `root`, or over a part of it."""
+        """Walk all of `root`, or only a part of it."""
         self.skips: list[Skip] = []
-        #: False once something could not be listed.
+        #: False if a folder could not be listed, or a file's metadata could not be read.
         self.is_complete = True
         self.root = root.absolute()
         self._base = f"{str(self.root).rstrip(os.sep)}{os.sep}"
@@ -109,9 +111,10 @@ class Snapshot:
         self._titles = Titles()
 
     def __iter__(self) -> Iterator[Entry]:
-        """Walk without recursion, since a tree may be deeper than Python's stack; a folder's files before its folders.
+        """Yield the files of each folder before those of its subfolders.
 
-        Raises FileRefused if listing the root is not permitted, OSError if it fails otherwise.
+        Not recursive, since a tree may be deeper than Python's stack. Raises FileRefused if access to the root is
+        denied, and OSError if it can't be listed for another reason.
         """
         try:
             os.scandir(self.root).close()
@@ -124,7 +127,7 @@ class Snapshot:
             waiting.extend(reversed(deeper))
 
     def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
-        """The files of one folder; its folders go to `deeper`."""
+        """Yield the files of one folder, and add its subfolders to `deeper`."""
         rules = folder.above.inside(Path(self._base + folder.prefix))
         for found in self._list(folder.prefix):
             raw = folder.prefix + found.name
@@ -150,7 +153,7 @@ class Snapshot:
                     yield entry
 
     def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
-        """The entries by name; a folder that can't be listed is skipped, and the walk counts as incomplete."""
+        """Return the entries sorted by name. A folder that can't be listed is skipped and makes the walk incomplete."""
         try:
             with os.scandir(self._base + prefix) as entries:
                 return sorted(entries, key=lambda entry: entry.name)
@@ -160,9 +163,10 @@ class Snapshot:
             return []
 
     def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
-        """Why a link is not followed: only if requested, only below the root, and never in a cycle.
+        """Return why a link is not followed; None if it is.
 
-        `around` are the real paths of the folders that lead here.
+        Links are followed only if that was requested, only to targets below the root, and never in a cycle. `around`
+        lists the real paths of the folders through which links led here.
         """
         if not self.filters.follow_links:
             return "link"
@@ -172,7 +176,7 @@ class Snapshot:
             return "link in a circle"
         try:
             return None if Path(target).exists() else "link leads nowhere"
-        except OSError:  # the system doesn't let us look; reading it reports that
+        except OSError:  # access denied, which is reported when the file is read
             return None
 
     def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
@@ -182,7 +186,7 @@ class Snapshot:
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
-            self.is_complete = False  # it may be any file that is missing elsewhere
+            self.is_complete = False  # this may be a moved file that is missing elsewhere
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None
         path = raw if raw.isascii() else composed(raw)
@@ -200,7 +204,7 @@ class Snapshot:
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
-    """Return the rules that apply before those of the folder's own ignore files."""
+    """Return the rules that apply to `root` besides its own ignore files: those it inherits, and `exclude`."""
     rules = rules_above(root)
     return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
 
@@ -211,21 +215,21 @@ def _is_within(path: str, folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreExplanation:
-    """Whether one path is left out, judged by its name only."""
+    """Whether a sync leaves out a path, judged by its name and by ignore rules."""
 
     path: str
     is_ignored: bool
     #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
     reason: str | None = None
-    #: The part of the path that the rule matches: if a folder is left out, so is everything inside.
+    #: The part of the path that decided it: the path itself, or a parent folder that is left out with its contents.
     at: str | None = None
-    #: The ignore file, and its pattern; of an exception too.
+    #: The ignore file and its pattern that matched, which may be an exception (`!`).
     origin: str | None = None
     pattern: str | None = None
 
 
 def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> IgnoreExplanation:
-    """Follow a path from the root down, as a sync does. Raises UsageError if it is outside the root."""
+    """Explain whether a sync of `root` leaves the path out. Raises UsageError if the path is outside the root."""
     base = Path(os.path.normpath(root.absolute()))
     full = Path(os.path.normpath(Path(path).absolute()))
     if base not in full.parents:

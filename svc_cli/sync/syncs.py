@@ -1,18 +1,18 @@
-"""Runs one sync of one mapping, for the whole folder or for touched paths only.
+"""Runs one sync of one mapping, for the whole folder (a full sync) or only for paths that were touched.
 
-A whole sync:
+A full sync:
 
-1. lock the mapping; ask for the bucket
+1. lock the mapping; look up the bucket
 2. finish the batches that a killed run left
 3. list the bucket and update the index, if either has changed
 4. walk, compare, and send during the walk; rename and retry sources
-5. wait until what was sent is ready
+5. wait until the sources of the files that were sent are ready
 6. remove sources of deleted files, if requested and safe
-7. list the bucket once more if something changed, so that the next run doesn't have to
+7. if something changed, list the bucket once more and store its revision, so that the next run doesn't have to
 
-A sync of touched paths ignores all others. It trusts the index and does not update the recorded revision of the bucket,
-so the next whole sync lists the bucket and corrects wrong assumptions. It removes nothing from the bucket, since that
-is only safe after a walk over the whole folder.
+A sync of touched paths ignores all others. It trusts the index and does not update the stored revision of the bucket,
+so the next full sync lists the bucket and corrects wrong assumptions. It removes nothing from the bucket, since that is
+safe only after a walk over the whole folder.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import Json
 
-#: Skips that only the summary of a whole sync lists: nobody expects a hidden or an empty file to be sent.
+#: Skips that a full sync lists in its summary only, and a sync of touched paths not at all, since users expect them.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
@@ -44,7 +44,7 @@ class Touched(NamedTuple):
     """The result for touched paths."""
 
     report: Report
-    #: Whether a whole sync is needed for the rest.
+    #: Whether a full sync is needed, because something could not be decided from the touched paths.
     needs_sync: bool
 
 
@@ -56,10 +56,10 @@ def sync(
     progress: Progress,
     on_item: Callable[[ReportItem], None] = lambda _: None,
 ) -> Report:
-    """Sync the whole folder; an error that ended it early is in the report.
+    """Sync the whole folder. An error that ends the sync early is stored in the report.
 
-    Raises SyncRunning; UsageError if the service would refuse the mapping's name or tags, or if the index can't be
-    opened; PathMissing and ApiError if nothing was done yet, such as `bucket_not_found` if it may not be created.
+    Raises SyncRunning if the mapping is locked, UsageError if the service would refuse its name or tags or if the index
+    can't be opened, and PathMissing or ApiError (such as `bucket_not_found`) if it occurs before any file was handled.
     """
     mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
     report = Report(
@@ -68,7 +68,7 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # Until the removal, all deleted files count as withheld.
+        # Replaced when deleted files have been counted; stays if the sync ends before that.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
@@ -86,9 +86,10 @@ def touch(
     paths: Iterable[str],
     on_item: Callable[[ReportItem], None],
 ) -> Touched:
-    """Sync these paths and everything below them; an error that ended it early is in the report.
+    """Sync these paths and everything below them. An error that ends the sync early is stored in the report.
 
-    Without a change no request is sent. Raises SyncRunning, and UsageError if the index can't be opened.
+    Sends no request if nothing has changed. Raises SyncRunning if the mapping is locked, and UsageError if the index
+    can't be opened.
     """
     report, is_whole = Report(mapping=mapping.name, bucket=mapping.bucket), True
     with hold(index_path, str(mapping.folder)), Index(index_path) as index:
@@ -116,10 +117,10 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # If the walk found no files, nothing has been sent yet, so this check is early enough.
+    # This check is early enough: if the walk found no files, nothing has been sent or removed.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
-    # If the disk was removed during the walk, the rest of its files would look deleted.
+    # If the disk was unmounted during the walk, the rest of its files look deleted.
     is_moved = is_moved or identify_root(folder) != root
     if bucket is None or options.is_dry:
         remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")
@@ -128,15 +129,15 @@ def _sync(run: SyncRun) -> None:
 
 
 def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]:
-    """The bucket, created if it is missing and may be created, and the mapping's sources in it.
+    """Return the bucket, created if necessary and allowed, and the mapping's sources in it.
 
-    None if there is no bucket in a dry run or with a missing folder.
+    Returns None for a missing bucket in a dry run, or if the folder is missing.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:
         bucket = run.client.bucket(name, members=False)
     except ApiError as error:
-        # A bucket can be created by slug, not by id.
+        # A bucket can be created by slug only; an id contains an underscore.
         may_make = run.options.may_create and "_" not in name
         if error.code != "bucket_not_found" or not may_make:
             raise
@@ -150,7 +151,8 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]
     refuse_archived(bucket)
     if not is_dry:
         run.index.adopt_bucket(bucket["id"])
-    # Without the folder, interrupted batches could only be abandoned, together with their uploaded bytes.
+    # If the folder is missing, keep interrupted batches for a later run: they could not be completed now, and their
+    # uploaded bytes would be lost.
     if not is_dry and is_here and run.index.list_batches():
         remarks.append("an earlier run was cut off; its batches were brought to their end.")
         with open_queue(run, bucket["id"], run.report.recover) as queue:
@@ -163,7 +165,7 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
     for skip in comparison.snapshot.skips:
         item = ReportItem.of_skip(skip)
         report.add(item)
-        # A run over a folder with thousands of ignored files must not list each of them as it happens.
+        # Ignored files may number thousands, so they are not printed one by one.
         if skip.reason not in EXPECTED:
             run.on_item(item)
     answering = [row for row in comparison.left_out if row.source_id is not None]
@@ -181,9 +183,9 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
 def _finish(
     run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, root: str, *, is_moved: bool
 ) -> None:
-    """Wait, remove sources of deleted files, and update the index so that the next run needs no listing.
+    """Wait for the sources, remove those of deleted files, and update the index so that the next run needs no listing.
 
-    If indexing takes too long, as few removals as possible are withheld. Raises WaitTimedOut at the end.
+    After a timeout, sources that can't depend on the pending ones are still removed; then raises WaitTimedOut.
     """
     late: WaitTimedOut | None = None
     try:
@@ -202,10 +204,10 @@ def _finish(
 
 
 def _touch(run: SyncRun, part: FolderPart) -> bool:
-    """Sync the touched paths. Returns False if a whole sync is needed."""
+    """Sync the touched paths. Returns False if a full sync is needed."""
     index, folder = run.index, run.mapping.folder
     bucket_id, root = index.find_fact(BUCKET_ID), identify_root(folder)
-    # The folder must be that of the last sync, and that sync must have been completed.
+    # The index must be of this folder (same device and inode), and must have no unfinished batches.
     if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
         return False
     comparison = Comparison(Snapshot(folder, run.options.filters, part), index.load_within(part.paths))
@@ -221,7 +223,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         return False
     for row in owned:
         run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
-    # A file whose row has no error failed temporarily, or because the index was wrong.
+    # If a file failed but its row has no error, the failure was temporary or the index is wrong: a full sync is needed.
     troubled = [item.path for item in run.report.items.values() if item.error]
     rows = index.load_within(troubled)
     return all(path in rows and rows[path].error is not None for path in troubled)

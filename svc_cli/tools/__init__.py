@@ -1,1 +1,1 @@
-"""`svc mcp`: the tools of `svc_daemon.tools` on this machine, and the files that they may read."""
+"""Runs the tools of `svc_daemon.tools` for `svc mcp`, and controls which local files they may read."""

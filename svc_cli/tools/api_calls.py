@@ -1,4 +1,4 @@
-"""How the tools of `svc mcp` call the API: through the client, in threads, with a new connection for each tool call.
+"""Calls the API for the tools of `svc mcp`: through the client, in threads, with a new connection for each tool call.
 
 `svc mcp` may run for days. Meanwhile the daemon may be restarted on another port, the key may change, and another
 program may listen on the daemon's old port. So, like every command, each tool call checks which service answers before
@@ -27,18 +27,18 @@ Connect = Callable[[], AbstractContextManager[Client]]
 
 
 async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
-    """Run a tool with the service in force; raises CallFailed."""
+    """Run a tool over a connection of its own. Raises CallFailed."""
     line = Line(connect, folders)
     try:
         return await tool.call(line, arguments)
-    except SvcError as error:  # an answer that lacks a field
+    except SvcError as error:  # a response lacks a field that the tool reads
         raise failure(error) from error
     finally:
         line.close()
 
 
 class Line:
-    """One call's way to the service (`svc_daemon.tools.api_calls.ToolService`)."""
+    """The API calls of one tool call. Implements `svc_daemon.tools.api_calls.ToolService`."""
 
     def __init__(self, connect: Connect, folders: Folders) -> None:
         self._connect = connect
@@ -48,13 +48,13 @@ class Line:
         self._lock = Lock()
 
     def close(self) -> None:
-        """End what is still under way, in a call that was given up."""
+        """Disconnect. Stops requests that are still running because the tool call was canceled."""
         if self._client is not None:
             self._client.stop()
         self._open.close()
 
     async def call(self, call: Call) -> CallAnswer:
-        """Make a call; raises CallFailed."""
+        """Send a request to the API. Raises CallFailed."""
         request = Request(
             method=call.method,
             path=call.path,
@@ -62,20 +62,20 @@ class Line:
             json=call.body,
             idempotency_key=call.idempotency_key,
             silence_s=call.silence_s,
-            # All that carry a key here are.
+            # Every request of a tool that has an idempotency key is an ingestion create.
             is_create=call.idempotency_key is not None,
         )
         answer = await self._do(lambda client: client.send(request))
         return CallAnswer(answer.body, is_replay=answer.is_replay)
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
-        """Send all bytes of an upload session; raises CallFailed."""
+        """Send all bytes of an upload session. Raises CallFailed."""
         path = urlsplit(upload_url).path
-        # The same service may be at another address by now than when it made the URL.
+        # The service may have moved to another port since it returned the URL.
         await self._do(lambda client: client.send_bytes(client.base_url + path, BytesContent(data)))
 
     async def read_file(self, path: str) -> File:
-        """A file under the allowed folders; raises CallFailed."""
+        """Read a file in the allowed folders. Raises CallFailed."""
         limits = (await self.call(Call(method="GET", path="/v1/limits"))).body["limits"]
         try:
             name, data = await asyncio.to_thread(self._folders.read, path, limits["file_bytes"]["value"])
@@ -84,11 +84,11 @@ class Line:
         return File(name, data)
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait without blocking the event loop."""
         await asyncio.sleep(seconds)
 
     async def _do(self, work: Callable[[Client], T]) -> T:
-        """Run a call of the client in a thread; a cancelled one ends by itself."""
+        """Run a call of the client in a thread. If the task is canceled, the thread runs on until `close` stops it."""
         try:
             return await asyncio.to_thread(self._try, work)
         except SvcError as error:
@@ -104,16 +104,16 @@ class Line:
             return work(self._connected(dead=client))
 
     def _connected(self, dead: Client | None = None) -> Client:
-        """The open client, or a new one if there is none or it is the `dead` one."""
+        """Return the open client; connect if there is none, or if it is `dead`."""
         with self._lock:
             if self._client is None or self._client is dead:
-                # Another thread may have a request on the old one, which closes with the whole.
+                # Don't close the old client yet, because another thread may be using it. `close` closes them all.
                 self._client = None
                 self._client = self._open.enter_context(self._connect())
             return self._client
 
 
 def failure(error: SvcError) -> CallFailed:
-    """The error as a tool reports it, with the hint of the command line."""
+    """Convert an error of the client to the error that a tool reports, with its hint."""
     body = {name: value for name, value in error.body().items() if value is not None}
     return CallFailed(body, error.request_id)

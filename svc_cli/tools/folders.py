@@ -1,4 +1,4 @@
-"""The folders whose files a tool may read, judged by the real path after all links."""
+"""Restricts the files that tools may read to allowed folders, judged by the real path after resolving links."""
 
 import os
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from svc_cli.uploads.contents import read
 
 
 class PathRefused(SvcError):
-    """The path leads out of the folders that were allowed."""
+    """The path is not inside an allowed folder."""
 
     code = "svc_path_not_allowed"
     exit = Exit.DENIED
 
 
 class Folders:
-    """Folders that were allowed at the start; none allows nothing."""
+    """The folders that the user allowed. Without any, no file may be read."""
 
     def __init__(self, allowed: Sequence[Path]) -> None:
-        """Raises PathMissing and UsageError for what is no folder."""
+        """Raises PathMissing if a folder doesn't exist, and UsageError if a path is not a folder."""
         for folder in allowed:
             if not folder.exists():
                 raise PathMissing(f"{folder} does not exist.")
@@ -34,20 +34,24 @@ class Folders:
         return bool(self._roots)
 
     def read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
-        """Name and bytes of a file; a relative path is looked for in each folder. Raises PathRefused, PathMissing and
-        FileRefused."""
+        """Return the name and bytes of a file. A relative path is looked up in each folder.
+
+        Raises PathRefused if the path is outside the folders, PathMissing if it doesn't exist, and FileRefused if it
+        can't be read.
+        """
         real = self._find(path)
         data = read(real, max_bytes).whole()
-        # A link that was put there meanwhile would have been followed.
+        # Check again after reading: a link put there in between would have been followed out of the folder.
         if self._find(path) != real:
             raise self._refused(path)
         return Path(path).name, data
 
     def _find(self, path: str) -> Path:
-        """The real path. A path outside is refused before it is accessed, so that nothing is revealed about it."""
+        """Return the real path. A path outside the folders is refused before it is accessed, so that the error reveals
+        nothing about it."""
         paths = [_resolved(root / path) for root in self._roots]
         inside = [real for real in paths if any(map(real.is_relative_to, self._roots))]
-        # Unlike `exists`, this raises nothing for a name too long or a folder on the way that may not be read.
+        # Unlike Path.exists, os.access doesn't raise if a name is too long or a parent folder is unreadable.
         found = next((real for real in inside if os.access(real, os.F_OK)), None)
         if found is not None:
             return found
@@ -66,5 +70,5 @@ class Folders:
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name too long, NUL
+    except (OSError, RuntimeError, ValueError) as error:  # a cycle of links, a name that is too long, a NUL character
         raise PathRefused(f"{str(path)!r} is not a path.") from error

@@ -1,19 +1,19 @@
-"""Watch: keeps buckets in step with their folders while files change.
+"""Watches folders, and syncs them into their buckets when files change.
 
-hints        pure: what the file system reports, as paths below the root and what happened to them
-settling     pure: when a path has come to rest
-places       which file systems report no changes, and how many folders there are
-observers    events of the file system, through watchdog
-inotify      the same on Linux, where losses are reported
-agendas      pure: when the next whole sync is due, and whether the machine was asleep
-records      what a watcher leaves for others to read: its state, its log, and requests to it
-engines      the syncs of a watcher, whole or of what was touched, over a connection that is renewed
-watchers     one mapping, from hint to sync
-loops        all watchers of one process
-lists        the mappings that were added for good
+hints        converts file system events to hints: relative paths and what happened to them (pure)
+settling     decides when a path has settled, that is, has stopped changing (pure)
+places       detects file systems that report no changes, and counts folders
+observers    receives file system events through watchdog
+inotify      a watchdog observer for Linux that reports lost events
+agendas      decides when the next full sync is due, and detects that the machine was asleep (pure)
+records      the state and log files that a watcher writes for other processes, and requests to it
+engines      runs the syncs of a watcher, and reconnects to the service after errors
+watchers     watches one mapping: turns hints into syncs
+loops        runs all watchers of a process in one thread
+lists        the file of mappings added with `svc watch add`
 
-Theory of operation. Events only decide when to scan; the scan decides what to do. A path that has settled is compared
-alone, so that a save in a folder of 100,000 files needs no walk over all of them. Doubtful cases (an overflow, a
-replaced root, a long sleep, a deletion with --prune) cause a whole sync. A whole sync every ten minutes makes up for
-lost events.
+Theory of operation. Events only decide when to compare files; the comparison decides what to do. A path that has
+settled is compared alone, so that saving one file in a folder of 100,000 needs no walk over all of them. Doubtful cases
+(lost events, a replaced root, a system sleep, a deletion with --prune) cause a full sync. A full sync every ten minutes
+makes up for events that were lost without notice.
 """

@@ -1,4 +1,4 @@
-"""The syncs of watchers, of all and of what was touched, over a connection that is renewed after trouble."""
+"""Runs the syncs of watchers, full or of touched paths, and reconnects to the service after errors."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
@@ -13,14 +13,14 @@ from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.syncs import Touched, sync, touch
 from svc_cli.uploads.items import ReportItem
 
-#: How long a sync waits for what it has sent; a later sync checks the rest. Short, because the other mappings wait
-#: meanwhile.
+#: Seconds that a sync waits for the sources it has sent; a later sync checks the rest. Short, because all mappings of a
+#: process are synced one after the other.
 WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSession:
-    """A connection, and how mappings are synced over it."""
+    """A client, and a function that returns the sync options of a mapping."""
 
     client: Client
     options_for: Callable[[Mapping], SyncOptions]
@@ -30,7 +30,7 @@ Connect = Callable[[], AbstractContextManager[WatchSession]]
 
 
 class Engine:
-    """Connects when it has to, and again after `close`: the daemon may have moved to another port."""
+    """Runs syncs. Connects when needed, and again after `close`, because the daemon may have moved to another port."""
 
     def __init__(self, connect: Connect, state_dir: Path) -> None:
         self._connect = connect
@@ -39,7 +39,7 @@ class Engine:
         self._session: WatchSession | None = None
 
     def session(self) -> WatchSession:
-        """Raises what connecting raises: DaemonUnreachable, NotAuthenticated, …"""
+        """Return the open session, or connect. Raises SvcError, for example DaemonUnreachable or NotAuthenticated."""
         if self._session is None:
             self._session = self._open.enter_context(self._connect())
         return self._session
@@ -50,7 +50,7 @@ class Engine:
         self._open.close()
 
     def prunes(self, mapping: Mapping) -> bool:
-        """Whether what is gone from the folder leaves the bucket."""
+        """Whether the sources of deleted files are removed from the bucket."""
         return self.session().options_for(mapping).prune != "none"
 
     def sync(
@@ -61,7 +61,7 @@ class Engine:
         return sync(session.client, mapping, options, self._index_path(mapping), progress, on_item)
 
     def touch(self, mapping: Mapping, paths: Iterable[str], on_item: Callable[[ReportItem], None]) -> Touched:
-        """Sync what was touched. Raises SvcError."""
+        """Sync these paths and everything below them. Raises SvcError."""
         options = self._options(mapping)
         return touch(self.session().client, mapping, options, self._index_path(mapping), paths, on_item)
 

@@ -1,22 +1,22 @@
-"""File systems that report no changes, so that their folders must be polled; and the number of folders to watch."""
+"""Detects file systems that report no changes, whose folders must be polled, and counts the folders to watch."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-#: Shared file systems, whose changes by other machines are not reported here.
+#: Network and shared file systems, which don't report the changes that other machines make.
 SILENT = frozenset(
     {"9p", "afs", "ceph", "cifs", "drvfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "prl_fs", "smb3", "smbfs"}
     | {"vboxsf", "virtiofs", "vmhgfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.vmhgfs-fuse"}
 )
-#: The kernel's table of what is mounted.
+#: The kernel's list of mounted file systems.
 MOUNTS = Path("/proc/self/mounts")
-#: How the table writes characters that would end a field.
+#: The list's escape sequences in paths: octal codes of characters that separate fields or lines.
 _ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
 def find_silence(folder: Path) -> str | None:
-    """The file system that holds the folder, where that reports no changes."""
+    """Return the type of the folder's file system if it reports no changes, otherwise None."""
     try:
         lines = MOUNTS.read_text("utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -26,7 +26,7 @@ def find_silence(folder: Path) -> str | None:
 
 
 def kind_of(path: str, mounts: Iterable[str]) -> str | None:
-    """The kind of the file system at a path, from lines like those of /proc/self/mounts."""
+    """Return the type of the file system at a path, given the lines of /proc/self/mounts; None if not found."""
     best, found = -1, None
     for line in mounts:
         parts = line.split(" ")
@@ -35,12 +35,12 @@ def kind_of(path: str, mounts: Iterable[str]) -> str | None:
         point = parts[1].rstrip("/")
         for code, character in _ESCAPES.items():
             point = point.replace(code, character)
-        # Of two mounts at one place the later one is visible.
+        # The longest mount point that contains the path wins; of two at the same path, the later one hides the other.
         if len(point) >= best and (path == point or path.startswith(f"{point}/")):
             best, found = len(point), parts[2]
     return found
 
 
 def count_folders(root: Path) -> int:
-    """The folder and all below it."""
+    """Count the folders below `root`, including `root` itself."""
     return sum(1 for _ in os.walk(root))

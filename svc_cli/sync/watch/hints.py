@@ -1,4 +1,4 @@
-"""Turns events of the file system into hints: a path below the root, and what happened to it. Pure."""
+"""Converts file system events to hints: a path relative to the root, and what happened to it. Pure."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,31 +7,31 @@ from typing import NamedTuple
 
 from svc_cli.uploads.ignores import IGNORE_FILES
 
-#: The root itself, as a path below it: everything.
+#: The path of the root, relative to itself; a hint with this path causes a full sync.
 EVERYTHING = ""
 
 
 class Kind(StrEnum):
     """What happened to a path."""
 
-    #: It was made or written to; more may follow.
+    #: It was created or written to; more writes may follow.
     WRITTEN = "written"
-    #: Its writer has closed it.
+    #: The program that wrote to it has closed it.
     CLOSED = "closed"
-    #: It is not there any more.
+    #: It was deleted, or moved away.
     GONE = "gone"
-    #: A complete file was moved here; it is compared together with the path that it left.
+    #: An existing file was moved here. It settles together with its old path, so that one sync sees the move.
     MOVED = "moved"
 
 
 class Event(NamedTuple):
-    """One report of the file system, in absolute paths."""
+    """A file system event. Paths are absolute."""
 
-    #: `created`, `modified`, `closed`, `moved`, `deleted`; any other counts for nothing.
+    #: `created`, `modified`, `closed`, `moved` or `deleted`; others are ignored.
     verb: str
     is_folder: bool
     path: str
-    #: Where it moved to.
+    #: The new path, if it was moved.
     target: str = ""
 
 
@@ -44,10 +44,10 @@ _KINDS = {"created": Kind.WRITTEN, "modified": Kind.WRITTEN, "closed": Kind.CLOS
 
 
 def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterator[Hint]:
-    """The hints of one event.
+    """Yield the hints of one event.
 
-    `is_fresh` returns whether a path was written a moment ago: what an editor writes beside a file and then puts in
-    its place is the file's new content, and anything else that moves is a file that was there before.
+    `is_fresh` returns whether a path was written a moment ago. A fresh file that is moved counts as newly written at
+    its new path, since editors save by writing a temporary file and renaming it; other files count as moved.
     """
     path = _below(event.path, root)
     if event.verb in _KINDS:
@@ -65,13 +65,13 @@ def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterat
 def _hint(path: str, kind: Kind) -> Iterator[Hint]:
     folder, _, name = path.rpartition("/")
     if name in IGNORE_FILES and not _is_hidden(folder):
-        yield Hint(folder, Kind.WRITTEN)  # other rules for all that lies in this folder
+        yield Hint(folder, Kind.WRITTEN)  # a changed ignore file affects everything in its folder
     elif not _is_hidden(path):
         yield Hint(path, kind)
 
 
 def _below(path: str, root: str) -> str | None:
-    """The path below the root, `/` between its parts; None for the root itself and for what lies elsewhere."""
+    """Return the path relative to the root, `/`-separated; None for the root itself and for paths outside it."""
     base = f"{root.rstrip(os.sep)}{os.sep}"
     if not path.startswith(base) or len(path) == len(base):
         return None
@@ -79,5 +79,5 @@ def _below(path: str, root: str) -> str | None:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether a part of it begins with a dot; sync leaves those out, whatever happens to them."""
+    """Whether any component of the path begins with a dot; syncs ignore such files and folders."""
     return path.startswith(".") or "/." in path

@@ -1,4 +1,4 @@
-"""Linux: watchdog's observer over a kernel queue that reports when it overflowed, or got no more watches."""
+"""An observer for Linux that reports lost events: an overflow of the kernel's queue, or the limit of watches."""
 
 import errno
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Ma
 
 
 class KernelQueue(InotifyFD):
-    """One inotify instance. watchdog mends its watches after an overflow without a report; this one reports it."""
+    """One inotify instance. Calls `on_loss` with `overflow` or `limit`; watchdog itself doesn't report either."""
 
     def __init__(self, on_loss: Callable[[str], None]) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class KernelQueue(InotifyFD):
             self._on_loss("overflow")
 
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
-        """Watch a folder; watchdog goes on without one that it was not given."""
+        """Watch a folder, and report if the limit of watches is reached: watchdog would continue without the folder."""
         try:
             return super().add_callback(path, mask, callback, id_)
         except OSError as error:
@@ -31,7 +31,7 @@ class KernelQueue(InotifyFD):
 
 
 class InotifyObserver(BaseObserver):
-    """An observer with a kernel queue of its own."""
+    """A watchdog observer that uses a KernelQueue of its own."""
 
     def __init__(self, on_loss: Callable[[str], None]) -> None:
         self._queue = KernelQueue(on_loss)

@@ -1,4 +1,4 @@
-"""All watchers of one process, one after the other in one thread."""
+"""Runs all watchers of a process, one after the other in one thread."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,12 +8,15 @@ from queue import Empty, SimpleQueue
 from svc_cli.sync.watch.schedules import Naps
 from svc_cli.sync.watch.watchers import Watcher
 
-#: Interval between checks of folders, requests and clocks.
+#: Maximum seconds between two checks of the folders, the requests of other processes, and the clocks.
 PULSE_S = 1.0
 
 
 def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callable[[], bool]) -> None:
-    """Watch until `has_ended`, which is called with every pulse. Raises SyncRunning, KeyboardInterrupt."""
+    """Watch until `has_ended` returns true; it is called at least once per PULSE_S, except while a sync runs.
+
+    Raises SyncRunning if another process watches one of the mappings, and KeyboardInterrupt.
+    """
     naps = Naps()
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     with ExitStack() as held:
@@ -21,7 +24,7 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
             held.enter_context(watcher.record.hold(str(watcher.mapping.folder)))
             held.callback(watcher.close)
         while not has_ended():
-            # A clock that also counts time in which the machine sleeps.
+            # CLOCK_BOOTTIME, unlike the monotonic clock, also counts time during which the machine sleeps.
             all_s = time.time() if boot is None else time.clock_gettime(boot)
             has_slept = naps.has_slept(time.monotonic(), all_s)
             for watcher in watchers:
@@ -30,7 +33,7 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
 
 
 def _rest(watchers: Sequence[Watcher], bell: SimpleQueue[None]) -> None:
-    """Wait until something is due, or the bell rings."""
+    """Wait until something is due, an observer rings the bell, or PULSE_S has passed."""
     due_s = min((watcher.due_s() for watcher in watchers), default=float("inf"))
     with suppress(Empty):
         bell.get(timeout=min(PULSE_S, max(0.0, due_s - time.monotonic())))

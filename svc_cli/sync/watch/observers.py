@@ -1,4 +1,4 @@
-"""Reports of the file system, through watchdog: by events, or by polling where none come."""
+"""Observes a folder through watchdog: by file system events, or by polling if the file system reports none."""
 
 import errno
 import sys
@@ -22,28 +22,28 @@ from watchdog.observers.polling import PollingObserver
 
 from svc_cli.sync.watch.hints import Event
 
-#: Opening and reading a file are no events: a sync reads files, and would wake itself.
+#: The events to observe. Opening and reading files is not among them: a sync reads files, and would trigger itself.
 WATCHED: list[type[FileSystemEvent]] = [
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *(FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent),
 ]
-#: Between two looks at a folder whose file system reports no changes.
+#: Seconds between two scans of a folder whose file system reports no changes.
 POLL_S = 5.0
 
 
 class LimitReached(OSError):
-    """The system gives no more watches."""
+    """The operating system's limit of inotify watches or instances is reached."""
 
 
 class Observer:
-    """One folder that is observed. Both callbacks are called in other threads."""
+    """Observes one folder. Calls both callbacks from other threads."""
 
     def __init__(
         self, folder: Path, on_event: Callable[[Event], None], on_loss: Callable[[str], None], *, polls: bool
     ) -> None:
         """`on_loss` gets the reason why events were lost: `overflow` or `limit`.
 
-        Raises LimitReached where the system gives no watches, OSError for a folder that can't be observed.
+        Raises LimitReached if the limit of watches is reached, and OSError if the folder can't be observed.
         """
         observer = PollingObserver(timeout=POLL_S) if polls else _native(on_loss)
         observer.schedule(_Handler(on_event), str(folder), recursive=True, event_filter=WATCHED)
@@ -59,7 +59,7 @@ class Observer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs; it may do so for a folder that was replaced."""
+        """Whether the observer's threads still run. They may do so even after the folder was replaced."""
         emitters = self._observer.emitters
         return self._observer.is_alive() and bool(emitters) and all(emitter.is_alive() for emitter in emitters)
 
@@ -77,7 +77,7 @@ class _Handler(FileSystemEventHandler):
 
 
 def _native(on_loss: Callable[[str], None]) -> BaseObserver:
-    """The system's own observer; on Linux one that reports when it lost something. Raises LimitReached."""
+    """Return watchdog's observer for this system, on Linux one that reports lost events. Raises LimitReached."""
     if not sys.platform.startswith("linux"):
         from watchdog.observers import Observer as SystemObserver
 

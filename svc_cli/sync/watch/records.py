@@ -1,7 +1,9 @@
-"""The files of a watcher that other processes read, a few small ones for each mapping.
+"""The files through which a watcher and other processes communicate, one set for each mapping.
 
-`.json` is its state, replaced as a whole; `.log` is what it did, a line of JSON each; `.lock` is held as long as it
-runs, and released by the kernel however it ends; `.ask` is there while somebody waits for a whole sync.
+`.json`   the watcher's state, replaced atomically
+`.log`    a line of JSON for each thing it did
+`.lock`   locked while it runs; the kernel releases the lock when the process ends, even if it is killed
+`.ask`    a request for a full sync, which exists until the sync is done
 """
 
 import contextlib
@@ -19,7 +21,7 @@ from svc_cli.errors import SyncRunning
 from svc_cli.sync.mappings import Mapping
 from svc_daemon.wire import Json
 
-#: A longer log becomes `.log.1`, in the place of the one before.
+#: A log longer than this is renamed to `.log.1`, replacing the previous one.
 LOG_BYTES = 1024 * 1024
 
 
@@ -31,18 +33,18 @@ class Record:
 
     @classmethod
     def of(cls, mapping: Mapping, state_dir: Path, service: str) -> "Record":
-        """`service` is the address that was asked for; empty for the local daemon, wherever it listens."""
+        """Return the files of a mapping. `service` is the service's URL, empty for the local daemon on any port."""
         identity = json.dumps([service, mapping.bucket, str(mapping.folder), mapping.name])
         return cls(state_dir / "watch" / hashlib.sha256(os.fsencode(identity)).hexdigest()[:24])
 
     @classmethod
     def all(cls, state_dir: Path) -> "list[Record]":
-        """Every mapping that was ever watched by this user."""
+        """Return the records of all mappings that this user has ever watched, unless they were removed."""
         return [cls(path.with_suffix("")) for path in sorted((state_dir / "watch").glob("*.json"))]
 
     @contextlib.contextmanager
     def hold(self, what: str) -> Iterator[None]:
-        """Hold the lock of the only watcher of this mapping. Raises SyncRunning."""
+        """Hold the mapping's watcher lock during the block. Raises SyncRunning if another watcher holds it."""
         self.base.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._path("lock").open("a") as lock:
             if not _lock(lock.fileno()):
@@ -53,7 +55,7 @@ class Record:
 
     @property
     def is_held(self) -> bool:
-        """Whether a watcher runs."""
+        """Whether a watcher of this mapping is running."""
         try:
             with self._path("lock").open("a") as lock:
                 return not _lock(lock.fileno())
@@ -61,7 +63,7 @@ class Record:
             return False
 
     def read_state(self) -> Json:
-        """The state that the last watcher wrote; empty where there was none."""
+        """Return the state that the last watcher wrote; empty if there is none."""
         try:
             state: Json = json.loads(self._path("json").read_text("utf-8"))
         except (OSError, ValueError):
@@ -74,7 +76,7 @@ class Record:
         draft.replace(self._path("json"))
 
     def log(self, line: Json) -> None:
-        """Add a line, with its time."""
+        """Append a line to the log, with the current time."""
         path = self._path("log")
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_size > LOG_BYTES:
@@ -84,16 +86,16 @@ class Record:
             log.write(json.dumps({"at": at, **line}, ensure_ascii=False) + "\n")
 
     def read_log(self, lines: int) -> list[Json]:
-        """The last lines, oldest first."""
+        """Return the last `lines` lines of the log, oldest first."""
         found: list[str] = []
         for name in ("log.1", "log"):
             with contextlib.suppress(FileNotFoundError):
                 found += self._path(name).read_text("utf-8", errors="replace").splitlines()
-        # A watcher that was killed may have left half a line.
+        # A watcher that was killed may have left an incomplete line.
         return [json.loads(line) for line in found[-lines:] if line.endswith("}")] if lines else []
 
     def ask(self) -> str:
-        """Ask the watcher for a whole sync. Returns the token that its state will show as `flushed` when it is done."""
+        """Request a full sync from the watcher. Returns a token, which its state shows as `flushed` after that sync."""
         token = uuid.uuid4().hex
         draft = self._path(f"ask.{token}")
         draft.write_text(token)
@@ -101,20 +103,20 @@ class Record:
         return token
 
     def find_ask(self) -> str | None:
-        """The token of the last request for a sync."""
+        """Return the token of the pending request for a full sync; None if there is none."""
         try:
             return self._path("ask").read_text() or None
         except OSError:
             return None
 
     def end_ask(self, token: str) -> None:
-        """Forget the request, unless somebody has asked again."""
+        """Delete the request, unless another one has replaced it."""
         if self.find_ask() == token:
             with contextlib.suppress(OSError):
                 self._path("ask").unlink()
 
     def forget(self) -> None:
-        """Remove the files."""
+        """Delete the files."""
         for name in ("json", "log", "log.1", "ask", "lock"):
             self._path(name).unlink(missing_ok=True)
 

@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 from svc_cli.sync.snapshots import folders_above
 from svc_cli.sync.watch.hints import EVERYTHING, Hint, Kind
 
-#: A path without changes for this long counts as settled.
+#: Seconds without a change after which a path counts as settled, by the last event.
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}
-#: A file that is written to for longer is shown.
+#: Seconds after which a file that is still being written is listed as busy in `svc watch status`.
 BUSY_S = 10.0
-#: With more changing paths than this, a whole sync is cheaper and safer.
+#: Maximum number of changing paths that are tracked; with more, a full sync is cheaper and safer.
 MANY = 1000
-#: While many paths change without a pause, a whole sync is made after this time.
+#: While many paths keep changing, a full sync is due after this many seconds even without a pause.
 LONGEST_BURST_S = 5.0
 
-#: Size, time of change and inode; None where nothing is there.
+#: Size, modification time and inode; None if the path does not exist.
 Facts = tuple[int, int, int] | None
 Look = Callable[[str], Facts]
 
 
 @dataclass(slots=True)
 class Restless:
-    """A path that changed and has not settled yet."""
+    """A path that has changed and has not settled yet."""
 
     kind: Kind
     facts: Facts
@@ -32,7 +32,7 @@ class Restless:
 
 @dataclass(slots=True)
 class Burst:
-    """More paths than are worth counting one by one."""
+    """A period in which so many paths changed that a full sync replaces tracking them."""
 
     first_s: float
     last_s: float
@@ -44,15 +44,15 @@ class Burst:
 
 @dataclass(slots=True)
 class Settler:
-    """Paths on the way to rest."""
+    """The paths that have changed and not settled yet."""
 
     waiting: dict[str, Restless] = field(default_factory=dict)
     burst: Burst | None = None
-    #: When something was last reported as gone.
+    #: When a path was last reported as deleted or moved away.
     _gone_s: float = float("-inf")
 
     def add(self, hint: Hint, now_s: float, look: Look) -> None:
-        """Take a hint: its path is looked at now, and again when it is due."""
+        """Add a hint. Its path is checked with `look` now, and again when it may have settled."""
         if hint.kind is Kind.GONE:
             self._gone_s = now_s
         if self.burst is not None:
@@ -68,7 +68,7 @@ class Settler:
             self.waiting.clear()
 
     def take(self, now_s: float, look: Look) -> set[str]:
-        """The paths that have settled; EVERYTHING among them after a burst."""
+        """Return and remove the paths that have settled; after a burst, only EVERYTHING."""
         if self.burst is not None:
             if now_s < self.burst.due_s:
                 return set()
@@ -82,14 +82,14 @@ class Settler:
         return settled
 
     def _has_settled(self, path: str, now_s: float, look: Look, *, is_held: bool) -> bool:
-        """Whether the path is as it was when it was last looked at; one that is not waits once more."""
+        """Whether the path is unchanged since it was last checked; if not, the waiting time starts again."""
         restless = self.waiting[path]
         if restless.kind is Kind.GONE:
             return True
         facts, was = look(path), restless.facts
         if facts is None:
             restless.kind = Kind.GONE
-        # Wait for files inside the folder that are still being written.
+        # A folder (`is_held`) waits, up to BUSY_S, for the files inside it that are still being written.
         if facts == was and facts is not None and not (is_held and now_s < restless.first_s + BUSY_S):
             return True
         restless.facts, restless.due_s = facts, now_s + REST_S[restless.kind]
@@ -101,17 +101,17 @@ class Settler:
         return self.burst is not None or (known is not None and known.kind in (Kind.WRITTEN, Kind.CLOSED))
 
     def is_calm(self, now_s: float) -> bool:
-        """Whether what was reported as gone has had its time to come back."""
+        """Whether no path was deleted or moved away so recently that it may reappear."""
         return self.burst is None and now_s >= self._gone_s + REST_S[Kind.GONE]
 
     def due_s(self) -> float | None:
-        """When to take next; None while nothing is on the way."""
+        """Return when `take` should be called next; None if no path is waiting to settle."""
         if self.burst is not None:
             return self.burst.due_s
         return min((restless.due_s for restless in self.waiting.values()), default=None)
 
     def busy(self, now_s: float) -> list[str]:
-        """Files that have been written to for a long time."""
+        """Return the files that have been changing for longer than BUSY_S."""
         return sorted(
             path
             for path, restless in self.waiting.items()

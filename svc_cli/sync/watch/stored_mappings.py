@@ -1,4 +1,4 @@
-"""The mappings that were added for good: a file beside the user's settings, in the shape of `svc.toml`'s [[map]]."""
+"""Reads and writes `watch.toml`, the mappings added with `svc watch add`, as `[[map]]` tables like in `svc.toml`."""
 
 import json
 import os
@@ -16,7 +16,7 @@ FILE = "watch.toml"
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The file."""
+    """The file `watch.toml` in the user's configuration folder."""
 
     path: Path
 
@@ -25,13 +25,13 @@ class Added:
         return cls(config_dir / FILE)
 
     def read(self) -> list[Mapping]:
-        """The mappings; none where there is no file. Raises UsageError."""
+        """Return the mappings; none if there is no file. Raises UsageError if the file is invalid."""
         if not self.path.exists():
             return []
         return read_mappings(read_mapping_tables(self.path), self.path, None)
 
     def stamp(self) -> tuple[int, int] | None:
-        """Another one than before: the file was written."""
+        """Return a value that changes whenever the file is written; None if the file can't be accessed."""
         try:
             facts = self.path.stat()
         except OSError:
@@ -39,7 +39,7 @@ class Added:
         return facts.st_mtime_ns, facts.st_ino
 
     def write(self, mappings: Iterable[Mapping]) -> None:
-        """Replace the file as a whole. Raises UsageError for a folder whose name is not UTF-8."""
+        """Replace the file atomically. Raises UsageError if a folder's name is not UTF-8."""
         text = "\n".join(f"[[map]]\n{_lines(mapping)}" for mapping in mappings)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
@@ -53,7 +53,7 @@ class Added:
 
 def _lines(mapping: Mapping) -> str:
     values: dict[str, Any] = {
-        # A name that was not chosen proves nothing about what the bucket has under it.
+        # A derived name is not stored: read back, it would count as chosen by the user, which permits more removals.
         "name": mapping.name if mapping.is_named else None,
         "dir": str(mapping.folder),
         "bucket": mapping.bucket,
@@ -62,6 +62,6 @@ def _lines(mapping: Mapping) -> str:
         "tags": list(mapping.tags),
         "prune": mapping.prune,
     }
-    # JSON spells texts and lists of texts as TOML does, but for one control character.
+    # JSON strings and lists of strings are valid TOML, except that TOML requires DEL to be escaped.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items() if value]
     return "".join(lines).replace("\x7f", "\\u007f")

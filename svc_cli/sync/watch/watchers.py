@@ -1,4 +1,4 @@
-"""Watches one mapping: begins to observe, syncs the whole folder, and then each path that has settled."""
+"""Watches one mapping: observes its folder, makes a full sync, and then syncs each path that has settled."""
 
 import os
 import time
@@ -27,61 +27,61 @@ from svc_daemon.wire import Json
 if TYPE_CHECKING:
     from svc_cli.sync.watch.observers import Observer
 
-#: Somebody else syncs the folder; it is tried again after this time.
+#: Pause before the next attempt if another process is syncing the folder.
 BUSY_PAUSE_S = 1.0
-#: Unfinished sources are checked again this long after the last check began, which leaves time for other mappings.
+#: Pending sources are checked again this long after the last check began, which leaves time for other mappings.
 LATE_PAUSE_S = 3 * WAIT_S
-#: Time for a deleted file to come back before its source is removed.
+#: Time for a deleted file to reappear before its source is removed.
 CALM_S = REST_S[Kind.GONE]
-#: While removals are withheld, a whole sync follows this long after a change, which may have removed the cause.
+#: While removals are withheld, a full sync follows this long after a change, which may have removed the cause.
 WITHHELD_PAUSE_S = 15.0
-#: Errors that pass within seconds; otherwise they are reported.
+#: Causes that are not reported as withheld: they pass within seconds, or are reported as errors.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
 @dataclass(frozen=True, slots=True)
 class WatchCallbacks:
-    """Callbacks of a watcher, always called in the thread of the loop."""
+    """The callbacks of a watcher, always called in the thread of the loop."""
 
-    #: What became of a file.
+    #: Called with the result for a file.
     item: Callable[[Mapping, ReportItem], None]
-    #: Something worth a line, and whether it is a warning.
+    #: Called with a message for the user, and whether it is a warning.
     note: Callable[[Mapping, str, bool], None]
-    #: Deleted files that stay in the bucket, called when these change.
+    #: Called with the deleted files whose sources stay in the bucket, whenever these change.
     withheld: Callable[[Mapping, Sequence[Withheld]], None]
-    #: The state may have changed.
+    #: Called when the watcher's state may have changed.
     state: Callable[[], None]
 
 
 class Inbox:
-    """What an observer reports, from its threads; the bell wakes the loop."""
+    """Collects what an observer reports from its threads. An entry in the queue `bell` wakes the loop."""
 
     def __init__(self, bell: SimpleQueue[None]) -> None:
         self.events: deque[Event] = deque()
-        #: Why events were lost.
+        #: The reasons why events were lost.
         self.losses: deque[str] = deque()
         self._bell = bell
 
     def add(self, event: Event) -> None:
-        """Something happened in the folder."""
+        """Add an event, and wake the loop."""
         self.events.append(event)
         self._bell.put(None)
 
     def lose(self, reason: str) -> None:
-        """Events were lost."""
+        """Add the reason why events were lost, and wake the loop."""
         self.losses.append(reason)
         self._bell.put(None)
 
 
 @dataclass(slots=True)
 class Watcher:
-    """One watched mapping. Used from one thread; only its inbox is filled from others."""
+    """Watches one mapping. Used from one thread; only its inbox is filled from other threads."""
 
     mapping: Mapping
     engine: Engine
     record: Record
     callbacks: WatchCallbacks
-    #: Rung by observers when there is something to do.
+    #: A queue into which observers put an entry to wake the loop.
     bell: SimpleQueue[None]
     settler: Settler = field(default_factory=Settler)
     agenda: Agenda = field(default_factory=Agenda)
@@ -95,11 +95,11 @@ class Watcher:
     flushed: str | None = None
     _inbox: Inbox = field(init=False)
     _observer: "Observer | None" = None
-    #: The folder that is observed, without links, and its device and inode.
+    #: The observed folder with links resolved, and its device and inode.
     _base: Path = Path()
     _root: str | None = None
     _is_missing: bool = False
-    #: The files of the record could not be written when that was last tried.
+    #: Whether the last attempt to write the record's files failed.
     _is_unwritable: bool = False
     _reported: list[Withheld] = field(default_factory=list)
     _written: Json = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Watcher:
         self._inbox = Inbox(self.bell)
 
     def look_after(self, now_s: float, *, has_slept: bool) -> None:
-        """Do what is due."""
+        """Handle lost events, new events, settled paths and requests, and run the sync that is due, if any."""
         self._check_root(now_s)
         if has_slept:
             self.agenda.call("resume", now_s)
@@ -121,7 +121,7 @@ class Watcher:
         if EVERYTHING in settled:
             self.agenda.call("burst", now_s)
         elif settled and self.error is not None:
-            self.agenda.call("change", now_s)  # after trouble a whole sync is needed
+            self.agenda.call("change", now_s)  # after an error, only a full sync is certain to miss nothing
         elif settled and self.agenda.due_s > now_s:
             self._touch(settled, now_s)
         token = self.record.find_ask()
@@ -136,18 +136,18 @@ class Watcher:
         self._rest()
 
     def due_s(self) -> float:
-        """When there is something to do next."""
+        """Return when `look_after` has to be called next, unless events arrive earlier."""
         settles_s = self.settler.due_s()
         return self.agenda.due_s if settles_s is None else min(self.agenda.due_s, settles_s)
 
     def close(self) -> None:
-        """Stop observing."""
+        """Stop observing, and record the state `stopped`."""
         self._disarm()
         self.state = "stopped"
         self._save()
 
     def facts(self) -> Json:
-        """The state as others read it."""
+        """Return the state that is written for other processes."""
         return {
             "mapping": self.mapping.name,
             "bucket": self.mapping.bucket,
@@ -165,7 +165,7 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Observe the folder that is there now: one that was replaced reports nothing."""
+        """Observe the folder that exists now, since an observer reports nothing about a folder's replacement."""
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return
@@ -178,7 +178,7 @@ class Watcher:
             self.agenda.call("armed", now_s)
 
     def _arm(self, now_s: float) -> bool:
-        """Begin to observe, before the first scan. False if even polling fails."""
+        """Start to observe the folder; returns False if even polling fails. A full sync must follow."""
         from svc_cli.sync.watch.observers import LimitReached, Observer
 
         silence = filesystems.find_silence(self.mapping.folder)
@@ -186,14 +186,14 @@ class Watcher:
             self._poll_because(f"{silence} reports no changes")
         polls = self.polling is not None
         try:
-            # A root that is a link is observed where it leads; events name the files there.
+            # If the root is a link, its target is observed, and events have the target's path.
             self._base = self.mapping.folder.resolve()
             self._observer = Observer(self._base, self._inbox.add, self._inbox.lose, polls=polls)
         except LimitReached:
             self._make_good("limit", now_s)
             return self._arm(now_s) if not polls else False
         except OSError:
-            return False  # gone again; the next look at the root finds out
+            return False  # the folder was deleted in the meantime; the next `_check_root` notices it
         return True
 
     def _disarm(self) -> None:
@@ -202,7 +202,7 @@ class Watcher:
         self._observer, self._root = None, None
 
     def _make_good(self, loss: str, now_s: float) -> None:
-        """After lost events, make a whole sync; if the system gives too few watches, poll."""
+        """Schedule a full sync after lost events. If the limit of watches was the reason, poll from now on."""
         self.agenda.call(loss, now_s)
         if loss != "limit" or self.polling is not None:
             return
@@ -253,7 +253,7 @@ class Watcher:
         return self._run(reason, now_s, work)
 
     def _withhold(self, withheld: list[Withheld]) -> None:
-        """Report what is left in the bucket, where that is not what was reported before."""
+        """Report the deleted files whose sources stay in the bucket, if they differ from the last report."""
         self.withheld = withheld
         if withheld == self._reported or any(each.cause in SHOWN_ONLY for each in withheld):
             return
@@ -262,14 +262,14 @@ class Watcher:
         self.callbacks.withheld(self.mapping, withheld)
 
     def _run(self, reason: str, now_s: float, work: Callable[[], Report]) -> bool:
-        """False where somebody else syncs the folder just now."""
+        """Run a sync and handle its errors. Returns False if another process is syncing the folder."""
         try:
             report = work()
             error = report.stopped_by
         except SvcError as raised:
             report, error = None, raised
         except BrokenPipeError:
-            raise  # the reader of our output has seen enough
+            raise  # the reader of our output has closed the pipe
         except OSError as raised:
             report, error = None, refused_by_system(raised)
         if isinstance(error, Interrupted):
@@ -291,21 +291,21 @@ class Watcher:
             self.callbacks.note(self.mapping, "is in order again.", False)
         self.error = None
         items = report.items.values() if report is not None else ()
-        # A file that was not taken for the moment; a source that has failed is tried again once a period only.
+        # Retry soon if the service refused a file temporarily. A failed source waits for the periodic full sync.
         if any(item.error and item.error.get("retryable") and item.status != "failed" for item in items):
             self.agenda.end_in_trouble(time.monotonic())
         else:
             self.agenda.end_well()
 
     def _leave_late(self, report: Report, now_s: float) -> None:
-        """Report sources that take long to index; a later sync checks them."""
+        """Report the sources that are still being indexed; a later sync checks them."""
         for item in report.items.values():
             if item.is_pending and item.action != "unchanged":
                 self._report(item)
         self.agenda.call("late", now_s, LATE_PAUSE_S)
 
     def _end_in_trouble(self, error: SvcError) -> None:
-        """Report what is wrong, once, and try again later over a new connection."""
+        """Report the error, unless it is the same as before, and schedule another attempt over a new connection."""
         body = error.body()
         if self.error is None or self.error["message"] != body["message"]:
             hint = f" {error.hint}" if error.hint else ""
@@ -317,7 +317,7 @@ class Watcher:
         self.agenda.end_in_trouble(time.monotonic())
 
     def _report_settled(self, item: ReportItem) -> None:
-        """Report a file once it is searchable, or has failed."""
+        """Report the result for a file, unless its source is still pending or nothing was done."""
         if not item.is_pending and item.action != "unchanged":
             self._report(item)
 
@@ -363,7 +363,7 @@ class Watcher:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
-        """Report once that the record can't be written; watching goes on without it."""
+        """Report once that the record can't be written; watching continues without it."""
         if not self._is_unwritable:
             self.callbacks.note(self.mapping, f"its state can't be written: {error.strerror}.", True)
         self._is_unwritable = True
