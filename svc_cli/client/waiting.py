@@ -1,12 +1,12 @@
 """Waits until sources are settled or a task has ended, by polling the service at growing intervals.
 
 A source is settled when it is ready, failed, or deleted. The second request comes after 20 ms, so that one small file
-returns at once; the interval grows to 1 s while nothing changes, and is reset when something does. A few sources are
-requested one by one, many through the list of their bucket.
+returns at once; the interval grows to 1 s while nothing changes, and is reset when something does. Sources that were
+sent in batches are requested through these, of others a few one by one and many through the list of their bucket.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from svc_cli.errors import ApiError, WaitTimedOut
@@ -20,11 +20,21 @@ PAUSE_FOR_EACH_S = 0.002
 FEW = 8
 #: Rows per request to a list, few enough to be cheap for the service.
 PAGE_ROWS = 200
+#: Fields that the items of a batch share with sources.
+_STATE = ("status", "ready", "error", "warnings")
+#: States of an item whose source is in the batch's bucket, or on its way there.
+_LIVING = frozenset({"queued", "indexing", "active", "failed"})
 #: A string that sorts after every id.
 _BEHIND_ALL = "~"
 
 
-class SourceReader(Protocol):
+class BatchReader(Protocol):
+    """The part of the client that is needed to wait for batches."""
+
+    def batch(self, batch_id: str, *, items: bool = False) -> Json: ...
+
+
+class SourceReader(BatchReader, Protocol):
     """The part of the client that is needed to wait for sources."""
 
     def source(self, source_id: str) -> Json: ...
@@ -38,28 +48,37 @@ class TaskReader(Protocol):
     def task(self, task_id: str) -> Json: ...
 
 
-class BatchReader(Protocol):
-    """The part of the client that is needed to wait for batches."""
-
-    def batch(self, batch_id: str, *, items: bool = False) -> Json: ...
-
-
 class Watch:
     """The sources to wait for, with the last known state of each."""
 
-    def __init__(self, source_ids: Sequence[str], bucket: str | None = None) -> None:
+    def __init__(
+        self, source_ids: Iterable[str], bucket: str | None = None, batches: Mapping[str, str] | None = None
+    ) -> None:
+        """`batches` has the batch of each source that was sent in one, by the source's id."""
         #: The last known state by id, in the order given.
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
         #: A bucket that all of them belong to; its list is used if there are many.
         self.bucket = bucket
+        #: The ids of unsettled sources, in the order given; only the keys count.
+        self._open = dict.fromkeys(self.seen)
+        #: By batch, oldest first: the sources that are still to be requested through it.
+        self.in_batches: dict[str, set[str]] = {}
+        for source_id, batch_id in sorted((batches or {}).items(), key=lambda pair: pair[1]):
+            self.in_batches.setdefault(batch_id, set()).add(source_id)
+
+    def see(self, source_id: str, source: Json) -> None:
+        """Record the present state of a source."""
+        self.seen[source_id] = source
+        if is_settled(source):
+            self._open.pop(source_id, None)
 
     @property
     def open_ids(self) -> list[str]:
-        return [source_id for source_id, source in self.seen.items() if not is_settled(source)]
+        return list(self._open)
 
     @property
     def settled_count(self) -> int:
-        return len(self.seen) - len(self.open_ids)
+        return len(self.seen) - len(self._open)
 
 
 def is_settled(source: Json) -> bool:
@@ -158,12 +177,32 @@ def wait_for_batches(
 
 
 def _look(client: SourceReader, watch: Watch) -> None:
-    open_ids = watch.open_ids
+    _look_through_batches(client, watch)
+    later = set().union(*watch.in_batches.values())
+    open_ids = [source_id for source_id in watch.open_ids if source_id not in later]
     if watch.bucket and len(open_ids) > FEW:
         _look_along(client, watch, open_ids)
         return
     for source_id in open_ids:
-        watch.seen[source_id] = _ask(client, source_id)
+        watch.see(source_id, _ask(client, source_id))
+
+
+def _look_through_batches(client: SourceReader, watch: Watch) -> None:
+    """Read the batches, oldest first, up to the first one with unsettled sources; documents are indexed in that order.
+
+    A source that left its batch's bucket, or was deleted, is requested by itself from then on.
+    """
+    for batch_id, source_ids in list(watch.in_batches.items()):
+        items = [item for item in client.batch(batch_id, items=True)["items"] if item["knowledge_id"] in source_ids]
+        if not all("warnings" in item for item in items):  # an older service
+            watch.in_batches.clear()
+            return
+        for item in items:
+            if item["ready"] or item["status"] in _LIVING:
+                watch.see(item["knowledge_id"], {"id": item["knowledge_id"]} | {name: item[name] for name in _STATE})
+        if not all(is_settled(item) for item in items if item["status"] in _LIVING):
+            return
+        del watch.in_batches[batch_id]
 
 
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
@@ -177,13 +216,15 @@ def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> 
     rest, after = sorted(open_ids), min(open_ids)[:-1]
     while rest:
         page = client.sources_page(str(watch.bucket), {"status": "all", "limit": PAGE_ROWS, "after": after})
-        watch.seen.update({source["id"]: source for source in page["sources"] if source["id"] in wanted})
+        for source in page["sources"]:
+            if source["id"] in wanted:
+                watch.see(source["id"], source)
         after = str(page["last_id"]) if page.get("has_more") else _BEHIND_ALL
         passed, rest = [each for each in rest if each <= after], [each for each in rest if each > after]
         listed = {source["id"] for source in page["sources"]}
         for source_id in passed:
             if source_id not in listed:
-                watch.seen[source_id] = _ask(client, source_id)
+                watch.see(source_id, _ask(client, source_id))
         if not all(is_settled(watch.seen[source_id]) for source_id in passed):
             return
         if rest:

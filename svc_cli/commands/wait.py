@@ -88,7 +88,8 @@ def wait(
         ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
         waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
         # Fail now if an id does not exist, instead of waiting for it.
-        waited.watch.seen.update({each: client.source(each) for each in waited.watch.seen})
+        for each in waited.watch.open_ids:
+            waited.watch.see(each, client.source(each))
         waited.batches.update({each: client.batch(each) for each in waited.batches})
         progress.begin("waiting", waited.total)
         try:

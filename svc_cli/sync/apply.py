@@ -67,7 +67,8 @@ def wait(run: SyncRun, bucket_id: str) -> None:
     if not pending:
         return
     run.progress.begin("indexing", len(pending))
-    watch = Watch(list(pending), bucket_id)
+    batches = {source_id: item.batch_id for source_id, item in pending.items() if item.batch_id}
+    watch = Watch(pending, bucket_id, batches)
     try:
         wait_until_settled(
             run.client,
@@ -85,7 +86,8 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             run.on_item(item)
             row = rows.get(item.path)
             if row is not None and source["status"] != "gone":
-                changed.append(row_of({**source, "title": row.path}, row, row.place_id))
+                # The items of a batch have no hash; its sources have the bytes of their rows.
+                changed.append(row_of({"sha256": row.sha256, **source, "title": row.path}, row, row.place_id))
         run.index.save(changed)
 
 

@@ -26,6 +26,8 @@ class ReportItem:
     #: One of the report's actions, such as `created` or `skipped`.
     action: str
     source_id: str | None = None
+    #: The batch in which this run sent it.
+    batch_id: str | None = None
     #: The source's status as last seen; None if there is no source.
     status: str | None = None
     ready: bool = False

@@ -125,7 +125,8 @@ class UploadRun:
         if not pending or self.stopped_by:
             return
         self.progress.begin("indexing", len(pending))
-        watch = Watch(list(pending), bucket_id)
+        batches = {source_id: item.batch_id for source_id, (item, *_) in pending.items() if item.batch_id}
+        watch = Watch(pending, bucket_id, batches)
 
         def show(seen: Watch) -> None:
             failed = sum(source.get("status") == "failed" for source in seen.seen.values())

@@ -42,6 +42,7 @@ class BatchMember:
     #: None if the source doesn't exist yet, or was deleted.
     source_status: str | None
     source_error: str | None
+    source_warnings: tuple[str, ...]
     #: Pairs of bucket id and sync status, as in the `places` column of `source_views`.
     places: str | None
     in_maintenance: bool
@@ -84,7 +85,7 @@ def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
     Two statements, because in a join SQLite would compute the view for all sources. Run them in one transaction.
     """
     sources = connection.execute(
-        "SELECT id, task_id, status AS source_status, error AS source_error, places FROM source_views"
+        "SELECT id, task_id, status AS source_status, error AS source_error, warnings, places FROM source_views"
         " WHERE id IN (SELECT source_id FROM uploads WHERE batch_id = :batch_id)",
         {"batch_id": batch_id},
     ).fetchall()
@@ -105,4 +106,5 @@ def _member(upload: Row, source: Row | None) -> BatchMember:
     values["in_maintenance"] = bool(upload["in_maintenance"])
     for name in ("task_id", "source_status", "source_error", "places"):
         values[name] = source[name] if source else None
+    values["source_warnings"] = tuple(json.loads(source["warnings"])) if source else ()
     return BatchMember(**values)

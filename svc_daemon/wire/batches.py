@@ -141,6 +141,8 @@ class BatchItem(WireModel):
     status: str
     ready: bool
     error: ErrorBody | None
+    #: As on the source.
+    warnings: list[str]
 
 
 class BatchCounters(WireModel):

@@ -10,7 +10,8 @@ from tests.api.sessions import ask_batch, batch_body, batch_status, finalize_bat
 
 A, B, C = ("a", b"The umber quay.\n"), ("b", b"The grey mole.\n"), ("c", b"The tall crane.\n")
 THREE = (A, B, C)
-BYTES = dict(THREE) | {"blank": b" \n"}
+ODD = ("odd", "Words of a café.".encode("latin-1"))
+BYTES = dict((*THREE, ODD)) | {"blank": b" \n"}
 MOST_BYTES = 26_214_400
 
 
@@ -279,6 +280,15 @@ def test_a_file_whose_predecessor_is_gone_fails_alone(daemon: Daemon) -> None:
     item = batch_status(daemon, batch, include_items="true")["items"][0]
     assert (item["status"], item["error"]["code"]) == ("failed", "source_not_found")
     assert list(daemon.files.parts.iterdir()) == []
+
+
+def test_items_carry_the_warnings_of_their_sources(working: Daemon) -> None:
+    batch, made = sent(working, A, ODD)
+    (pending,) = batch_status(working, open_batch(working, [B]), include_items="true")["items"]
+    working.wait_ready(*made.values())
+    items = batch_status(working, batch, include_items="true")["items"]
+    assert [item["warnings"] for item in items] == [working.source(made[name])["warnings"] for name in ("a", "odd")]
+    assert [len(item["warnings"]) for item in (pending, *items)] == [0, 0, 1]
 
 
 def test_a_file_ends_with_its_source_and_comes_back_with_it(working: Daemon) -> None:

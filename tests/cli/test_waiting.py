@@ -9,7 +9,7 @@ import pytest
 
 from svc_cli.client.pacing import Gate, Stopped
 from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_after
-from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, wait_until_settled
+from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
 from svc_cli.errors import ApiError, WaitTimedOut
 from svc_daemon.core.access.rates import TokenBucket
 from tests.cli.consoles import Json
@@ -23,7 +23,8 @@ class Service:
     def __init__(self, ends: dict[str, tuple[float, str]]) -> None:
         #: By id: the second at which it ends, and how: `ready`, `failed`, `gone`.
         self.ends, self.pauses = ends, list[float]()
-        self.now_s, self.asked, self.listed = 0.0, 0, 0
+        self.now_s, self.asked, self.listed, self.batches = 0.0, 0, 0, 0
+        self.is_old = False
 
     def source(self, source_id: str) -> Json:
         self.asked += 1
@@ -41,6 +42,20 @@ class Service:
         page = [self.source(key) for key in later[: int(asked["limit"])]]
         self.asked -= len(page)
         return {"sources": page, "has_more": len(page) < len(later), "last_id": page[-1]["id"] if page else None}
+
+    def batch(self, batch_id: str, *, items: bool = False) -> Json:
+        """A batch of a hundred, in the order of their names; what is gone is deleted."""
+        assert items
+        self.batches += 1
+        number = int(batch_id.removeprefix("bat_"))
+        members = [self._item(name) for name in sorted(self.ends)[number * 100 : number * 100 + 100]]
+        return {"batch_id": batch_id, "items": members}
+
+    def _item(self, source_id: str) -> Json:
+        state = self._state(source_id)
+        status = {"ready": "active", "gone": "deleted"}.get(state, state)
+        facts = {"knowledge_id": source_id, "status": status, "ready": state == "ready", "error": None}
+        return facts if self.is_old else facts | {"warnings": [f"of {source_id}"]}
 
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -88,6 +103,22 @@ def test_only_one_that_left_the_bucket_is_asked_for_by_itself() -> None:
     service = Service(dict.fromkeys(NAMES, (0, "ready")))
     assert set(service.wait(Watch(NAMES[::100], "handbook"))) == set(NAMES[::100]), "others are read over"
     assert service.asked == 0
+
+
+def test_what_was_sent_in_batches_is_watched_through_these_and_in_no_other_way() -> None:
+    gone = {NAMES[7], NAMES[250], NAMES[299]}
+    batches = {name: f"bat_{number // 100}" for number, name in enumerate(NAMES[:1000])}
+    ends = {name: (number / 100, "gone" if name in gone else "ready") for number, name in enumerate(NAMES[:1000])}
+    service = Service(ends)
+    seen = service.wait(Watch(NAMES[:1000], "handbook", batches))
+    assert {name for name in seen if seen[name]["status"] == "gone"} == gone
+    assert all(seen[name]["warnings"] == [f"of {name}"] for name in seen if name not in gone)
+    assert (service.asked, service.listed) == (len(gone), 0)
+    assert service.batches <= 10 + len(service.pauses)
+    service = Service(ends)
+    service.is_old = True
+    assert all(map(is_settled, service.wait(Watch(NAMES[:1000], "handbook", batches)).values()))
+    assert (service.batches, service.listed > 0) == (1, True), "an older service reports no warnings of a batch's items"
 
 
 def test_a_time_out_names_what_is_left() -> None:

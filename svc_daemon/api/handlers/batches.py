@@ -270,6 +270,7 @@ def _item(item: verbs.BatchItemStatus, key: KeyRow) -> wire.BatchItem:
         status=item.state,
         ready=item.ready and not member.in_maintenance,
         error=error,
+        warnings=list(member.source_warnings),
     )
 
 
