@@ -46,6 +46,8 @@ class Limits:
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
     #: Files of one batch (specification, Limits).
     batch_files: int = field(default=100, metadata={"unit": "files"})
+    #: Bytes of a batch that can be sent as one pack; the files of a larger one are sent one by one. 0 is off.
+    pack_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
     #: Buckets that one create may name.
     destination_buckets: int = field(default=100, metadata={"unit": "buckets"})
     #: How long an upload session lives after its last accepted chunk.

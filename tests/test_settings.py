@@ -24,7 +24,7 @@ LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.
 MAY_BE_ZERO = {
     *("creates_per_second", "bytes_per_minute", "tags", "free_disk_bytes"),
-    *("redirects", "answers_per_month", "agents", "embed_threads"),
+    *("redirects", "answers_per_month", "agents", "embed_threads", "pack_bytes"),
 }
 NO_NUMBERS = (
     *("-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²"),
@@ -39,7 +39,7 @@ page_rows 1000                  task_attempts 3                 lease_seconds 30
 search_sources 200              search_seconds 10               answers_per_month 0             agents 100
 json_bytes 1048576              extract_memory_bytes 1073741824 extract_cpu_seconds 30          extract_wall_seconds 60
 header_seconds 10               body_bytes_per_second 4096      body_seconds 600                stop_seconds 10
-free_disk_bytes 268435456
+free_disk_bytes 268435456       pack_bytes 268435456
 """
 
 

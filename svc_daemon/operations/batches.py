@@ -139,7 +139,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
         late = late[STEP:]
     outcomes += await finalize_all(context, others)
     outcomes.sort(key=lambda outcome: outcome.upload.position)
-    pending = [(outcome.upload, "blob_not_uploaded") for outcome in outcomes if outcome.is_pending]
+    pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
     rolled = show_batch(context, key, batch.id)[1]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)

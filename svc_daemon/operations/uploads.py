@@ -18,6 +18,7 @@ from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
 from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.packs import PackWriter
 from svc_daemon.store.parts import PartWriter
 from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
@@ -174,9 +175,16 @@ async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecisio
     """Append the body to the stored bytes."""
     if sending.body_bytes is not None:
         rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
-    writer = await context.parts.open(upload.id)
+    sent_bytes = await receive(context, await context.parts.open(upload.id), verdict, sending.chunks)
+    rules.check_length(sending.asked, upload.size_bytes, sent_bytes)
+
+
+async def receive(
+    context: Context, writer: PartWriter | PackWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]
+) -> int:
+    """Store the new part of the body durably, and return the number of bytes received. A longer body is not stored."""
     try:
-        sent_bytes = await _fill(context, writer, verdict, sending.chunks)
+        sent_bytes = await _fill(context, writer, verdict, chunks)
         if sent_bytes > verdict.skip_bytes + verdict.take_bytes:
             await writer.drop()
     finally:
@@ -186,10 +194,12 @@ async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecisio
                 await writer.sync()
         finally:
             writer.close()
-    rules.check_length(sending.asked, upload.size_bytes, sent_bytes)
+    return sent_bytes
 
 
-async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
+async def _fill(
+    context: Context, writer: PartWriter | PackWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]
+) -> int:
     """Append the new part of the body, up to the end of its range. Returns the number of bytes received."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0

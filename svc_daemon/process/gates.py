@@ -8,7 +8,7 @@ holder makes the received bytes durable and ends, and the new request continues 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -106,16 +106,16 @@ class Writers:
         self._holders: dict[str, _Holder] = {}
 
     @asynccontextmanager
-    async def hold(self, session_id: str, *, lets_go: bool = True) -> AsyncIterator[None]:
-        """Hold the session; if another request holds it, ask that one to give way, which then fails.
+    async def hold(self, *session_ids: str, lets_go: bool = True) -> AsyncIterator[None]:
+        """Hold the sessions; if another request holds one of them, ask that one to give way, which then fails.
 
-        Raises `request_in_progress` in the request that gave way, and in this one if the holder doesn't give way in
+        Raises `request_in_progress` in the request that gave way, and in this one if a holder doesn't give way in
         time. With `lets_go` false, this request can't be asked to give way.
         """
-        await self._take_over(session_id)
+        await self._take_over(session_ids)
         patience = asyncio.timeout(None)
         holder = _Holder(patience if lets_go else None, asyncio.Event())
-        self._holders[session_id] = holder
+        self._holders.update(dict.fromkeys(session_ids, holder))
         try:
             async with patience:
                 yield
@@ -126,20 +126,23 @@ class Writers:
                 ErrorCode.REQUEST_IN_PROGRESS, "Another request has taken this session over.", retry_after_seconds=1
             ) from error
         finally:
-            del self._holders[session_id]
+            for session_id in session_ids:
+                del self._holders[session_id]
             holder.gone.set()
 
     def is_held(self, session_id: str) -> bool:
         """Whether a request holds the session."""
         return session_id in self._holders
 
-    async def _take_over(self, session_id: str) -> None:
+    async def _take_over(self, session_ids: Collection[str]) -> None:
+        """Return when all the sessions are free at the same time, so that two requests can't deadlock."""
         until_s = asyncio.get_running_loop().time() + TAKEOVER_S
-        while (holder := self._holders.get(session_id)) is not None:
-            holder.ask_to_go()
+        while holders := [self._holders[each] for each in session_ids if each in self._holders]:
+            for holder in holders:
+                holder.ask_to_go()
             try:
                 async with asyncio.timeout_at(until_s):
-                    await holder.gone.wait()
+                    await holders[0].gone.wait()
             except TimeoutError as error:
                 raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1) from error
 

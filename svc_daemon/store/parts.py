@@ -9,8 +9,8 @@ until the source is committed, so that nothing is lost if the process is killed 
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ class Parts:
 
     def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
         """Finished parts are stored in `blobs`, whose threads also run the blocking work."""
-        self._folder = folder
+        self.folder = folder
         self._blobs = blobs
         self._on_broken = on_broken
         self._folder_sync = FolderSync(folder, on_broken)
@@ -44,26 +44,28 @@ class Parts:
     def size_bytes(self, session_id: str) -> int:
         """Return the number of stored bytes, 0 if there is no file yet."""
         try:
-            return os.lstat(f"{self._folder}/{session_id}").st_size  # called three times per chunk; a Path is slower
+            return os.lstat(f"{self.folder}/{session_id}").st_size  # called three times per chunk; a Path is slower
         except FileNotFoundError:
             return 0
 
-    async def settle(self, session_id: str) -> None:
-        """Make the stored bytes durable, so that they can be acknowledged; does nothing if they already are."""
-        size_bytes = self.size_bytes(session_id)
-        if size_bytes != self._synced.get(session_id, 0):
-            await self._blobs.run(lambda: self._settle(session_id, size_bytes))
+    async def settle(self, *session_ids: str) -> list[int]:
+        """Make the stored bytes of each part durable, so that they can be acknowledged, and return their numbers."""
+        sizes = [self.size_bytes(session_id) for session_id in session_ids]
+        found = zip(session_ids, sizes, strict=True)
+        unsynced = [(each, size) for each, size in found if size != self._synced.get(each, 0)]
+        if unsynced:
+            await self._blobs.run(lambda: self._settle(unsynced))
+        return sizes
 
     async def open(self, session_id: str) -> "PartWriter":
         """Return a writer that appends after the stored bytes; the caller must ensure there is only one at a time."""
-        await self.settle(session_id)
-        start_bytes = self.size_bytes(session_id)
-        return PartWriter(self, session_id, start_bytes, self._hash_at(session_id, start_bytes))
+        (start_bytes,) = await self.settle(session_id)
+        return PartWriter(self, session_id, start_bytes, self.hash_at(session_id, start_bytes))
 
     async def hash(self, session_id: str) -> str:
         """Return the hexadecimal SHA-256 of the stored bytes; reads the file only if this process has no hash of it."""
         size_bytes = self.size_bytes(session_id)
-        known = self._hash_at(session_id, size_bytes)
+        known = self.hash_at(session_id, size_bytes)
         if known is None:
             known = await self._blobs.run(lambda: _hash(self.path(session_id)))
             self.remember(session_id, size_bytes, known)
@@ -97,48 +99,65 @@ class Parts:
         await self._blobs.run(work)
 
     def list_ids(self) -> list[str]:
-        return list_own(self._folder, ids.PART_NAME)
+        return list_own(self.folder, ids.PART_NAME)
 
     async def run(self, work: Callable[[], object]) -> None:
         """Run blocking work on a part; raises StorageError if a file operation fails."""
         await self._blobs.run(work)
 
     def sync(self, session_id: str, descriptor: int, size_bytes: int) -> None:
-        """Sync the part's bytes and, if the file is new, its folder. Blocking; raises OSError.
-
-        A failed sync is not retried: the kernel may have dropped the dirty pages, and would then report success. The
-        file is truncated to its acknowledged bytes, and `on_broken` is called.
-        """
-        acknowledged_bytes = self._synced.get(session_id, 0)
-        try:
+        """Sync the part's bytes and, if the file is new, its folder. Blocking; raises OSError."""
+        with self.discarding(session_id):
             os.fsync(descriptor)
-        except OSError as error:
-            self._on_broken(error)
-            with suppress(OSError):
-                os.truncate(self.path(session_id), acknowledged_bytes)
-            raise
         if session_id not in self._synced:
             # Otherwise the folder entry could be lost in a power failure.
-            self._folder_sync.sync()
+            self.sync_folder()
         self._synced[session_id] = size_bytes
+
+    @contextmanager
+    def discarding(self, *session_ids: str) -> Iterator[None]:
+        """Discard the unacknowledged bytes of the parts if the sync in this block fails.
+
+        A failed sync is not retried: the kernel may have dropped the dirty pages, and would then report success. The
+        files are truncated to their acknowledged bytes, and `on_broken` is called.
+        """
+        try:
+            yield
+        except OSError as error:
+            self._on_broken(error)
+            for session_id in session_ids:
+                with suppress(OSError):
+                    os.truncate(self.path(session_id), self._synced.get(session_id, 0))
+            raise
+
+    def sync_folder(self) -> None:
+        """Sync the folder, so that the names of all parts are durable. Blocking; raises OSError."""
+        self._folder_sync.sync()
+
+    def note_synced(self, session_id: str, size_bytes: int, known: "_Hash | None") -> None:
+        """Record that the part's first bytes are durable, with their hash if it is known."""
+        self._synced[session_id] = size_bytes
+        if known is not None:
+            self.remember(session_id, size_bytes, known)
 
     def remember(self, session_id: str, size_bytes: int, known: "_Hash") -> None:
         """Remember the hash of the part's first `size_bytes` bytes, which never change."""
         self._hashed[session_id] = size_bytes, known
 
-    def _hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
+    def hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
         """Return a copy of the hash of the first `size_bytes` bytes, to be updated; None if this process has none."""
         if size_bytes == 0:
             return hashlib.sha256()
         hashed_bytes, known = self._hashed.get(session_id, (0, None))
         return known.copy() if known is not None and hashed_bytes == size_bytes else None
 
-    def _settle(self, session_id: str, size_bytes: int) -> None:
-        descriptor = os.open(self.path(session_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            self.sync(session_id, descriptor, size_bytes)
-        finally:
-            os.close(descriptor)
+    def _settle(self, unsynced: Sequence[tuple[str, int]]) -> None:
+        for session_id, size_bytes in unsynced:
+            descriptor = os.open(self.path(session_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                self.sync(session_id, descriptor, size_bytes)
+            finally:
+                os.close(descriptor)
 
     def _link(self, session_id: str, source_id: str) -> bytes:
         head = _head(self.path(session_id))
@@ -147,7 +166,7 @@ class Parts:
         return head
 
     def path(self, session_id: str) -> Path:
-        return self._folder / session_id
+        return self.folder / session_id
 
     def open_file(self, session_id: str) -> int:
         """Open the part's file for appending and return its descriptor. Blocking; raises OSError."""

@@ -46,14 +46,21 @@ class BatchFile(NoDryRunBody):
     webhook: Any = None
 
 
-class BatchCreate(RequestBody):
-    """Body of `POST /v1/buckets/{bucket}/batches`."""
+class BatchFields(RequestBody):
+    """What the bodies of all batch creates have in common."""
 
     manifest: Manifest
     files: list[BatchFile]
     dry_run: bool = False
     #: Refused if sent, as in an item of the manifest.
     webhook: Any = None
+
+
+class BatchCreate(BatchFields):
+    """Body of `POST /v1/buckets/{bucket}/batches`."""
+
+    #: Whether to answer an address that takes the bytes of all files at once; each needs a `sha256`.
+    pack: bool = False
 
 
 class BatchTarget(WireModel):
@@ -63,6 +70,17 @@ class BatchTarget(WireModel):
     session_id: str
     upload_url: str
     bucket_ids: list[str]
+    #: Its place in the pack; missing if the batch has none.
+    offset: int | None = None
+    size_bytes: int | None = None
+    expires_at: str
+
+
+class BatchPack(WireModel):
+    """Where to send the bytes of all items at once. `upload_url` is a capability; it must not be logged."""
+
+    upload_url: str
+    size_bytes: int
     expires_at: str
 
 
@@ -81,6 +99,8 @@ class Batch(WireModel):
     bucket_ids: list[str]
     items: list[BatchTarget]
     rejected: list[RejectedItem]
+    #: Missing unless it was asked for, and the batch is small enough for it.
+    pack: BatchPack | None = None
     expires_at: str
     request_id: str
 
@@ -109,7 +129,7 @@ class ReplayedItem(FinalizedItem):
 class PendingItem(WireModel):
     client_file_id: str
     session_id: str
-    reason: Literal["blob_not_uploaded", "time_budget_exhausted"]
+    reason: Literal["blob_not_uploaded", "checksum_mismatch", "time_budget_exhausted"]
 
 
 class FailedItem(WireModel):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from svc_daemon.wire.batches import BatchCreate, Manifest, ManifestItem
+from svc_daemon.wire.batches import BatchFields, Manifest, ManifestItem
 from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import UploadCreate
@@ -43,7 +43,7 @@ class LegacyManifest(Manifest, DestinationFields):
     items: Sequence[LegacyManifestItem]
 
 
-class LegacyBatchCreate(BatchCreate):
+class LegacyBatchCreate(BatchFields):
     """Body of `POST /v1/knowledge/files:batch/upload-session`."""
 
     manifest: LegacyManifest

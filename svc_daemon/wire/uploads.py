@@ -74,3 +74,13 @@ class StorageAnswer(WireModel):
     received_bytes: int
     sha256: str
     request_id: str
+
+
+class PackAnswer(WireModel):
+    """Answer to a PUT after which all bytes of a pack are stored, or none of its items can take more."""
+
+    batch_id: str
+    object: Literal["pack"] = "pack"
+    status: Literal["uploaded", "finalized"]
+    received_bytes: int
+    request_id: str

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from svc_daemon.api.endpoints import Endpoint
 from tests.api import aliases
 from tests.api.daemons import NOTES
-from tests.api.sessions import batch_body, session_body
+from tests.api.sessions import batch_body, pack_body, session_body
 from tests.api.stages import FINALIZE, Call, Stage
 
 Example = Callable[[Stage], Call]
@@ -66,6 +66,7 @@ creating("POST", B + "/pages", lambda stage, call: call.at(bucket=stage.bucket()
 creating("POST", B + "/qa", lambda stage, call: call.at(bucket=stage.bucket()).sending(question="Why?", answer="So."))
 creating("POST", B + "/uploads", lambda stage, call: call.at(bucket=stage.bucket()).but(json=session_body()))
 creating("POST", B + "/batches", lambda stage, call: call.at(bucket=stage.bucket()).but(json=batch_body(FILES)))
+example("POST", B + "/batches", lambda stage, call: call.at(bucket=stage.bucket()).but(json=pack_body(FILES)))
 
 example("GET", U, lambda stage, call: call.at(**stage.session()[0]))
 example("DELETE", U, lambda stage, call: call.at(**stage.session()[0]))
@@ -73,6 +74,7 @@ example("POST", FINALIZE, lambda stage, call: call.at(**stage.uploaded()))
 example("POST", FINALIZE, lambda stage, call: call.at(**stage.finalized()))
 example("POST", FINALIZE, lambda stage, call: call.at(**stage.uploaded()).asking(dry_run="true"))
 example("PUT", STORAGE, lambda stage, call: call.at(**stage.session()[0]).but(content=NOTES))
+example("PUT", STORAGE, lambda stage, call: call.at(**stage.pack(FILES)).but(content=NOTES))
 example("PUT", STORAGE, lambda stage, call: call.at(**stage.session()[0]).but(content=NOTES[:9]).naming(**FIRST_NINE))
 example("OPTIONS", STORAGE, lambda stage, call: call.at(**stage.session()[0]))
 example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()))

@@ -116,6 +116,21 @@ def open_batch(daemon: Daemon, files: Sequence[tuple[str, bytes]], **options: An
     return batch | {"by_id": {item["client_file_id"]: item for item in batch["items"]}}
 
 
+def pack_body(files: Sequence[tuple[str, bytes]], **manifest: Any) -> dict[str, Any]:
+    """The body of a create of a batch with a pack."""
+    body = batch_body(files, **manifest)
+    for item, (_, data) in zip(body["manifest"]["items"], files, strict=True):
+        item["sha256"] = sha256_of(data)
+    return body | {"pack": True}
+
+
+def open_pack(daemon: Daemon, files: Sequence[tuple[str, bytes]], **options: Any) -> dict[str, Any]:
+    """The answer to a create with a pack, its sessions under `by_id`; `upload_url` is that of the pack."""
+    batch = body_of(ask_batch(daemon, pack_body(files), **options), 201)
+    by_id = {item["client_file_id"]: item for item in batch["items"]}
+    return batch | {"by_id": by_id, "upload_url": batch["pack"]["upload_url"]}
+
+
 def ask_finalize(daemon: Daemon, batch: dict[str, Any], bucket: str = "inbox", **options: Any) -> httpx.Response:
     return daemon.ask("POST", f"/v1/buckets/{bucket}/batches/{batch['batch_id']}/finalize", **options)
 

@@ -3,7 +3,7 @@
 What one call spoils must not disturb the next one, so each thing that is asked for is new.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.process.rate_limits import RateLimits
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon, Loop
-from tests.api.sessions import open_batch, open_session, path_of, put
+from tests.api.sessions import open_batch, open_pack, open_session, path_of, put
 from tests.api.sites import PAGE, Receiver, Site, hosting, receiving
 
 FINALIZE = "/v1/buckets/{bucket}/uploads/{session_id}/finalize"
@@ -169,6 +169,11 @@ class Stage:
         if arrived:
             body_of(put(self.daemon, batch["by_id"]["a"], NOTES))
         return {"bucket": bucket, "batch_id": batch["batch_id"], "session_id": batch["items"][0]["session_id"]}
+
+    def pack(self, files: Sequence[tuple[str, bytes]]) -> dict[str, str]:
+        """The places of the pack's storage URL of a new batch."""
+        batch = open_pack(self.daemon, files, bucket=self.bucket())
+        return {"session_id": batch["batch_id"], "token": path_of(batch).rpartition("/")[2]}
 
     def agent(self, **fields: Any) -> str:
         """The id of a new agent."""

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, GATES, NO_BUCKET, Endpoint
-from svc_daemon.api.handlers.uploads import new_upload, url_of
+from svc_daemon.api.handlers.uploads import new_upload, storage_url, url_of
 from svc_daemon.api.layers.response_headers import request_id_of
 from svc_daemon.api.presenting import (
     Creating,
@@ -30,7 +31,7 @@ from svc_daemon.api.presenting import (
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.idempotency import fingerprint
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.requests import refusal, refusals
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations import batches as verbs
@@ -38,6 +39,7 @@ from svc_daemon.operations import uploads
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
+from svc_daemon.operations.packs import has_pack, pack_token
 from svc_daemon.operations.replays import Outcome, check_key, find_outcome
 from svc_daemon.operations.views import withheld_by
 from svc_daemon.process.contexts import Context
@@ -53,6 +55,8 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
+#: What the answer to a create has only if there is a pack.
+_OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
@@ -65,18 +69,26 @@ async def create(request: Request) -> Response:
     destination = path_destination(request, creating.key)
     body = await body_of(request, wire.BatchCreate)
     refuse_mismatch(body, context_of(request).limits)
-    return await open_batch(request, creating, [destination] * len(body.manifest.items), body)
+    if body.pack:
+        refuse_unhashed(body)
+    destinations = [destination] * len(body.manifest.items)
+    return await open_batch(request, creating, destinations, body, asks_pack=body.pack)
 
 
 async def open_batch(
-    request: Request, creating: Creating, destinations: Sequence[Destination], body: wire.BatchCreate
+    request: Request,
+    creating: Creating,
+    destinations: Sequence[Destination],
+    body: wire.BatchFields,
+    *,
+    asks_pack: bool = False,
 ) -> Response:
     """Open the requested batch. `destinations` has one resolved destination per manifest item.
 
-    The body must have passed `refuse_mismatch`.
+    The body must have passed `refuse_mismatch`, and `refuse_unhashed` if a pack is asked for.
     """
     context = context_of(request)
-    parts: list[wire.BatchCreate | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
+    parts: list[wire.BatchFields | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
     for part in parts:
         source_fields.refuse_webhook(part.webhook)
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
@@ -86,7 +98,8 @@ async def open_batch(
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    meaning = fingerprint(places, body.model_dump(exclude=_DESTINATIONS) | {"dry_run": False})
+    # A pack is another way of sending the same files, so a replay may ask for it, or not.
+    meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):
         if find_outcome(context, repeatable) is not None:
@@ -94,10 +107,12 @@ async def open_batch(
         verbs.refuse_empty(opening)
         files = {"files": len(opening.wanted)}
         fields = {"object": "batch", **view_destinations(*(place for _, place in opening.wanted)), **files}
+        if asks_pack and has_pack(context, wanted := [upload for upload, _ in opening.wanted]):
+            fields["pack"] = {"size_bytes": sum(upload.size_bytes for upload in wanted)}
         errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
         return would_create(request, fields, errors)
     members, outcome = await verbs.create_batch(context, repeatable, opening)
-    return _opened(request, creating.key, members, outcome)
+    return _opened(request, creating.key, members, outcome, asks_pack=asks_pack)
 
 
 async def finalize(request: Request) -> Response:
@@ -161,7 +176,14 @@ async def show(request: Request) -> Response:
     return respond(request, status, without={} if with_items else {"items": True})
 
 
-def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
+def refuse_unhashed(body: wire.BatchCreate) -> None:
+    """Raises `invalid_request` unless every file has a `sha256`, by which a damaged one is found in the pack."""
+    lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
+    if lacking:
+        raise refusals([(path, "is required for a pack.") for path in lacking])
+
+
+def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
     """Raises `invalid_request` unless manifest and files have the same unique client_file_ids, within the limit."""
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
@@ -175,7 +197,7 @@ def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
 
 
 def _judge_files(
-    context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchCreate
+    context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchFields
 ) -> verbs.Opening:
     """Create sessions for the valid files, and errors for the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
@@ -211,9 +233,12 @@ def _new_item(
     return upload
 
 
-def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Outcome) -> Response:
-    body, replayed = outcome.body, outcome.replayed
-    batch, rolled, _ = verbs.show_batch(context_of(request), key, body["batch_id"])
+def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Outcome, *, asks_pack: bool) -> Response:
+    context, body, replayed = context_of(request), outcome.body, outcome.replayed
+    batch, rolled, _ = verbs.show_batch(context, key, body["batch_id"])
+    is_packed = asks_pack and has_pack(context, members)
+    ends = list(accumulate(upload.size_bytes for upload in members))
+    pack_url = storage_url(request, batch.id, pack_token(context, batch.id, members))
     opened = wire.Batch(
         batch_id=batch.id,
         status=rolled.status,
@@ -224,15 +249,18 @@ def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Ou
                 session_id=upload.id,
                 upload_url=url_of(request, upload),
                 bucket_ids=list(upload.bucket_ids),
+                offset=end - upload.size_bytes,
+                size_bytes=upload.size_bytes,
                 expires_at=upload.expires_at,
             )
-            for upload in members
+            for upload, end in zip(members, ends, strict=True)
         ],
         rejected=[wire.RejectedItem.model_validate(item) for item in body["rejected"]],
+        pack=wire.BatchPack(upload_url=pack_url, size_bytes=ends[-1], expires_at=batch.expires_at),
         expires_at=batch.expires_at,
         request_id=request_id_of(request.scope),
     )
-    response = respond(request, opened, 200 if replayed else 201)
+    response = respond(request, opened, 200 if replayed else 201, without={} if is_packed else _OF_PACK)
     response.headers["Cache-Control"] = "no-store"
     return mark_replayed(response) if replayed else response
 

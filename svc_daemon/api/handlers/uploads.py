@@ -4,6 +4,8 @@ The token in a storage URL authorizes the request. Pages of any origin may send 
 because browsers upload directly, but to no other route.
 """
 
+from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -38,10 +40,12 @@ from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.keys import refuse_out_of_reach
+from svc_daemon.operations.packs import authorize_pack, put_pack
 from svc_daemon.operations.replays import find_outcome
 from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.packs import PackMember
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire import uploads as wire
 from svc_daemon.wire.codes import ErrorCode as E
@@ -170,9 +174,13 @@ def new_upload(context: Context, key: KeyRow, destination: Destination, body: wi
 
 
 def url_of(request: Request, upload: UploadRow) -> str:
-    """Build the storage URL with its capability token; built for each response, never stored."""
-    token = verbs.upload_token(context_of(request), upload)
-    return str(request.url_for("storage", session_id=upload.id, token=token))
+    """Build the session's storage URL; built for each response, never stored."""
+    return storage_url(request, upload.id, verbs.upload_token(context_of(request), upload))
+
+
+def storage_url(request: Request, session_id: str, token: str) -> str:
+    """Build a storage URL with its capability token; the id is of a session, or of a batch whose pack it takes."""
+    return str(request.url_for("storage", session_id=session_id, token=token))
 
 
 def _status(request: Request, key: KeyRow, progress: verbs.UploadProgress) -> Response:
@@ -205,23 +213,43 @@ async def preflight(_request: Request) -> Response:
 async def put(request: Request) -> Response:
     context = context_of(request)
     refuse_encoding(request)
-    upload = verbs.authorize(context, request.path_params["session_id"], request.path_params["token"])
-    asked = rules.parse_range(header_of(request, "Content-Range"))
-    sending = verbs.ChunkBody(asked, content_length(request), request.stream())
-    progress = await verbs.put_bytes(context, upload.id, sending)
+    session_id, token = request.path_params["session_id"], request.path_params["token"]
+    if ids.is_id(session_id, ids.BATCH):
+        return await _put_pack(request, session_id, authorize_pack(context, session_id, token))
+    upload = verbs.authorize(context, session_id, token)
+    progress = await verbs.put_bytes(context, upload.id, _chunk_body(request))
     if progress.sha256 is None:
-        stored = rules.stored_range(progress.received_bytes)
-        headers = {} if stored is None else {"Range": stored}
-        # Browsers' fetch can't read a 308; such a client sends this header.
-        if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
-            return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
-        return Response(status_code=308, headers=headers)
+        return _partial(request, progress.received_bytes)
     fields = {"session_id": progress.upload.id, "status": progress.state}
     return answer(
         request,
         wire.StorageAnswer,
         {**fields, "received_bytes": progress.received_bytes, "sha256": progress.sha256},
     )
+
+
+async def _put_pack(request: Request, batch_id: str, members: Sequence[PackMember]) -> Response:
+    progress = await put_pack(context_of(request), batch_id, members, _chunk_body(request))
+    if progress.received_bytes < progress.size_bytes:
+        return _partial(request, progress.received_bytes)
+    status = rules.FINALIZED if progress.state == rules.FINALIZED else rules.UPLOADED
+    fields = {"batch_id": batch_id, "status": status, "received_bytes": progress.received_bytes}
+    return answer(request, wire.PackAnswer, fields)
+
+
+def _chunk_body(request: Request) -> verbs.ChunkBody:
+    asked = rules.parse_range(header_of(request, "Content-Range"))
+    return verbs.ChunkBody(asked, content_length(request), request.stream())
+
+
+def _partial(request: Request, received_bytes: int) -> Response:
+    """Report the stored range of an upload that is not complete."""
+    stored = rules.stored_range(received_bytes)
+    headers = {} if stored is None else {"Range": stored}
+    # Browsers' fetch can't read a 308; such a client sends this header.
+    if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
+        return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
+    return Response(status_code=308, headers=headers)
 
 
 _SESSION, _STORAGE = BUCKET + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
@@ -244,7 +272,8 @@ ENDPOINTS = (
     Endpoint("POST", _SESSION + "/finalize", finalize, "Make a source of an uploaded file",
              {201: SourceAnswer, 200: SourceAnswer | DryRun}, body=wire.UploadFinalize, optional=True, query=DRY,
              errors=(*_NO_SESSION, *NO_BUCKET, *NO_SOURCE, *_ENDED, E.BLOB_NOT_UPLOADED, E.CHECKSUM_MISMATCH)),
-    Endpoint("PUT", _STORAGE, put, "Send bytes of a session", {200: wire.StorageAnswer, 308: None},
+    Endpoint("PUT", _STORAGE, put, "Send bytes of a session or a pack",
+             {200: wire.StorageAnswer | wire.PackAnswer, 308: None},
              raw=True, headers=_PART, errors=(*_NO_SESSION, *_ENDED, *_MISPLACED), keyed=False, name="storage"),
     Endpoint("OPTIONS", _STORAGE, preflight, "May a page send here?", {204: None}, keyed=False),
 )

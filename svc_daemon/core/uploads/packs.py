@@ -1,0 +1,71 @@
+"""The pack of a batch: the bytes of all its items, one after another, sent as one body.
+
+A pack has no bytes of its own. Each item's bytes are appended to the file of the item's upload session, as if they had
+been sent to the session's own URL, so every item is in a state of `sessions`, and both ways of sending can be mixed:
+
+- The offset of the pack is the end of its contiguous stored range: all items before it are stored whole, or have ended.
+- Bytes of an item that are already stored are skipped, whoever sent them. So are those of an item whose session has
+  ended (finalized, canceled, failed), which nothing can be added to.
+- While one of its sessions is open, the pack is open too; once all have ended, it only reports how they ended.
+
+After a crash, the sizes of the sessions' files give the offset: whole items, and the beginning of the next one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from svc_daemon.core.uploads import sessions
+
+#: The statuses of ended sessions, the first of which is the state of a pack without open sessions.
+_REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class PackItem:
+    """An item's place in its pack."""
+
+    session_id: str
+    #: Its first byte in the pack.
+    offset_bytes: int
+    size_bytes: int
+    #: Its leading bytes that are not needed: those stored, or all of them if the session has ended.
+    held_bytes: int
+
+
+def place_items(items: Iterable[tuple[str, int, int]]) -> list[PackItem]:
+    """Lay out items, each given as session id, size and held bytes, without gaps."""
+    placed: list[PackItem] = []
+    offset_bytes = 0
+    for session_id, size_bytes, held_bytes in items:
+        placed.append(PackItem(session_id, offset_bytes, size_bytes, held_bytes))
+        offset_bytes += size_bytes
+    return placed
+
+
+def received_bytes(items: Sequence[PackItem]) -> int:
+    """Return the end of the pack's contiguous stored range."""
+    for item in items:
+        if item.held_bytes < item.size_bytes:
+            return item.offset_bytes + item.held_bytes
+    return items[-1].offset_bytes + items[-1].size_bytes
+
+
+def state_of(statuses: Collection[str], received: int, size_bytes: int, *, is_expired: bool) -> str:
+    """Compute the pack's state, one of `sessions`, from the stored statuses of its sessions."""
+    # While a session is open its bytes can be sent; of those that have ended, a finalized one is what to report.
+    stored = min(statuses, key=lambda status: _REPORTED.index(status) if status in _REPORTED else -1)
+    return sessions.state_of(stored, received, size_bytes, is_expired=is_expired)
+
+
+def split(items: Sequence[PackItem], first: int, data: memoryview) -> Iterator[tuple[PackItem, memoryview]]:
+    """Yield the bytes that each item lacks, in order; `first` is the offset in the pack of the data's first byte."""
+    index = bisect_right(items, first, key=lambda item: item.offset_bytes) - 1
+    end = first + len(data)
+    for item in items[index:]:
+        if item.offset_bytes >= end:
+            return
+        begin = max(first, item.offset_bytes + item.held_bytes) - first
+        until = min(end, item.offset_bytes + item.size_bytes) - first
+        if begin < until:
+            yield item, data[begin:until]

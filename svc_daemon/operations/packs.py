@@ -1,0 +1,90 @@
+"""Packs: receive the bytes of a batch's items as one stream. `core.uploads.packs` says how it relates to the sessions.
+
+A request holds the sessions of all items, so it never writes to a part that another request writes, finalizes or
+deletes. The pack's URL has a token derived from the highest generation of its sessions, so a renewal replaces it too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from svc_daemon.core.uploads import packs as rules
+from svc_daemon.core.uploads import sessions
+from svc_daemon.core.uploads.packs import PackItem
+from svc_daemon.core.uploads.sessions import Step
+from svc_daemon.errors import NotFound
+from svc_daemon.operations.uploads import ChunkBody, receive
+from svc_daemon.process.contexts import Context
+from svc_daemon.store import packs as store
+from svc_daemon.store import uploads
+from svc_daemon.store.packs import PackMember, PackWriter
+from svc_daemon.store.uploads import UploadRow
+from svc_daemon.wire.codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class PackProgress:
+    """A pack, its computed state and its received bytes."""
+
+    batch_id: str
+    items: Sequence[PackItem]
+    state: str
+    received_bytes: int
+    size_bytes: int
+
+
+def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
+    """Whether the batch of these sessions is small enough to be sent as a pack, and all hashes are declared."""
+    size_bytes = sum(upload.size_bytes for upload in members)
+    return size_bytes <= context.limits.pack_bytes and all(upload.sha256 for upload in members)
+
+
+def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:
+    """Return the secret token for the pack's URL, which alone authorizes sending bytes to all of its items."""
+    return sessions.token(context.secret, batch_id, max(upload.generation for upload in members))
+
+
+def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMember]:
+    """Return the pack's sessions if the token is valid for it; otherwise raises `session_not_found`."""
+    members = context.look(lambda connection: store.list_members(connection, batch_id))
+    generation = max((member.generation for member in members), default=0)
+    if not members or not sessions.is_token(token, context.secret, batch_id, generation):
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
+    return members
+
+
+async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember], sending: ChunkBody) -> PackProgress:
+    """Receive a chunk of a pack, or report its progress; bytes that are reported as received are durable.
+
+    Raises the errors of `core.uploads.sessions.judge_put`, `size_mismatch`, `storage_full`, and `request_in_progress`
+    if another request has taken over one of the sessions.
+    """
+    async with context.writers.hold(batch_id, *(member.id for member in members)):
+        before = await _read_progress(context, batch_id)
+        verdict = sessions.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
+        if verdict.step is not Step.TAKE:
+            return before
+        if sending.body_bytes is not None:
+            sessions.check_length(sending.asked, before.size_bytes, sending.body_bytes)
+        first = before.received_bytes
+        writer = PackWriter(context.parts, before.items, first, first + verdict.take_bytes)
+        sent_bytes = await receive(context, writer, verdict, sending.chunks)
+        sessions.check_length(sending.asked, before.size_bytes, sent_bytes)
+        return await _read_progress(context, batch_id)
+
+
+async def _read_progress(context: Context, batch_id: str) -> PackProgress:
+    """Compute the state from the sessions' rows and files; stored bytes that may not be durable are synced first."""
+    members = context.look(lambda connection: store.list_members(connection, batch_id))
+    stored = await context.parts.settle(*(member.id for member in members))
+    items = rules.place_items(
+        # Nothing can be added to a session that has ended.
+        (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
+        for member, size in zip(members, stored, strict=True)
+    )
+    received_bytes, size_bytes = rules.received_bytes(items), sum(item.size_bytes for item in items)
+    statuses = {uploads.CANCELED if member.status == uploads.FAILED else member.status for member in members}
+    is_expired = any(
+        member.status == uploads.OPEN and context.clock.timestamp() >= member.expires_at for member in members
+    )
+    state = rules.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
+    return PackProgress(batch_id, items, state, received_bytes, size_bytes)
