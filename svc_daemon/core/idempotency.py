@@ -2,7 +2,7 @@
 
     no row                                  new       do the work; row, effect and response commit together
     row, same route, same fingerprint       replay    the stored response, status 200, `Idempotent-Replayed: true`
-    row, same route, no fingerprint         replay    URL imports: their bodies are not compared
+    row, same route, no fingerprint         replay    URL imports, whose bodies are not compared
     row, other route or fingerprint         conflict  409, nothing is done
 
 A refused request leaves no row, so its key can be used again at once.

@@ -1,4 +1,4 @@
-"""Problems in a data directory, and temporary shortages of the machine's resources.
+"""Problems in a data directory with their repairs, and temporary shortages of the machine's resources.
 
 A problem with the data persists until it is repaired. A shortage passes by itself: an error from the operating system
 or SQLite shows which resource was missing, and may be the direct or indirect cause of another error. If a child process
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-#: If the process is killed, it leaves fewer stored files without a row than this.
+#: A killed process leaves fewer stored files without a row than this; so many mean that the state is too old.
 MANY_FILES = 10
-#: A larger write-ahead log was not checkpointed as it should have been.
+#: Maximum size of a write-ahead log that is checkpointed normally; a larger one is a problem.
 LOG_BYTES = 64 * 1024 * 1024
 
 
@@ -50,7 +50,7 @@ class Mend(StrEnum):
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """Build a warning about stored files without a row; None if they are so few that a kill may have left them."""
+    """Build a warning about stored files without a row; None if a killed process may have left so few."""
     if not known and files < MANY_FILES:
         return None
     return (
@@ -66,11 +66,11 @@ class Problem:
 
     #: The number of the invariant, such as `I3`.
     invariant: str
-    #: A sentence that includes all the ids.
+    #: A sentence that includes the ids of everything concerned.
     message: str
-    #: The repair; None if it would be a guess.
+    #: The repair; None if there is no safe one.
     mend: Mend | None = None
-    #: The same ids by kind, such as `source_id` and `team_id`.
+    #: The ids in the message by kind, such as `source_id` and `team_id`.
     about: dict[str, str] = field(default_factory=dict)
 
 
@@ -78,7 +78,7 @@ class Lack(StrEnum):
     """The resource that is missing."""
 
     DISK = "disk"
-    #: Less of the disk is free than is kept in reserve.
+    #: Less disk space is free than the configured reserve.
     RESERVE = "disk_reserve"
     DESCRIPTORS = "descriptors"
     MEMORY = "memory"

@@ -4,7 +4,7 @@
     membership  queued -> syncing -> active | failed       moved by the bucket sync worker; failed is retried
 
 `ready` needs status `active`, at least one membership, every membership `active`, and an index that is not in
-maintenance. The same rule applies to Q and A sources, although they are never found through a bucket.
+maintenance. The same rule applies to Q&A sources, although searches of a bucket never return them.
 """
 
 from collections.abc import Collection

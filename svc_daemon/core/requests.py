@@ -1,4 +1,4 @@
-"""The body of a request: which JSON is accepted, and the errors about its fields.
+"""Parses the JSON body of a request, and builds the errors about its fields.
 
 JSON must be UTF-8, is limited in depth and number of entries, and must not contain anything that JSON parsers disagree
 about. Refused: duplicate keys (parsers differ in which one they keep), NaN and Infinity (not JSON), integers beyond 64
@@ -44,7 +44,7 @@ _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 #: Digits and sign of the longest 64-bit integer; longer ones are refused without the cost of converting them.
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-#: Escapes of NUL and surrogates: unescaped, the UTF-8 and JSON decoders refuse them.
+#: JSON escapes of NUL and surrogates. Without escapes, the UTF-8 and JSON decoders already refuse them.
 _ESCAPED_MISCHIEF = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 

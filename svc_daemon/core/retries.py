@@ -1,13 +1,13 @@
-"""When a failed attempt is retried, and when a client should ask again while a search index is rebuilt."""
+"""Computes the pause before a failed attempt is retried, and the `Retry-After` of searches during a rebuild."""
 
 from math import ceil
 
 #: The first pause, in seconds; each further pause is four times as long, up to `LONGEST_PAUSE_S`.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
-#: A longer pause can only result from a wall clock that was set back.
+#: If the next attempt is further away than this many seconds, the wall clock has been set back.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
-#: From this attempt on, the pause no longer grows: a sync is retried indefinitely, and the power would overflow.
+#: From this attempt on, the pause no longer grows. Syncs are retried indefinitely, and the power would overflow.
 _LONGEST_FROM = 4
 
 

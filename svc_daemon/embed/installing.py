@@ -83,14 +83,14 @@ def install(
         before = _find_whole(folder)
         wanted = target or DEFAULT.package
         if before is not None and wanted == DEFAULT.package:
-            # Compare with what installing it again would produce, as far as the record shows.
+            # If the recorded hashes are those of the default model, installing it again would change nothing.
             sums = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
             if before.model == name_vectors(DEFAULT.model, *sums, before.max_tokens, before.pooling, RECIPE):
                 return Installed(model=before, is_new=False)
         origin = find_origin(wanted, staging, report)
         report(f"reading {origin.label}")
         parts = _read(origin)
-        # A graph takes at most as much as its weights.
+        # The graph is never larger than the weights from which it is built.
         free_bytes, size_bytes = shutil.disk_usage(folder.root).free, len(parts.weights)
         if free_bytes < size_bytes:
             reason = f"{free_bytes // 1024**2} MB are free, {size_bytes // 1024**2} MB are needed"
@@ -104,7 +104,7 @@ def install(
 
 
 def _find_whole(folder: ModelFolder) -> InstalledModel | None:
-    """The installed model, if it is undamaged."""
+    """Return the installed model, or None if there is none, or if it is damaged."""
     try:
         model = folder.find()
         if model is not None:

@@ -1,7 +1,7 @@
 """The messages between the daemon and the process that runs the model: frames of a number, a kind and some bytes.
 
-The daemon numbers each text; the response, a vector or an error message, has the same number. Number 0 is about the
-process itself: that it is ready, or why it could not start.
+The daemon numbers each text, and the response (a vector or an error message) has the same number. Frames with number 0
+report that the process is ready, or why it could not start.
 """
 
 import socket

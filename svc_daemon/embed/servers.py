@@ -42,7 +42,7 @@ KEPT_S = 30
 QUERY_ATTEMPTS, QUERY_S = 2, 10
 #: After a query that the server did not answer, further queries fail immediately for this many seconds.
 QUIET_S = 10
-#: Maximum size of a response; larger than that to any call, even with vectors of 10,000 components.
+#: Maximum size of a response; more than any call needs, even with vectors of 10,000 components.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 #: A text that is refused is halved and retried, down to this length.
 LEAST_CHARACTERS = 200
@@ -74,7 +74,7 @@ class ServerEmbedder:
         timeout_s: float = 60,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Makes no call yet. `memory` is the file that records the model; `timeout_s` covers a call and its retries."""
+        """Makes no call yet. The file `memory` records the model; `timeout_s` limits a call with all its retries."""
         self._server = server
         self._timeout_s = timeout_s
         self._memory = memory
@@ -199,9 +199,9 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # The server may quote the texts; only the probe is not confidential.
+            # The server's error message may quote the texts that were sent, so it is ignored unless they are the probe.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
-            # Some servers quote the key.
+            # Some servers quote the API key in error messages.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
             message += f": {' '.join(reason.split())[:REASON_CHARACTERS]}"
         message += "."

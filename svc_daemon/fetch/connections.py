@@ -1,4 +1,4 @@
-"""Connections to permitted addresses only."""
+"""Opens connections to hosts, but only to addresses that the policy permits."""
 
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -69,7 +69,7 @@ class Connector:
         if url.address is not None:
             return (url.address,)
         if url.is_local:
-            # Not resolved but fixed, so that the operator can allow only one of the two loopback addresses.
+            # `localhost` is not resolved but has fixed addresses, so that the operator can allow only one of them.
             return [address for address in LOOPBACKS if self._policy.permits(address, url.port)] or LOOPBACKS
         try:
             found = await self._resolver.resolve(url.host)
@@ -88,7 +88,7 @@ def remote(url: Url) -> httpcore.URL:
 
 
 class _JudgedNetwork(httpcore.AsyncNetworkBackend):
-    """A network backend that connects to the given addresses, whatever the host name.
+    """A network backend for httpcore that connects to the given addresses instead of resolving the host name.
 
     It closes the streams that it opened, because httpcore leaks a connection whose TLS handshake is cancelled.
     """

@@ -48,7 +48,7 @@ def translated() -> Iterator[None]:
     except ssl.SSLError as error:
         raise _tls_failed() from error
     except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-        # httpcore raises the same error for the connection and the TLS handshake; only the cause tells them apart.
+        # httpcore raises the same error for a failed connection and a failed TLS handshake; only the cause differs.
         cause = error.__cause__
         if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
             raise FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.") from error

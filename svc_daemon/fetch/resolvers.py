@@ -1,4 +1,4 @@
-"""Resolve host names with the system's resolver, in threads that never block the rest of the daemon."""
+"""Resolves host names with the system's resolver, in dedicated threads, so that slow lookups block nothing else."""
 
 import asyncio
 import socket
@@ -36,7 +36,7 @@ class SystemResolver:
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def settle(set_answer: Callable[[], None]) -> None:
-            # The thread holds the slot, because the caller may have been cancelled long ago.
+            # The thread releases the slot, not the caller, which may have been cancelled long before the lookup ends.
             self._slots.release()
             if not answer.done():
                 set_answer()

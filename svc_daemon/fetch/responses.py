@@ -1,4 +1,4 @@
-"""Read responses: decode the headers to text, and decode the body in small steps within the size limits.
+"""Reads responses: decodes headers to text, and decodes the body in small steps within the size limits.
 
 A gzip body can expand a thousandfold, and a gzip stream without content can go on forever. So both the bytes on the
 wire and the decoded bytes are counted, and at most `PIECE_BYTES` are decoded at once.
@@ -17,7 +17,7 @@ from svc_daemon.fetch.downloads import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of a validator. Longer ones are ignored: they would be stored with the source and sent every time.
+#: Maximum length of a cache validator. Longer ones are ignored, because they are stored and sent with every refresh.
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -58,7 +58,7 @@ class FetchedResponse:
         return [value for header, value in self._headers if header == key]
 
     def validator(self, name: str) -> str | None:
-        """Return a header to send back later. None if it is missing, too long or not ASCII."""
+        """Return a header that is a cache validator; None if it is missing, too long or not ASCII."""
         value = self.header(name)
         return value if value and value.isascii() and len(value) <= MAX_VALIDATOR_CHARACTERS else None
 

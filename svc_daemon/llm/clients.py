@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 STOPPING = "The service is stopping; ask again."
 NOBODY = "Nobody answers at the model's server: start it, or look at SVC_LLM_BASE_URL."
-#: Time limit of `look`, in seconds: a user is waiting for it.
+#: Time limit of `look` in seconds; it is short because a user is waiting.
 LOOK_S = 2.0
 
 
@@ -60,7 +60,7 @@ class LlmClient:
         #: Returns monotonic seconds.
         self._clock = clock
         self._is_stopping = False
-        #: The timeouts of the steps in progress.
+        #: The timeout of each answer that currently waits for the server; `stop` makes all of them expire.
         self._waits: set[asyncio.Timeout] = set()
         headers = {"User-Agent": f"svc/{VERSION}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
         if server.api_key:
@@ -75,7 +75,7 @@ class LlmClient:
         )
 
     async def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
-        """As the contract has it."""
+        """See `Llm`."""
         began = self._clock()
         response = await self._send(messages, began)
         try:
@@ -94,7 +94,7 @@ class LlmClient:
             await response.aclose()
 
     async def look(self) -> str | None:
-        """As the contract has it."""
+        """See `Llm`."""
         request = self._http.build_request("GET", f"{self._server.base_url}/models")
         try:
             async with asyncio.timeout(LOOK_S):
@@ -110,7 +110,7 @@ class LlmClient:
         return _fault(response) if response.status_code in _REFUSING else None
 
     def stop(self) -> None:
-        """As the contract has it."""
+        """See `Llm`."""
         self._is_stopping = True
         for wait in self._waits:
             wait.reschedule(0.0)
@@ -149,7 +149,7 @@ class LlmClient:
                 raise LlmFailed(STOPPING) from error
             raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
         except httpx.ConnectError as error:
-            # Refused, unknown host or no route: the address is wrong, or the server isn't running.
+            # Connection refused, unknown host or no route: the address is wrong, or the server isn't running.
             raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise LlmFailed("The line to the model's server broke.") from error

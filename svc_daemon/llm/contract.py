@@ -23,8 +23,7 @@ class Usage:
     output_tokens: int
 
 
-#: Why an answer is incomplete, in OpenAI's terms: it reached its maximum length, or the server's content filter stopped
-#: it.
+#: Why an answer is incomplete, as a `finish_reason` of OpenAI's API: the maximum length, or the content filter.
 Cut = Literal["length", "content_filter"]
 
 

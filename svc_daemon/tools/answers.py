@@ -10,9 +10,9 @@ from svc_daemon.tools.arguments import Arguments, Named, ToolResult
 from svc_daemon.tools.searches import CitedPlace, place_of
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
-#: A model that the service asks may think for as long as the service allows.
+#: Maximum wait for the response. A language model may take long, so this exceeds the service's own time limit.
 SILENCE_S = 600.0
-#: What is said of an answer that is not grounded, with and without citations.
+#: The remark on an answer that is not grounded, with and without citations.
 PARTLY = "Not grounded: not every sentence of this rests on a source. Read the quotes before relying on it."
 NOT_AT_ALL = "Not grounded: the sources do not answer this."
 
@@ -23,12 +23,12 @@ class AskArguments(Arguments, ScopedBody):
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "agent", BUCKETS: "buckets"}
     plain_scopes: ClassVar[Mapping[str, str]] = {"model": AGENT}
 
-    question: str = Field(description="The question, in a whole sentence.")
+    question: str = Field(description="The question, as a complete sentence.")
     agent: str = Field(
         "svc-agent",
-        description="The model id of the agent that answers out of its buckets, such as svc-agent:support.",
+        description="The model id of the agent that answers from its buckets, such as svc-agent:support.",
     )
-    buckets: Named = Field(default_factory=list, description="Only out of these buckets, by slug or id.")
+    buckets: Named = Field(default_factory=list, description="Answer only from these buckets, given by slug or id.")
 
     @field_validator("question")
     @classmethod
@@ -44,11 +44,11 @@ class AskArguments(Arguments, ScopedBody):
 
 
 class AnswerCitation(CitedPlace):
-    """What a mark in the answer refers to."""
+    """The source and quote that a citation mark in the answer refers to."""
 
-    #: As the mark has it: 1 for `[1]`.
+    #: The number in the mark: 1 for `[1]`.
     number: int
-    #: Word for word as in the source.
+    #: The exact words of the source.
     quote: str
 
 
@@ -56,10 +56,10 @@ class Answered(ToolResult):
     """An answer."""
 
     answer: str
-    #: Whether every sentence rests on a quote; otherwise it is not to be relied on.
+    #: Whether every sentence is supported by a quote; if not, don't rely on the answer.
     grounded: bool
     citations: list[AnswerCitation]
-    #: Warnings of the search behind it.
+    #: Warnings of the search for passages.
     warnings: list[str]
 
     def text(self) -> str:
@@ -82,6 +82,6 @@ async def ask(service: ToolService, asked: AskArguments) -> Answered:
             AnswerCitation(**place_of(source), number=source["number"], quote=source["quote"])
             for source in response["sources"]
         ],
-        # Older services don't send it.
+        # Older services don't send warnings.
         warnings=response.get("warnings") or [],
     )

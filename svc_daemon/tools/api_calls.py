@@ -19,38 +19,38 @@ MOST_ERRORS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request of the API."""
+    """One API request."""
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     #: The JSON body; None for no body.
     body: Mapping[str, Any] | None = None
-    #: Every create has one, so that it can be made again.
+    #: Set for every create request, so that it can be retried.
     idempotency_key: str | None = None
-    #: Maximum wait for the beginning of the response.
+    #: Maximum wait for the beginning of the response, in seconds.
     silence_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """A success."""
+    """A successful response."""
 
     body: dict[str, Any]
-    #: Whether it is a replay for a repeated idempotency key.
+    #: Whether the response is a replay, because the idempotency key was used before.
     is_replay: bool = False
 
 
 @dataclass(frozen=True)
 class File:
-    """A file on its way, whole: the service takes none that memory could not hold."""
+    """A file to upload, completely in memory; the service's size limit ensures that it fits."""
 
     name: str
     data: bytes
 
     @cached_property
     def sha256(self) -> str:
-        """Hex digest of the bytes."""
+        """The SHA-256 of the bytes, in hexadecimal."""
         return hashlib.sha256(self.data).hexdigest()
 
 
@@ -67,12 +67,12 @@ class CallFailed(Exception):
         return str(self.error["code"])
 
     def envelope(self) -> dict[str, Any]:
-        """Build the error envelope that the API's own routes send."""
+        """Build an error response like those of the API."""
         return {"error": self.error, "request_id": self.request_id}
 
 
 class ToolService(Protocol):
-    """The API as one caller sees it."""
+    """Calls the API with the permissions of one caller."""
 
     async def call(self, call: Call) -> CallAnswer:
         """Make a call; raises CallFailed."""

@@ -1,4 +1,4 @@
-"""Base classes of all tools' arguments and results, and their schemas in a form that any client can read."""
+"""Base classes of all tools' arguments and results, and their JSON schemas, simplified for all clients."""
 
 from abc import abstractmethod
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from svc_daemon.wire.requests import RequestBody
 
-#: What a search is kept to: an empty list would be passed over, and everything searched.
+#: A list that limits what is searched. It must not be empty, because an empty list would be ignored.
 Named = Annotated[list[str], Field(min_length=1)]
 
 
@@ -22,7 +22,7 @@ def _leave_out_nulls(schema: dict[str, Any]) -> None:
 
 
 class Arguments(RequestBody):
-    """Arguments of a tool. Names are in camel case; a number that a model wrote as text is taken as one."""
+    """Arguments of a tool. Names are in camel case; a number that a model sent as a string is accepted."""
 
     model_config = ConfigDict(
         strict=False, alias_generator=to_camel, populate_by_name=True, json_schema_extra=_leave_out_nulls
@@ -31,7 +31,7 @@ class Arguments(RequestBody):
     @model_validator(mode="before")
     @classmethod
     def _without_team(cls, fields: Any) -> Any:
-        """As everywhere in the API; other names that a tool doesn't know are passed over."""
+        """Refuse a team, as in the whole API, and dry runs. Other unknown fields are ignored."""
         if isinstance(fields, dict) and {"team_id", "teamId"} & fields.keys():
             raise ValueError("The team follows from the API key; team_id is not accepted.")
         if isinstance(fields, dict) and (fields.get("dry_run") or fields.get("dryRun")):
@@ -40,7 +40,7 @@ class Arguments(RequestBody):
 
 
 class ToolResult(BaseModel):
-    """What a tool returns, as data; `text` is the same for readers of plain text."""
+    """The structured result of a tool; `text` has the same content as plain text."""
 
     @abstractmethod
     def text(self) -> str:
@@ -75,5 +75,5 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_noise(name: str, value: Any) -> bool:
-    """A title that pydantic made of a name (a property called `title` is an object), or an empty default."""
+    """Whether this is a title that pydantic generated, but not a property named `title`, or an empty default."""
     return (name == "title" and isinstance(value, str)) or (name == "default" and value in (None, "", [], {}))

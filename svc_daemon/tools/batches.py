@@ -1,4 +1,4 @@
-"""`svc-upload-files-batch`: up to 100 files as one unit, each reported by itself, none of them stored twice."""
+"""`svc-upload-files-batch`: uploads up to 100 files as one batch, reports the result of each, and stores none twice."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -20,17 +20,20 @@ AT_ONCE = 4
 
 
 class BatchFileGiven(FileGiven, DestinationArguments):
-    """One file of a batch; it needs its own destination if the batch has none."""
+    """One file of a batch, with a destination of its own if the batch has none."""
 
 
 class UploadFilesBatch(DestinationArguments):
     """Arguments of `svc-upload-files-batch`."""
 
     files: Annotated[list[BatchFileGiven], Field(min_length=1)] = Field(
-        description="1 to 100 files. Give the destination beside them for all, or on every one of them."
+        description="1 to 100 files. Give one destination for all of them next to this list, or one in each file."
     )
     idempotency_key: str | None = Field(
-        None, description="A call with the same key is answered as the first one was. Leave it out: the content is one."
+        None,
+        description=(
+            "Optional; derived from the content by default. A repeated call with the same key returns the first result."
+        ),
     )
 
 
@@ -46,7 +49,7 @@ class FileOutcome(ToolResult):
     error: ErrorBody | None
 
     def text(self) -> str:
-        """The result in a line."""
+        """Format the result as one line."""
         if self.error:
             return f"{self.filename} was not stored: {self.error.code}: {self.error.message}"
         return f"{self.filename} {'was stored already' if self.replayed else 'is stored'} as {self.source_id}."
@@ -55,14 +58,14 @@ class FileOutcome(ToolResult):
 class UploadedBatch(ToolResult):
     """The outcome of each file, in the order of the arguments."""
 
-    #: The batch; its status is at `GET /v1/knowledge/batches/{batch_id}`.
+    #: The batch id; `GET /v1/knowledge/batches/{batch_id}` returns its status.
     batch_id: str
     stored: int
     failed: int
     files: list[FileOutcome]
 
     def text(self) -> str:
-        """The result in lines."""
+        """Format the result as several lines."""
         head = f"{self.stored} of {len(self.files)} files are stored. Ask svc-source-status until they are ready."
         return "\n".join([head, *(outcome.text() for outcome in self.files)])
 
@@ -71,17 +74,17 @@ class UploadedBatch(ToolResult):
 class LoadedFile:
     """A file of the batch with its bytes."""
 
-    #: The same in every call with the same files.
+    #: Derived from the position in the list, so that a repeated call uses the same id.
     id: str
     given: BatchFileGiven
     file: File
 
     def manifest(self) -> Json:
-        """Build its manifest item."""
+        """Build the file's item for the `items` of the manifest."""
         return {"client_file_id": self.id, **self.given.description(self.file), **self.given.destination()}
 
     def size(self) -> Json:
-        """Build its entry in `files`."""
+        """Build the file's object for the `files` of the request body, which has its name and size."""
         name = self.given.filename or self.file.name
         return {"client_file_id": self.id, "filename": name, "size_bytes": len(self.file.data)}
 
@@ -115,13 +118,13 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
-    """What became of each file, by its id: an object with `knowledge_id`, or with `error`."""
+    """Send missing bytes and finalize the batch. Returns by file id an object with `knowledge_id` or `error`."""
     batch = opened.body
     try:
-        # What an earlier call has stored need not be sent again.
+        # Files that an earlier call has stored need not be sent again.
         made = await _finalize(service, batch) if opened.is_replay else {}
     except CallFailed as failure:
-        # Its bucket may be gone by now, with all that was in it.
+        # The bucket may have been deleted since the earlier call, with all sources in it.
         if failure.code not in GONE:
             raise
         made = {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
@@ -160,7 +163,7 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
 async def _renewed(
     service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
 ) -> FileOutcome:
-    """A file that an earlier call stored and that is gone by now, stored again, by itself."""
+    """If an earlier call stored the file and its source has been deleted since, upload it again, on its own."""
     if outcome.error is None or outcome.error.code not in GONE:
         return outcome
     destination = asked.destination() | item.given.destination()
@@ -171,7 +174,7 @@ async def _renewed(
     return outcome.model_copy(update={"source_id": source.source_id, "replayed": source.replayed, "error": None})
 
 
-#: Its bytes are not all there; another call sends them.
+#: The result of a file whose bytes are still incomplete; another call sends them.
 _PENDING: Json = {
     "error": ErrorBody(
         code=ErrorCode.BLOB_NOT_UPLOADED,

@@ -1,4 +1,4 @@
-"""`svc-list-buckets`: where files can go, and what can be searched."""
+"""`svc-list-buckets`: lists the buckets that can be uploaded to and searched."""
 
 from typing import Annotated
 
@@ -11,8 +11,8 @@ from svc_daemon.tools.arguments import Arguments, ToolResult
 class ListBuckets(Arguments):
     """Arguments of `svc-list-buckets`."""
 
-    limit: Annotated[int, Field(ge=1, le=1000)] = Field(100, description="Most buckets to list.")
-    after: str = Field("", description="The last_id of the list before, to go on behind it.")
+    limit: Annotated[int, Field(ge=1, le=1000)] = Field(100, description="Maximum number of buckets to list.")
+    after: str = Field("", description="To get the next page: the last_id of the previous page.")
 
 
 class BucketFacts(ToolResult):
@@ -22,29 +22,29 @@ class BucketFacts(ToolResult):
     slug: str
     name: str
     description: str
-    #: Sources that searches find.
+    #: Number of sources that searches can find.
     retrievable: int
-    #: Sources in all, whatever their state.
+    #: Number of sources in any state.
     total: int
     #: `empty`, `indexing`, `active`, `degraded` or `maintenance`.
     index_status: str
 
     def text(self) -> str:
-        """The result in a line."""
+        """Format the bucket as one line."""
         named = f"{self.slug} ({self.id})" + (f", {self.name}" if self.name != self.slug else "")
         about = f": {self.description}" if self.description else ""
         return f"{named}: {self.retrievable} of {self.total} sources can be searched{about}"
 
 
 class BucketPage(ToolResult):
-    """Buckets that the key reaches, without archived ones."""
+    """A page of the buckets that the API key may access, except archived ones."""
 
     buckets: list[BucketFacts]
     has_more: bool
     last_id: str | None
 
     def text(self) -> str:
-        """The result in lines."""
+        """Format the result as several lines."""
         if not self.buckets:
             return "There is no bucket."
         more = [f"There are more: call again with after={self.last_id}."] if self.has_more else []

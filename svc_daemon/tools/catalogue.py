@@ -1,4 +1,4 @@
-"""The list of the tools: their names, and the description of each for a model."""
+"""The list of MCP tools: their names, and their descriptions for language models."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from svc_daemon.tools.api_calls import ToolService, refused_fields
 from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
 from svc_daemon.wire import Json
 
-#: The description of the service for a model.
+#: The description of the service for language models.
 INSTRUCTIONS = (
-    "svc keeps files in buckets and finds passages in them. Uploading returns at once, before a file can be searched: "
-    "ask svc-source-status with waitSeconds until it is ready. Find passages with svc-search, or ask a question with "
-    "svc-ask, and cite by `citation`, which has file and page. Errors carry a code; where `retryable` is true, call "
-    "again a little later."
+    "svc stores files in buckets and finds passages in them. Uploads return at once, before the file can be searched: "
+    "call svc-source-status with waitSeconds until it is ready. Find passages with svc-search, or ask a question with "
+    "svc-ask, and cite results by their `citation`, which has the file and page. Errors have a code; if `retryable` is "
+    "true, call again a little later."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool."""
+    """A tool: its name and description, and the function that runs it."""
 
     name: str
     title: str
     description: str
     arguments: type[Arguments]
     result: type[ToolResult]
-    #: Does it; raises `services.CallFailed`.
+    #: Runs the tool with validated arguments; raises CallFailed.
     run: Callable[[ToolService, Any], Awaitable[ToolResult]]
-    #: Whether it changes nothing. Other tools only add data, and are idempotent.
+    #: Whether the tool changes nothing. The other tools only add data, and are idempotent.
     reads_only: bool = False
 
     async def call(self, service: ToolService, arguments: Json) -> ToolResult:
@@ -48,7 +48,7 @@ class Tool:
         return schema if takes_paths else files.without_paths(schema)
 
     def output_schema(self) -> Json:
-        """The JSON schema of the result."""
+        """Return the JSON schema of the result."""
         return schema_of_result(self.result)
 
 
@@ -57,8 +57,8 @@ TOOLS = (
         name="svc-upload-file",
         title="Upload a file",
         description=(
-            "Store one file in one or several buckets. Returns at once; the file can be searched when "
-            "svc-source-status reports that it is ready. The same file sent again to the same place is stored once."
+            "Store one file in one or more buckets. Returns at once; the file can be searched when svc-source-status "
+            "reports that it is ready. If the same file is sent to the same buckets again, it is not stored twice."
         ),
         arguments=files.UploadFile,
         result=files.UploadedFile,
@@ -68,8 +68,8 @@ TOOLS = (
         name="svc-upload-files-batch",
         title="Upload several files",
         description=(
-            "Store 1 to 100 files in buckets in one call, and report for each whether it was stored. All together "
-            "must fit into one call: send large files one by one with svc-upload-file."
+            "Store 1 to 100 files in buckets in one call, and report for each whether it was stored. The call contains "
+            "all files, so send large files one by one with svc-upload-file."
         ),
         arguments=batches.UploadFilesBatch,
         result=batches.UploadedBatch,
@@ -79,8 +79,8 @@ TOOLS = (
         name="svc-search",
         title="Search",
         description=(
-            "Find the passages that fit a query best, each with its text and with the file, page or lines to cite it "
-            "by. Searches what the default agent searches, usually every bucket, unless buckets are named."
+            "Find the passages that match a query best, each with its text, and with the file and page or lines to "
+            "cite. Without buckets, searches what the default agent may search, which is usually every bucket."
         ),
         arguments=searches.Search,
         result=searches.Passages,
@@ -91,8 +91,8 @@ TOOLS = (
         name="svc-ask",
         title="Ask",
         description=(
-            "Answer a question out of the stored files, with the quotes that the answer rests on and the file and page "
-            "of each. Where `grounded` is false, the files don't answer it: report that instead of guessing."
+            "Answer a question from the stored files, with the quotes that support the answer and the file and page "
+            "of each. If `grounded` is false, the files don't support the answer: report that instead of guessing."
         ),
         arguments=answers.AskArguments,
         result=answers.Answered,
@@ -103,8 +103,8 @@ TOOLS = (
         name="svc-source-status",
         title="Is it searchable yet?",
         description=(
-            "Show the state of uploaded files, and why one has failed. With waitSeconds it returns as soon as all of "
-            "them are ready or failed. Only `ready: true` means that searches find a file."
+            "Show the state of uploaded files, and the error of those that failed. With waitSeconds, wait until all of "
+            "them are ready or have failed. Searches find a file only if `ready` is true."
         ),
         arguments=sources.SourceStatus,
         result=sources.SourceStates,
@@ -114,7 +114,7 @@ TOOLS = (
     Tool(
         name="svc-list-buckets",
         title="List buckets",
-        description="List the buckets in reach with their slugs, which uploads and searches take, and their sizes.",
+        description="List the buckets that the key may access, with their slugs (for uploads and searches) and sizes.",
         arguments=buckets.ListBuckets,
         result=buckets.BucketPage,
         run=buckets.list_buckets,

@@ -1,8 +1,9 @@
-"""Files as tools are given them, and `svc-upload-file`: one file into buckets, never twice.
+"""The file arguments of tools, and `svc-upload-file`: uploads one file to one or more buckets, but never twice.
 
-Calls may be repeated: clients retry timeouts, and models repeat calls that they have forgotten. So every upload has an
-idempotency key, derived from the file and its destination if the caller sends none. A key is tied to what it made for a
-week; where that is gone by now (deleted, or taken out of the bucket), the key of the next epoch makes it again.
+Calls may be repeated, because clients retry after timeouts, and models forget that they have made a call. So every
+upload has an idempotency key. If the caller sends none, it is derived from the file, its destination and a counter (the
+epoch). For a week, a key returns the source that it created. If that source has been deleted or detached from the
+bucket since, the key of the next epoch is used, which creates it again.
 """
 
 import asyncio
@@ -21,44 +22,44 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 
 UPLOADS = "/v1/knowledge/files/upload-session"
-#: States of an upload session.
+#: States of an upload session that need no upload of bytes.
 FINALIZED, CANCELED = "finalized", "canceled"
-#: Codes that mean that an earlier call made it, and that it is gone.
+#: Error codes which mean that an earlier call created the source, and that it has been deleted since.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
-#: A file that was removed and sent again so often within the life of a key is a loop, not a wish.
+#: Maximum number of epochs. A file that has been deleted and uploaded this often in a week is probably in a loop.
 MOST_EPOCHS = 100
 
 Buckets = Annotated[list[str], Field(default_factory=list)]
 
 
 class DestinationArguments(Arguments):
-    """Where files go: one of the first three names at least one bucket."""
+    """The buckets to upload to: exactly one of the first three fields is set, and names at least one bucket."""
 
     bucket_ids: Buckets = Field(description="Destination buckets by id (bkt_…).")
     bucket_slugs: Buckets = Field(description="Destination buckets by slug.")
     bucket: str = Field(
         "", description="One destination bucket, by slug or id. Give exactly one of bucket, bucketSlugs and bucketIds."
     )
-    create_missing_buckets: bool = Field(False, description="Make buckets for slugs that don't exist yet.")
+    create_missing_buckets: bool = Field(False, description="Create the buckets whose slugs don't exist yet.")
 
     def destination(self) -> Json:
-        """Build the destination fields of a legacy body, without unset ones."""
+        """Build the destination fields of a request to a legacy route, without unset ones."""
         return self.model_dump(include=set(DestinationArguments.model_fields), exclude_defaults=True)
 
 
 class FileGiven(Arguments):
     """A file and its description."""
 
-    filename: str | None = Field(None, description="Name with extension, such as report.pdf; it shows the format.")
+    filename: str | None = Field(None, description="File name such as report.pdf; its extension determines the format.")
     content_base64: str | None = Field(
-        None, description="The file's bytes in base64: the original (PDF, DOCX, HTML, Markdown, …), 25 MB at most."
+        None, description="The original file (PDF, DOCX, HTML, Markdown, …) in base64, at most 25 MB."
     )
     path: str | None = Field(
-        None, description="A file on this machine instead of contentBase64, within the folders that were allowed."
+        None, description="Path of a file on this machine, in an allowed folder; use it instead of contentBase64."
     )
-    title: str | None = Field(None, description="Title that search results show; the file name without one.")
-    tags: list[str] = Field(default_factory=list, description="Up to 20 tags that a search can ask for.")
-    metadata: Json = Field(default_factory=dict, description="Facts about the file that a search can filter by.")
+    title: str | None = Field(None, description="Title to show in search results; the default is the file name.")
+    tags: list[str] = Field(default_factory=list, description="Up to 20 tags by which searches can be limited.")
+    metadata: Json = Field(default_factory=dict, description="Facts about the file by which searches can be filtered.")
 
     @model_validator(mode="before")
     @classmethod
@@ -68,7 +69,7 @@ class FileGiven(Arguments):
         return fields
 
     def description(self, file: File) -> Json:
-        """Build the fields of a create, without unset ones."""
+        """Build the fields that describe the file in a create request, without unset ones."""
         fields = {
             "filename": self.filename or file.name,
             "title": self.title,
@@ -83,18 +84,21 @@ class UploadFile(FileGiven, DestinationArguments):
     """Arguments of `svc-upload-file`."""
 
     idempotency_key: str | None = Field(
-        None, description="A call with the same key is answered as the first one was. Leave it out: the content is one."
+        None,
+        description=(
+            "Optional; derived from the content by default. A repeated call with the same key returns the first result."
+        ),
     )
 
 
 class UploadedFile(SourceState):
-    """What became of it: stored, and on its way to being searchable."""
+    """The state of the source after the upload."""
 
-    #: An earlier call has stored it.
+    #: Whether an earlier call had already stored the file.
     replayed: bool
 
     def text(self) -> str:
-        """The result in lines."""
+        """Format the result as several lines."""
         how = "was stored already" if self.replayed else "is stored"
         step = (
             "It can be searched." if self.ready else f"Ask svc-source-status about {self.source_id} until it is ready."
@@ -111,7 +115,7 @@ def without_paths(schema: Json) -> Json:
 
 
 async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
-    """The file's bytes, from either origin; `at` is its path among the arguments, with a dot."""
+    """Read the file from base64 or a path. `at` is the prefix of argument names in errors, such as `files.0.`."""
     if (given.path is None) is (given.content_base64 is None):
         raise refused((f"{at}contentBase64", "Give the file's bytes in base64, or its path; one of both."))
     if given.content_base64 is None:
@@ -125,7 +129,7 @@ async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
 
 
 def _decode(text: str) -> bytes | None:
-    """Lines may be broken, as mail programs do; nothing else may come between."""
+    """Decode base64, ignoring line breaks as in mails; returns None if there is any other invalid character."""
     try:
         return b64decode("".join(text.splitlines()) if "\n" in text else text, validate=True)
     except ValueError:
@@ -148,7 +152,7 @@ async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
 async def store(
     service: ToolService, described: Json, destination: Json, data: bytes, key: str | None = None
 ) -> UploadedFile:
-    """The same of a file and its destination as a create takes them."""
+    """Store a file, given its fields in a create request; `key` is the caller's idempotency key, if any."""
     body = {**described, **destination, "size_bytes": len(data)}
     keys = [key] if key is not None else (derived_key(destination, described, epoch) for epoch in range(MOST_EPOCHS))
     for each in keys:
@@ -162,7 +166,7 @@ async def store(
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
     """Return the source of an upload session; None if an earlier call created it and it has since been deleted."""
     session = opened.body
-    if session["status"] == CANCELED:  # or failed for good
+    if session["status"] == CANCELED:  # or failed permanently
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)
@@ -178,13 +182,13 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     failure = made.body["error"]
     if not (made.is_replay and failure and failure["retryable"]):
         return made
-    # It was made by an earlier call and failed since: it is queued again, which can help.
+    # An earlier call created the source, and it has failed since with an error that a retry may resolve.
     again = await service.call(Call(method="POST", path=f"/v1/sources/{made.body['id']}/retry", body={}))
     return CallAnswer(again.body, is_replay=True)
 
 
 def gone() -> CallFailed:
-    """What ends the search for a key whose source is still there."""
+    """Create the error for a key, or for all epochs, whose source has been deleted."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="What was stored under this idempotency key is gone by now; use another key.",

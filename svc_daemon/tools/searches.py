@@ -19,23 +19,25 @@ class Search(Arguments, ScopedBody):
     plain_scopes: ClassVar[Mapping[str, str]] = SearchRequest.plain_scopes
     foreign_scopes: ClassVar[Mapping[str, str]] = SearchRequest.foreign_scopes
 
-    query: str = Field(description="What to find, in words or as a question.")
-    buckets: Named = Field(default_factory=list, description="Only in these buckets, by slug or id.")
-    agent: str = Field("", description="A model id, such as svc-agent:support: search what this agent searches.")
-    source_ids: Named = Field(default_factory=list, description="Only in these sources (src_…).")
-    tags: list[str] = Field(default_factory=list, description="Only sources that carry every one of these tags.")
+    query: str = Field(description="What to find: keywords or a question.")
+    buckets: Named = Field(default_factory=list, description="Search only these buckets, given by slug or id.")
+    agent: str = Field("", description="Search what this agent may search; a model id such as svc-agent:support.")
+    source_ids: Named = Field(default_factory=list, description="Search only these sources (src_…).")
+    tags: list[str] = Field(default_factory=list, description="Search only sources that have all of these tags.")
     filters: Json = Field(
         default_factory=dict,
         min_length=1,
         description=(
-            "Only sources whose metadata pass: {type, key, value} with type eq, ne, gt, gte, lt, lte, in or nin; "
-            "or {type: and | or, filters: […]}."
+            "Search only sources whose metadata match: {type, key, value} with type eq, ne, gt, gte, lt, lte, in or "
+            "nin; or {type: and | or, filters: […]}."
         ),
     )
-    max_num_results: Annotated[int, Field(ge=1)] = Field(10, description="Most passages to return, 1 to 50.")
-    mode: Literal["hybrid", "keyword", "semantic"] = Field("hybrid", description="How to match.")
+    max_num_results: Annotated[int, Field(ge=1)] = Field(10, description="Maximum number of passages, 1 to 50.")
+    mode: Literal["hybrid", "keyword", "semantic"] = Field(
+        "hybrid", description="Match by words (keyword), by meaning (semantic), or by both."
+    )
     score_threshold: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None, description="Leave out passages that score less."
+        None, description="Omit passages with a lower score, 0 to 1."
     )
 
     def body(self) -> Json:
@@ -44,7 +46,7 @@ class Search(Arguments, ScopedBody):
 
 
 class CitedPlace(BaseModel):
-    """The place of a passage in its document; what the format doesn't have is null."""
+    """The location of a passage in its document; fields that the format doesn't have are null."""
 
     source_id: str
     title: str
@@ -54,21 +56,21 @@ class CitedPlace(BaseModel):
     line_start: int | None
     line_end: int | None
     headings: list[str]
-    #: The same for people, such as `Handbook (handbook.pdf), page 3`.
+    #: The location in readable form, such as `Handbook (handbook.pdf), page 3`.
     citation: str
 
 
 class FoundPassage(CitedPlace):
     """A passage that was found."""
 
-    #: 0 to 1: how well it fits.
+    #: How well the passage matches the query, 0 to 1.
     score: float
     passage: str
     bucket_ids: list[str]
 
 
 class Passages(ToolResult):
-    """What was found, best first."""
+    """The passages that were found, best first."""
 
     results: list[FoundPassage]
     has_more: bool

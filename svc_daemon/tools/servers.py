@@ -1,6 +1,6 @@
-"""Serves the tools with the `mcp` library, an optional extra that is slow to import: import this module lazily.
+"""MCP servers for the tools, built with the `mcp` library, which is optional and slow to import.
 
-Uses its low-level API, because the high-level one prefixes the text of errors, which must be plain JSON.
+The low-level API of the library is used, because the high-level one adds a prefix to errors, which must be plain JSON.
 """
 
 import json
@@ -29,7 +29,7 @@ from svc_daemon.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
 from svc_daemon.wire.errors import shorten
 from svc_daemon.wire.versions import VERSION
 
-#: Runs a tool on its arguments as they were sent, with the caller's way to the API; raises CallFailed.
+#: Runs a tool with unvalidated arguments and the caller's permissions; raises CallFailed.
 Run = Callable[[Tool, dict[str, Any]], Awaitable[ToolResult]]
 
 
@@ -57,7 +57,7 @@ def list_tools(*, takes_paths: bool) -> ListToolsResult:
 
 
 def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
-    """Build a server of the tools for one caller."""
+    """Build an MCP server with the tools, for one caller."""
     tools = {tool.name: tool for tool in TOOLS}
     schemas = {tool.name: tool.input_schema for tool in listed.tools}
 
@@ -70,7 +70,7 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
         try:
             result = await run(tools[params.name], params.arguments or {})
         except CallFailed as failure:
-            # As text only: some clients check structured content against the schema of a success.
+            # Send the error as text only: some clients validate structured content against the schema of the result.
             return CallToolResult(content=[_text(json.dumps(failure.envelope(), default=str))], is_error=True)
         return CallToolResult(content=[_text(result.text())], structured_content=result.model_dump(mode="json"))
 
@@ -86,14 +86,14 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
 
 
 async def answer_message(server: Server[Any], scope: Any, receive: Any, send: Any, *, max_bytes: int) -> None:
-    """Answer one message over HTTP, as an ASGI application does; the next one may come to another server."""
+    """Answer one HTTP request, as an ASGI application; no session is kept, so any server can answer the next one."""
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=max_bytes)
     async with manager.run():
         await manager.handle_request(scope, receive, send)
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve the client on standard input and output until it closes its end."""
+    """Serve a client on standard input and output until it closes standard input."""
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 

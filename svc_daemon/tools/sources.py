@@ -10,7 +10,7 @@ from svc_daemon.tools.arguments import Arguments, ToolResult
 from svc_daemon.wire import Json
 from svc_daemon.wire.sources import SourceError
 
-#: A call that takes longer is given up by many clients, at 60 s.
+#: Maximum wait in seconds; many clients time out after 60 s.
 LONGEST_WAIT_S = 50
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
@@ -20,12 +20,13 @@ MOST_SOURCES = 100
 class SourceStatus(Arguments):
     """Arguments of `svc-source-status`."""
 
-    source_id: str = Field("", description="The source (src_…), as an upload or a search result names it.")
+    source_id: str = Field("", description="The id of the source (src_…), from an upload or a search result.")
     source_ids: Annotated[list[str], Field(max_length=MOST_SOURCES)] = Field(
-        default_factory=list, description="Several sources instead."
+        default_factory=list, description="Ids of several sources; use it instead of sourceId."
     )
     wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S)] = Field(
-        0, description="Wait so long for all of them to be ready or failed; then call again if need be."
+        0,
+        description="Wait up to this many seconds until all sources are ready or failed. Call again if necessary.",
     )
 
 
@@ -35,29 +36,29 @@ class SourceState(ToolResult):
     source_id: str
     #: `queued`, `indexing`, `active` or `failed`.
     status: str
-    #: Whether searches find it; the only thing to go by.
+    #: Whether searches find the source; no other field means that they do.
     ready: bool
-    #: What `ready` waits for besides the source's own indexing: the code that a search answers meanwhile.
+    #: Why the source is not `ready` although it is indexed: the error code with which searches are refused.
     ready_withheld_by: str | None
     title: str
     filename: str
     content_type: str
     size_bytes: int
     bucket_ids: list[str]
-    #: Why it failed.
+    #: Why the source failed; null if it did not.
     error: SourceError | None
-    #: What could not be read of it, such as pages without text.
+    #: Parts that could not be extracted, such as pages without text.
     warnings: list[str]
-    #: Pages, where the format has some and it has been read.
+    #: Number of pages; null if the format has none, or if the source is not extracted yet.
     pages: int | None
 
     @property
     def is_settled(self) -> bool:
-        """Return whether waiting can no longer change its state."""
+        """Whether waiting would be pointless, because the state can no longer change."""
         return self.ready or self.status == "failed" or not self.bucket_ids
 
     def text(self) -> str:
-        """The result in lines."""
+        """Format the result as several lines."""
         state = "ready: searches find it" if self.ready else f"not ready: {self.status}"
         lines = [f"{self.filename} ({self.source_id}) is {state}."]
         lines += [f"It failed with {self.error.code}: {self.error.message}"] if self.error else []
@@ -65,7 +66,7 @@ class SourceState(ToolResult):
 
 
 class SourceStates(ToolResult):
-    """The sources that were asked for, in that order."""
+    """The states of the requested sources, in the order of the request."""
 
     #: Whether all sources are ready.
     ready: bool
@@ -74,7 +75,7 @@ class SourceStates(ToolResult):
     sources: list[SourceState]
 
     def text(self) -> str:
-        """The result in lines."""
+        """Format the result as several lines."""
         lines = [source.text() for source in self.sources]
         return "\n".join(lines if self.settled else [*lines, "Call again with waitSeconds to wait for the rest."])
 

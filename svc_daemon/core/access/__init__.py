@@ -1,1 +1,1 @@
-"""Access: who may do what, how often, and which addresses the daemon may connect to."""
+"""Access control: API keys, rate limits, and the URLs and addresses that the daemon may connect to."""

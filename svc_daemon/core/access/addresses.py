@@ -1,4 +1,4 @@
-"""Which addresses the daemon may connect to: a table of refused networks, and exceptions set by the operator.
+"""Decides which addresses the daemon may connect to: a table of refused networks, and the operator's exceptions.
 
 `ipaddress.is_global` is not enough: depending on the Python release, it accepts multicast, IPv6 tunnel addresses that
 embed an IPv4 address, and networks that cloud providers use for their own services.
@@ -59,7 +59,7 @@ _REFUSED_V6 = tuple(
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetwork:
-    """A network that may be fetched from although the table refuses it."""
+    """A network that the operator has allowed although the table refuses it."""
 
     network: IpNetwork
     #: The only port that is allowed; None allows any port.
@@ -71,7 +71,7 @@ class AllowedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """Where the daemon may connect to: by default public addresses, on ports 80 and 443."""
+    """Decides which addresses the daemon may connect to; by default public ones, on ports 80 and 443."""
 
     allowed: tuple[AllowedNetwork, ...] = ()
     #: The address and port this daemon listens on: always refused, so that no URL makes the daemon connect to itself.

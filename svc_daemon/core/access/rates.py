@@ -1,6 +1,6 @@
 """Rate limits: a token bucket for create requests, a one-minute sliding window for bytes.
 
-Each team has its own. `take` and `charge` change nothing if they refuse.
+Each team has its own. `take` and `charge` change nothing if the limit is exceeded.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ class TokenBucket:
         return cls(per_second=per_second, tokens=per_second, updated_s=now_s)
 
     def wait_s(self, now_s: float) -> float:
-        """Seconds until a token is available; 0 if one is available now."""
+        """Return the seconds until a token is available; 0 if one is available now."""
         saved = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second)
         return max(0.0, (1 - saved) / self.per_second)
 
@@ -45,7 +45,7 @@ class ByteWindow:
     _charges: deque[tuple[float, int]] = field(default_factory=deque)
 
     def charge(self, size_bytes: int, now_s: float) -> float:
-        """Charge and return 0, or return the seconds until the charge fits: inf if it is larger than the limit."""
+        """Charge the bytes and return 0, or return the seconds until there is room for them (inf if there never is)."""
         self._forget(now_s)
         if size_bytes > self.limit_bytes:
             return float("inf")

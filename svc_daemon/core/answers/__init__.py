@@ -1,1 +1,1 @@
-"""Answers: the search query for a question, quotes and citations, and whether they support the answer."""
+"""How questions are answered: the search query, choosing quotes, checking citations, and deciding what is grounded."""

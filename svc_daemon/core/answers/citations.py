@@ -1,9 +1,9 @@
-"""Answers written by a model: their text is passed on, and their citation marks are checked against the passages.
+"""Checks and renumbers the citation marks of an answer while a model writes it.
 
-A mark `[2]` counts if there is a second passage and, if its sentence contains quotations, one of them is in the passage
-word for word. All other marks are removed, as are repeated marks and marks in the "nothing found" sentence. The
-remaining marks are renumbered, one number per quote. Whatever the model invents, a mark can only refer to the text of a
-passage.
+A mark `[2]` is valid if there is a second passage and, if its sentence contains quotations, one of them is in the
+passage word for word. Invalid marks are removed, as are repeated marks and marks in the "nothing found" sentence. The
+remaining marks are renumbered, one number per quote. So a mark always refers to the text of a passage, whatever the
+model invents.
 
 `grounding.is_grounded` decides whether the cited passages support the finished answer.
 """
@@ -37,12 +37,12 @@ _CLOSING = tuple(".,;:!?)")
 
 @dataclass(frozen=True, slots=True)
 class _OpenSentence:
-    """The sentence that the model is writing, as far as it has arrived."""
+    """The sentence that the model is currently writing, as received so far."""
 
     quotations: tuple[str, ...]
-    #: Stems of its last characters; for a very long sentence, a mark refers to these only.
+    #: Stems of the sentence's last characters. In a very long sentence, a mark refers only to these.
     stems: frozenset[str]
-    #: Whether it is the "nothing found" sentence, which cites no source.
+    #: Whether this is the "nothing found" sentence, which cites no source.
     is_nothing_found: bool
 
 
@@ -54,7 +54,7 @@ class WrittenAnswer:
         self.references = [Reference(passage) for passage in passages]
         self._written: list[str] = []
         self._size = 0
-        #: In the order of their marks.
+        #: The citations in the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
         #: Trailing text that may be the beginning of a mark.
@@ -74,7 +74,7 @@ class WrittenAnswer:
         return "".join(self._written)
 
     def feed(self, written: str) -> list[str | Citation]:
-        """Process the model's next text, and return the pieces that are now final: each mark precedes its citation."""
+        """Process the model's next text, and return the pieces that are now final; a citation follows each mark."""
         held = self._held + written
         pieces: list[str | Citation] = []
         start = 0
@@ -119,7 +119,7 @@ class WrittenAnswer:
         self._size += len(text)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
-        """Write the valid marks of one bracket, in order; yields each mark, then its citation."""
+        """Write the valid marks in one pair of brackets, in order. Yields each mark, then its citation."""
         for passage in (number - 1 for number in numbers):
             # Small models repeat marks without any text in between.
             is_new = 0 <= passage < len(self.references) and passage not in self._beside

@@ -1,4 +1,4 @@
-"""Claims: whether the passages cited by a sentence of an answer can support it.
+"""Decides whether the passages that a sentence of an answer cites can support it.
 
 The check uses no model and no language-specific grammar. A sentence counts as supported unless:
 
@@ -117,7 +117,7 @@ class Reference:
 
     @cached_property
     def _run(self) -> tuple[list[Span], list[int], str]:
-        """Each word's span in the passage, its offset in the words joined by spaces, and the joined words."""
+        """The span of each word in the passage, its offset in the words joined by spaces, and the joined words."""
         matches = list(_WORD.finditer(self.passage.text))
         words = [match[0].lower() for match in matches]
         starts = list(accumulate((len(word) + 1 for word in words), initial=0))

@@ -92,14 +92,14 @@ class FollowUp:
 
     @property
     def counted(self) -> frozenset[str]:
-        """The words that count: its own words, and the added words that are in at least one passage."""
+        """The words that coverage is based on: the question's own, and added ones that are in at least one passage."""
         return self.own | (self.lent & self.found.keys())
 
     def coverage(self, matched: Collection[str], covered: float) -> float:
-        """Share of the question that the matched words cover, 0 to 1; `covered` is the share according to the search.
+        """Return the share of the question that the matched words cover, 0 to 1. `covered` is the search's own value.
 
-        If the passage has a word of the follow-up itself, added words that are in no passage don't count: otherwise
-        they would prevent every answer.
+        If the passage contains a word of the follow-up itself, added words that are in no passage don't count, because
+        no passage could reach the required coverage with them.
         """
         if not covered or self.own.isdisjoint(matched):
             return covered

@@ -1,4 +1,4 @@
-"""How much of a question a single sentence covers: decides whether answers are grounded while a team has few passages.
+"""Measures how much of a question a single sentence covers, to choose passages to answer from while there are few.
 
 Word frequencies in a few passages don't show how important a word is. A word in none of them would get the highest
 weight, however common it is ("What colour …"), and a word in the only passage almost none. So weights depend on how
@@ -47,7 +47,7 @@ _SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
 
 
 def trust_of(question: str, chunks: int) -> float:
-    """Compute how far single sentences, rather than whole passages, decide whether an answer is grounded, 0 to 1.
+    """Compute how much weight single sentences get, rather than whole passages, when passages are chosen; 0 to 1.
 
     It decreases with the number of chunks, and is 0 if fewer than half of the question's words are known English words.
     """

@@ -23,14 +23,14 @@ from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
 from svc_daemon.core.answers.claims import is_borne_out
 from svc_daemon.core.text.sentences import sentences_of
 
-#: The coverage that a passage needs, and how much each matched word lowers it.
+#: The minimum coverage of a passage, and how much each matched word lowers this threshold.
 ENOUGH = 0.74
 WORD_WORTH = 0.04
-#: The maximum number of matched words that lower it.
+#: The maximum number of matched words that lower the threshold.
 MOST_WORDS = 10
-#: The minimum share of a question that a sentence must cover.
+#: The minimum share of the question that the best sentence must cover, used while there are few passages.
 ENOUGH_SAID = 0.15
-#: The minimum cosine that is enough by itself, and the minimum mean of coverage and cosine that is enough.
+#: The minimum cosine similarity, and the minimum mean of coverage and cosine, of which either is enough by itself.
 NEAR = 0.62
 NEAR_WITH_WORDS = 0.54
 #: The minimum cosine if the words support an answer: for a passage judged as a whole, and for one judged by its best

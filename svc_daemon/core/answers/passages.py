@@ -43,7 +43,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotePlace:
-    """Where a quote is in the original."""
+    """The location of a quote in the original document."""
 
     page: int | None
     line_start: int | None
@@ -59,7 +59,7 @@ def quote_of(passage: Passage, span: Span) -> str:
 
 
 def place_of(passage: Passage, span: Span) -> QuotePlace:
-    """Locate a quote; gives the chunk's line range if the chunk's lines don't correspond to those of the original."""
+    """Locate a quote. If the chunk's lines differ from those of the original, returns the line range of the chunk."""
     chunk = passage.chunk
     line_start, line_end = chunk.line_start, chunk.line_end
     if line_start is not None and line_end is not None and chunk.text.count("\n") == line_end - line_start:

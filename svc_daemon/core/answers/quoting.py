@@ -19,9 +19,9 @@ from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
 NOTHING_FOUND = "I found nothing about this in the sources."
 #: Maximum number of sentences in an answer.
 MOST_SENTENCES = 3
-#: The minimum score of each further sentence, as a fraction of the best one's,
+#: The minimum score of each further sentence, as a fraction of the best sentence's score.
 WORTHY = 0.85
-#: or this fraction, if it has a word of the question that the sentences before it lack.
+#: The same for a sentence that contains a word of the question that no sentence before it contains.
 WORTHY_OF_MORE = 0.5
 #: The weight of words in the title and headings, compared with the sentence's own.
 CONTEXT_SHARE = 0.5

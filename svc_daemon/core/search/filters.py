@@ -1,4 +1,4 @@
-"""Filters on a source's attributes, in OpenAI's grammar: comparisons, combined with `and` and `or`.
+"""Filters on a source's attributes, in OpenAI's filter syntax: comparisons, combined with `and` and `or`.
 
     {"type": "eq", "key": "year", "value": 2024}
     {"type": "and", "filters": [ … ]}
@@ -35,7 +35,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
-    """Raises `invalid_request`, naming the invalid part, if the filter does not conform to the grammar."""
+    """Raises `invalid_request`, naming the invalid part, if the filter does not conform to this syntax."""
     if not isinstance(node, dict):
         raise refusal(path, "must be an object.")
     if depth > MAX_DEPTH:

@@ -18,7 +18,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The constant of reciprocal rank fusion: the larger it is, the less the first ranks dominate. The authors' value.
+#: The constant of reciprocal rank fusion: the larger it is, the less the first ranks dominate. The value is that of
+#: its authors.
 FUSION_K = 60
 
 
@@ -57,7 +58,7 @@ def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
 
 
 def semantic_score(cosine: float) -> float:
-    """Clamp a cosine to 0 to 1: opposite meanings count as unrelated."""
+    """Clamp a cosine to the range 0 to 1, since opposite meanings count as unrelated."""
     return min(1.0, max(0.0, cosine))
 
 
@@ -86,7 +87,7 @@ class Candidate:
 
     #: Above 0; higher is better.
     bm25: float
-    #: Whether it has every word of the query.
+    #: Whether the passage contains every word of the query.
     is_whole: bool
     #: Its feedback score, 0 to 1.
     feedback: float = 0.0
@@ -99,7 +100,7 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
     weights: defaultdict[bytes, float] = defaultdict(float)
     for score, words in zip(scores[:BEST], word_sets, strict=False):
         for word in words:
-            # Numbers indicate little about the subject.
+            # Numbers say little about the subject of a passage.
             if not word[:1].isdigit():
                 weights[word] += score
     for word in weights:

@@ -1,4 +1,4 @@
-"""Splits text into sentences, as spans that answers can quote.
+"""Splits text into sentences, represented as spans that answers can quote.
 
 Extracted text contains hard line breaks, list markers and table rows. A line break separates two sentences only before
 a list marker or a row, after a row or a short line such as a heading, and at an empty line. `cost_of` is the penalty
@@ -115,8 +115,8 @@ def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
     return match.end() if match else span.start
 
 
-#: Deductions from the score of a sentence; covering the whole question scores 1. A row may well be the answer, so it
-#: costs least.
+#: Deductions from a sentence's score, which is 1 if it covers the whole question. The deduction for a table row is the
+#: smallest, because the row may well contain the answer.
 ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)

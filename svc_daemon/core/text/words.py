@@ -49,8 +49,8 @@ def cut_unspaced(text: str) -> list[str]:
     return pieces
 
 
-#: Maximum words of a query. Each word costs a scan of its posting list; a longer query is a whole text, whose first
-#: words show its subject.
+#: Maximum words of a query. Each word costs a scan of its posting list. A longer query is a pasted text, whose first
+#: words are enough to find its subject.
 MAX_WORDS = 64
 
 #: English words that are in almost every chunk and so don't distinguish chunks. They include the parts of words with an

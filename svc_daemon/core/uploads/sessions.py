@@ -91,7 +91,7 @@ def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_exp
 
 
 def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRange | None) -> PutDecision:
-    """Decide what to do with a PUT with this range, for a session in this state.
+    """Decide what to do with a PUT that has this range, given the session's state.
 
     Raises `session_canceled`, `session_expired`, `size_mismatch` and, with the stored range, `offset_mismatch`.
     """

@@ -104,7 +104,7 @@ def clean_file_name(text: str, path: str = "filename") -> str:
     return clean_name(text)
 
 
-#: A Q and A source is stored as Markdown: the question is the heading above each chunk of the answer.
+#: A Q&A source is stored as Markdown: the question is the heading above each chunk of the answer.
 FILE_NAME, CONTENT_TYPE = "question.md", "text/markdown"
 
 
