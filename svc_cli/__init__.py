@@ -2,15 +2,15 @@
 
     main            the entry point; answers `--version` before anything else is imported
     app             the table of commands, each imported when it is called; turns errors into exit codes
-    commands/       one module per noun: options, a request, rendering
+    commands/       one module per noun: defines its options, makes the requests, renders the result
     uploads/        selects files, decides what to do with each, and sends them
     client/         the HTTP client (`from svc_cli.client import Client`)
     daemon_process  finds, starts and stops the local daemon
     render          tables and lines of text
     console         the two output streams: data on stdout, messages on stderr
-    settings        settings from flags, environment, svc.toml, the user's file and defaults
+    settings        reads settings from flags, environment, svc.toml, the user's file and defaults
     interrupts      Ctrl-C: the first raises an exception, the second ends the process
-    exits, errors   exit codes, and the errors that have them
+    exits, errors   the exit codes, and the errors with their exit codes
 
 A module imports only modules below it in this list, and from the daemon only `wire` and `paths`.
 """

@@ -1,4 +1,4 @@
-"""Connects to the service in use: its address, the check that it is the right one, and the key to send."""
+"""Connects to the configured service: finds its address, verifies that it is the right one, and selects the key."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,21 +23,22 @@ LIMIT_PREFIX = "SVC_LIMIT_"
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """An address where the right daemon answered, and the key for it."""
+    """The address of a service that was verified, and the key to send to it."""
 
     destination: ServiceAddress
     health: DaemonHealth
     credential: Credential
-    #: This run of `svc` started the daemon, with this environment.
+    #: Whether this run of `svc` started the daemon, which therefore has this environment.
     is_new: bool = False
 
 
 def reach(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
-    """Find the service at the address in use; start the local daemon if it is the one to use and is not running.
+    """Find the service at the configured address. Without one, find the local daemon, and start it if necessary.
 
-    The last value is True if it was started now. Raises DaemonUnreachable, Incompatible.
+    The last value returned is True if the daemon was started by this call. Raises DaemonUnreachable if no verified
+    service answers, and Incompatible if it has no API version in common with this `svc`.
     """
     found = settings.find("base_url", base_url)
     installation = Installation(settings.environ)
@@ -66,9 +67,10 @@ def reach(
 def connected(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> Iterator[tuple["Client", Connection]]:
-    """A client for the address in use, with the key for it, until the block ends.
+    """Yield a client for the configured service, with its key; the client is closed when the block ends.
 
-    Raises NotAuthenticated besides what `reach` raises.
+    Raises the errors of `reach`, and NotAuthenticated if there is no key or the stored key belongs to another
+    installation.
     """
     destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
     credential = find_key(settings.environ, destination)
@@ -80,7 +82,7 @@ def connected(
             hint="if that is right: `svc auth login` stores a key for the new one.",
             details={"expected": credential.installation_id, "found": health.installation_id},
         )
-    with shielded():  # Python's importer may swallow an interrupt
+    with shielded():  # an interrupt during an import may be lost
         from svc_cli.client.api import Client
 
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:
@@ -107,7 +109,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
     if isinstance(seen, DaemonHealth):
         return seen
     if isinstance(seen, Foreign):
-        # OpenAI's clients expect it there.
+        # Users may have copied an address that ends in /v1, as OpenAI's clients expect.
         has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
         raise DaemonUnreachable(
             f"What listens at {origin} is not svc: {seen.reason}.",
@@ -125,7 +127,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
-    """Whether it is the local installation's daemon; raises DaemonUnreachable if it claims to be but can't prove it."""
+    """Whether the local installation's daemon answered. Raises DaemonUnreachable if it claims so without proof."""
     record = installation.record()
     if (
         record is None
@@ -141,7 +143,7 @@ def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) ->
 def _warn_of_unused_settings(
     client: "Client", destination: ServiceAddress, settings: CliSettings, console: Console
 ) -> None:
-    """Warn of an address and limits of this environment that the running daemon did not start with."""
+    """Warn if the environment sets an address or limits other than those the running daemon uses."""
     listen = settings.environ.get("SVC_LISTEN", "")
     if listen and not listen.endswith(":0") and not destination.base_url.endswith(f"//{listen}"):
         console.warn(

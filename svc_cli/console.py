@@ -1,7 +1,7 @@
 """The two output streams: data on stdout, messages on stderr. Colours are decided for each stream.
 
 With `--json`, exactly one JSON value is written to stdout, even on failure. With `--ndjson`, each event is written as a
-line of JSON when it happens, and that value last. Everything else is written to stderr.
+line of JSON when it happens, followed at the end by the same JSON value. Everything else is written to stderr.
 """
 
 import json
@@ -16,7 +16,8 @@ from svc_cli.errors import SvcError
 Format = Literal["text", "json", "ndjson"]
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-#: C0 and C1 control characters except tab and newline, and bidi overrides: untrusted text must not control a terminal.
+#: C0 and C1 control characters except tab and newline, and bidirectional overrides. They are escaped so that untrusted
+#: text can't control the terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 

@@ -1,7 +1,8 @@
-"""API keys, each bound to the origin it was stored for, and the choice of the one to send.
+"""Stores API keys by origin, and selects the key to send to a service.
 
-A key comes from the environment, a file, `auth login`'s own file (0600), or the local installation's admin key. It is
-never the value of a flag, and an address that a project's file names never gets a key that was meant for another.
+A key comes from the environment, a key file, the file of `svc auth login` (mode 0600), or the local installation's
+admin key. There is no flag for keys. A stored key is sent only to the origin it was stored for, and a key from the
+environment is not sent to a remote address that only a project's `svc.toml` names.
 """
 
 import ipaddress
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_daemon import paths
 
-#: The hint if the local installation's own key is lost.
+#: The hint if the local installation's admin key can't be read.
 ADMIN_HINT = "`svc-daemon key create --team default --preset admin --save` makes another key for this installation."
 LOGIN_HINT = "`svc auth login` stores a key; SVC_API_KEY or SVC_API_KEY_FILE give one for this run."
 
@@ -36,12 +37,12 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """The facts about an address that decide which key is sent there."""
+    """A service's address, with what decides which key is sent there."""
 
     base_url: str
-    #: The address was named by a project's file, which somebody else may have written.
+    #: Whether the address comes from a project's `svc.toml`, which may be untrusted.
     from_project: bool = False
-    #: The file of the admin key, if the service has proved to be the local installation.
+    #: The path of the local installation's admin key; None unless its daemon proved to be the one at this address.
     admin_key: Path | None = None
 
     @property
@@ -50,7 +51,7 @@ class ServiceAddress:
 
 
 def origin_of(base_url: str) -> str:
-    """Scheme, host and port in canonical form. Raises UsageError if it is no http or https address."""
+    """Return scheme, host and port in canonical form. Raises UsageError if it is not an http or https URL."""
     try:
         parts = urlsplit(base_url)
         port = parts.port
@@ -63,10 +64,10 @@ def origin_of(base_url: str) -> str:
 
 
 def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
-    """The key to send there: environment, key file, stored for this origin, the local installation's own.
+    """Return the key to send, from the first that exists: environment, key file, stored for this origin, admin key.
 
-    Raises NotAuthenticated where there is none, or where a key of the environment would go to an address that only a
-    project's file names.
+    Raises NotAuthenticated if there is none, or if a key from the environment would be sent to a remote address that
+    only a project's `svc.toml` names.
     """
     given, path = None, environ.get("SVC_API_KEY_FILE")
     if environ.get("SVC_API_KEY"):
@@ -102,7 +103,7 @@ def is_loopback(base_url: str) -> bool:
 
 
 class CredentialFile:
-    """The keys that `auth login` stored: JSON `{origin: {key, installation_id}}`, readable by this user alone."""
+    """The file of `svc auth login`: JSON `{origin: {key, installation_id}}`, readable by this user only."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.path = paths.config_dir(environ) / "credentials.json"
@@ -118,7 +119,7 @@ class CredentialFile:
         self._write({**self._read(), origin: {"key": key, "installation_id": installation_id}})
 
     def forget(self, origin: str) -> bool:
-        """Remove a key; False if there was none."""
+        """Remove the key of an origin; returns False if there was none."""
         keys = self._read()
         if keys.pop(origin, None) is None:
             return False
@@ -138,7 +139,7 @@ class CredentialFile:
     def _write(self, keys: dict[str, dict[str, str]]) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
-        # Created 0600 from the first byte: a chmod afterwards would leave a moment for others to read.
+        # Create the file with mode 0600: with a later chmod, other users could read it in between.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(keys, file, indent=2)
@@ -146,7 +147,7 @@ class CredentialFile:
 
 
 def check_key(text: str, source: str) -> str:
-    """A key that can be sent in a header. Raises UsageError."""
+    """Return the key without surrounding white space. Raises UsageError if it can't be sent in a header."""
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise UsageError(f"{source} holds no API key.", hint="a key is one line that starts with sk-.")

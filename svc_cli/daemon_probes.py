@@ -1,7 +1,7 @@
-"""Checks which service answers at an address, through `/healthz`, without a key and with the standard library only.
+"""Checks which service answers at an address by requesting `/healthz`, without an API key.
 
-On a shared machine another user may listen on the daemon's port, and its installation id is public. So before the local
-daemon gets a key, it must prove that it has the data directory's secret.
+On a shared machine another user's program may listen on the daemon's port, and the daemon's installation id is public.
+So before a key is sent to the local daemon, it must prove that it knows the secret in the data directory.
 """
 
 import json
@@ -17,36 +17,36 @@ from svc_cli.errors import Incompatible
 from svc_daemon.wire.proofs import prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
-#: Long enough for a daemon under load; if nothing listens, that is known at once.
+#: Long enough for a daemon under load. If nothing listens on the port, the connection is refused at once.
 PROBE_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonHealth:
-    """A daemon of ours answered."""
+    """The answer of an svc daemon."""
 
     installation_id: str
     version: str
     api: str
-    #: The whole answer: uptime, queue and writer counters.
+    #: The whole JSON object, with uptime, queue and writer counters.
     answer: dict[str, Any]
-    #: Whether it has proved to have the secret.
+    #: Whether it has proved that it knows the secret.
     is_proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Something else answered, or nothing valid in time."""
+    """Another program answered, or no valid answer came before the timeout."""
 
     reason: str
-    #: It accepted the connection but did not answer, like a daemon that hangs.
+    #: Whether it accepted the connection but did not answer, as a daemon that hangs would.
     is_silent: bool = False
 
 
 def probe(
     base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | None = None
 ) -> DaemonHealth | Foreign | None:
-    """Request `/healthz`, with a proof of the `secret` if one is given; None means that nothing listens there."""
+    """Request `/healthz`, and check the proof of `secret` if it is given. Returns None if nothing listens there."""
     nonce = secrets.token_hex(16)
     parts = urlsplit(base_url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -75,7 +75,7 @@ def probe(
 
 
 def check_api(health: DaemonHealth, where: str) -> None:
-    """Raise Incompatible unless both sides have one API version in common."""
+    """Raise Incompatible if the daemon has no API version in common with this `svc`."""
     match = re.fullmatch(r"(\d+)-(\d+)", health.api)
     if match and int(match[1]) <= API_NEWEST and int(match[2]) >= API_OLDEST:
         return

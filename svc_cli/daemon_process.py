@@ -1,10 +1,11 @@
 """Finds, starts and stops the local daemon.
 
-One daemon owns one data directory, by a lock that it holds for life. `daemon.json` beside it is only a hint: it is
-trusted when `/healthz` returns its installation id and proves to hold the directory's secret. So a stale file, a reused
-process id or another program on the port, even of another user, can't be mistaken for the daemon and gets no key.
+One daemon owns a data directory: it holds a lock on it as long as it runs. The file `daemon.json` in the directory says
+where the daemon listens, but may be stale. It is trusted only if `/healthz` at that address returns the same
+installation id and proves knowledge of the directory's secret. So a reused process id or another program on the port,
+even another user's, can't be mistaken for the daemon, and no key is sent to it.
 
-Starting is guarded by a lock of its own: of 20 commands at once one starts the daemon and the others find it.
+A second lock guards the start: if 20 commands run at once, one starts the daemon and the others find it.
 """
 
 import fcntl
@@ -29,22 +30,22 @@ from svc_daemon.wire.proofs import parse_secret
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
 START_TIMEOUT_S = 10.0
-#: The daemon stops within 10 s; the rest is for a loaded machine.
+#: The daemon stops within 10 s; the margin is for a machine under load.
 STOP_TIMEOUT_S = 15.0
-#: A start that takes longer than this is reported.
+#: If starting takes longer than this, the user is notified.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
-#: Bytes of free disk needed for the output of a daemon that can't start.
+#: Bytes of free disk space required for capturing the output of a daemon that fails to start.
 OUTPUT_BYTES = 4096
-#: Elsewhere than on Linux the system's folder for temporary files must do.
+#: A folder in memory, used if the disk is full. Exists on Linux only; elsewhere the default temporary folder is used.
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the file in it has no name
-#: Before another attempt at a directory that is locked.
+#: Pause before another attempt if the data directory is locked.
 LOCKED_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A running daemon that has proved to be the one of this data directory."""
+    """A running daemon that has proved to own this data directory."""
 
     pid: int
     base_url: str
@@ -53,7 +54,7 @@ class Daemon:
 
 
 class Installation:
-    """The data directory of an environment, and the daemon that owns it."""
+    """A data directory, as selected by the environment, and the daemon that owns it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
@@ -61,12 +62,12 @@ class Installation:
 
     @property
     def fixed_url(self) -> str | None:
-        """The fixed address of this installation; None if it uses any free port."""
+        """Return the configured or default address of the daemon; None if it uses any free port."""
         listen = self.environ.get("SVC_LISTEN") or (DEFAULT_ADDRESS if paths.is_default_data_dir(self.environ) else "")
         return f"http://{listen}" if listen and not listen.endswith(":0") else None
 
     def record(self) -> dict[str, Any] | None:
-        """The record that the last daemon wrote about itself; that one may have ended."""
+        """Return the content of `daemon.json`, written by the last daemon, which may have ended; None without one."""
         try:
             found = json.loads(self.files.daemon.read_text("utf-8"))
         except (OSError, ValueError):
@@ -74,14 +75,17 @@ class Installation:
         return found if isinstance(found, dict) and "base_url" in found else None
 
     def secret(self) -> bytes | None:
-        """The secret that this directory's daemon must prove to have; None if it can't be read."""
+        """Return the secret that this directory's daemon must prove to know; None if it can't be read."""
         try:
             return parse_secret(self.files.secret.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
             return None
 
     def find(self) -> Daemon | None:
-        """The running daemon, or None. Raises DaemonUnreachable if something else holds its port."""
+        """Return the running daemon; None if none runs.
+
+        Raises DaemonUnreachable if the daemon doesn't answer or can't be verified, or if another program uses its port.
+        """
         record = self.record()
         seen = probe(str(record["base_url"]), secret=self.secret()) if record else None
         if record and isinstance(seen, DaemonHealth) and seen.installation_id == record.get("installation_id"):
@@ -99,7 +103,7 @@ class Installation:
         return None
 
     def unproven(self, base_url: str, pid: int) -> DaemonUnreachable:
-        """The error for a service that claims to be this directory's daemon and can't prove it."""
+        """Return the error for a service that claims to be this directory's daemon but can't prove it."""
         return DaemonUnreachable(
             f"What answers at {base_url} did not prove that it is the daemon of {self.files.root}; no key was sent.",
             code="svc_daemon_unproven",
@@ -108,7 +112,7 @@ class Installation:
         )
 
     def ensure_running(self, report: Callable[[str], None], listen: str | None = None) -> tuple[Daemon, bool]:
-        """The running daemon, started if there was none; True where this call started it. Raises DaemonUnreachable."""
+        """Return the running daemon, and whether this call started it. Raises DaemonUnreachable if it can't start."""
         found = self.find()
         if found:
             return found, False
@@ -120,7 +124,10 @@ class Installation:
                 return self._start(output, report, listen), True
 
     def stop(self) -> int | None:
-        """Ask the running daemon to end and wait until it has; its process id, or None where none ran."""
+        """Terminate the running daemon, and wait until it has ended. Returns its process id; None if none was running.
+
+        Raises DaemonUnreachable if it has not ended after STOP_TIMEOUT_S.
+        """
         daemon = self.find()
         if daemon is None:
             return None
@@ -133,16 +140,16 @@ class Installation:
         return daemon.pid
 
     def command(self, listen: str | None = None) -> list[str]:
-        """How the daemon is started, in the foreground."""
+        """Return the command that runs the daemon in the foreground."""
         return [sys.executable, "-m", "svc_daemon", "serve", *(["--listen", listen] if listen else [])]
 
     def child_environ(self) -> dict[str, str]:
-        """This environment, with folders made absolute: the daemon runs in another folder than the user."""
+        """Return the daemon's environment. SVC_DATA_DIR is made absolute, since the daemon's current folder differs."""
         folders = {"SVC_DATA_DIR": str(self.files.root)} if self.environ.get("SVC_DATA_DIR") else {}
         return {**self.environ, **folders}
 
     def log_tail(self, lines: int) -> list[str]:
-        """The last lines of the daemon's log, oldest first."""
+        """Return the last lines of the daemon's log, oldest first."""
         try:
             with self.files.log.open("rb") as file:
                 file.seek(max(0, self.files.log.stat().st_size - 64 * 1024))
@@ -158,7 +165,7 @@ class Installation:
             if found:
                 return found
             if process.poll() == Exit.LOCKED:
-                # A daemon that is just ending still holds the lock.
+                # Another daemon, which is about to end, still holds the lock of the data directory.
                 time.sleep(LOCKED_PAUSE_S)
                 process = self._spawn(output, listen)
             elif process.poll() is not None:
@@ -178,7 +185,7 @@ class Installation:
         )
 
     def _open_output(self) -> BinaryIO:
-        """A file for the daemon's output before its log is open, in memory if the disk is full."""
+        """Open a file for the daemon's output until it has opened its log; in memory if the disk is full."""
         path = self.files.log.with_name("start.log")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -223,7 +230,8 @@ class Installation:
         self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # The holder gives up after START_TIMEOUT_S, and the kernel frees the lock of one that dies.
+            # This can't block for long: the holder gives up after START_TIMEOUT_S, and if it dies, the kernel releases
+            # the lock.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:

@@ -1,22 +1,22 @@
-"""The errors that `svc` and its Python client raise, each with its exit code and the way out.
+"""The errors that `svc` and its Python client raise, each with its exit code and usually a hint.
 
-SvcError             every error, with a code, a sentence and a hint
- ├─ ApiError         the daemon answered with an error envelope
- ├─ UsageError       flags, settings or files of settings are wrong
- │   └─ SourceAmbiguous  several sources have the name that was given
+SvcError             the base class: an error code, a sentence and a hint
+ ├─ ApiError         the service returned an error response
+ ├─ UsageError       invalid flags, settings or configuration files
+ │   └─ SourceAmbiguous  several sources have the given name
  ├─ Declined         the user answered no to a question
- ├─ FileRefused      one file can't be sent; the others can
- ├─ PathMissing      a local path that was named does not exist
+ ├─ FileRefused      one file can't be sent; others are not affected
+ ├─ PathMissing      a given local path does not exist
  ├─ DaemonUnreachable nothing answers at the address, or another service does
- ├─ NetworkFailed    the connection broke and retries are used up
- ├─ Incompatible     daemon and command line speak no common API version
- ├─ NotAuthenticated no key is known for this address
- ├─ KeyNotShown      a key was made, and the answer that showed it was lost
- ├─ SafetyStop       the folder looks as if it were not there; nothing was removed
- ├─ SyncRunning      another sync of the folder holds its lock
- ├─ WaitTimedOut     `--timeout` was reached; the work goes on
+ ├─ NetworkFailed    the connection failed, and no retries are left
+ ├─ Incompatible     daemon and command line have no API version in common
+ ├─ NotAuthenticated no API key is available for this address
+ ├─ KeyNotShown      a key was created, but the response that contained it was lost
+ ├─ SafetyStop       the folder is missing or empty, or too many files are gone; nothing was removed
+ ├─ SyncRunning      another sync of the folder is running
+ ├─ WaitTimedOut     `--timeout` has passed; the service continues the work
  ├─ Interrupted      Ctrl-C
- └─ BadAnswer        what came back is not an answer of this API
+ └─ BadAnswer        the response is not one of this API
 """
 
 import errno
@@ -25,14 +25,14 @@ from typing import Any
 
 from svc_cli.exits import Exit, exit_for_answer
 
-#: The disk, or the user's share of it, is full.
+#: The error numbers for a full disk and for an exceeded disk quota.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class SvcError(Exception):
-    """The base of all errors: a code for programs, a sentence and a hint for people."""
+    """The base class of all errors: a code for programs, a sentence and a hint for people."""
 
-    #: Codes made by the client start with `svc_`; the API's own never do.
+    #: Error codes of the client start with `svc_`; those of the API never do.
     code: str = "svc_error"
     exit: Exit = Exit.BUG
     retryable: bool = False
@@ -54,7 +54,7 @@ class SvcError(Exception):
         self.request_id = request_id
 
     def body(self) -> dict[str, Any]:
-        """The `error` object of the JSON contract."""
+        """Return the `error` object for JSON output."""
         return {
             "code": self.code,
             "message": self.message,
@@ -64,22 +64,22 @@ class SvcError(Exception):
         }
 
     def envelope(self) -> dict[str, Any]:
-        """What `--json` prints when a command fails as a whole."""
+        """Return the value that `--json` prints if the command as a whole fails."""
         return {"error": self.body(), "request_id": self.request_id, "exit_code": int(self.exit)}
 
 
 def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
-    """An error in a summary, with every field of the envelope."""
+    """Return an item's error with defaults for the fields that it lacks, so that every error has the same fields."""
     missing = {"retryable": False, "details": {}, "hint": HINTS.get(error["code"]), "request_id": None}
     return {"code": error["code"], "message": error["message"], **missing, **error}
 
 
 class ApiError(SvcError):
-    """The daemon refused: `status` is HTTP's, `code` the API's."""
+    """An error response: `status` is the HTTP status, `code` the API's error code."""
 
     def __init__(self, status: int, error: dict[str, Any], request_id: str | None = None) -> None:
         super().__init__(
-            # Name the flag instead of the API's parameter.
+            # Replace the API's query parameter with the flag of the command line.
             str(error.get("message") or f"The service answered {status}.").replace("force=true", "--force"),
             code=str(error.get("code") or "svc_bad_answer"),
             details=dict(error.get("details") or {}),
@@ -108,14 +108,14 @@ class Declined(SvcError):
 
 
 def refused_by_system(error: OSError) -> UsageError:
-    """The error for a file or a folder that the system refuses or has no room for."""
+    """Convert an OSError to a UsageError: for example, access was denied, or the disk is full."""
     message = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
     hint = "make room there, then run it again." if error.errno in NO_ROOM else None
     return UsageError(message, code="svc_file_refused", hint=hint)
 
 
 class FileRefused(SvcError):
-    """This file, or folder, can't be sent; the others can."""
+    """This file or folder can't be sent; others are not affected."""
 
     exit = Exit.FAILED
 
@@ -135,7 +135,7 @@ class NetworkFailed(SvcError):
     code = "svc_network_failed"
     exit = Exit.TEMPORARY
     retryable = True
-    #: The connection could not even be opened, so the next request would fail too.
+    #: Whether the connection could not even be opened, so that the next request would fail too.
     is_dead: bool = False
 
 
@@ -182,7 +182,7 @@ class Interrupted(SvcError):
     retryable = True
 
 
-#: The useful next step for errors of the API that have one.
+#: The hints for error codes of the API.
 HINTS: dict[str, str] = {
     "invalid_project_key": "`svc auth status` shows which key is sent and where it came from.",
     "forbidden_project_key": "use a key that has the capability: `svc auth login`.",

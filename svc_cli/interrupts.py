@@ -1,9 +1,11 @@
-"""Ctrl-C: once raises KeyboardInterrupt in the main thread, a second time ends the process at once.
+"""Handles Ctrl-C: the first raises KeyboardInterrupt in the main thread, the second ends the process immediately.
 
-An interrupt may arrive between any two instructions. Inside the locks of thread pools, futures and events it can leave
-a lock locked for ever, so such steps are shielded: the interrupt is raised after them. Only short steps are shielded.
-Python drops an exception that is raised inside a destructor, such as that of a generator left before its end; an
-interrupt that was lost there is sent again a moment later.
+A signal handler may run between any two bytecode instructions. If it raises while the main thread holds a lock of a
+thread pool, a future or an event, the lock may stay locked forever. Such code is shielded: the interrupt is raised when
+it has ended. Only code that ends within a moment is shielded.
+
+Python ignores exceptions that are raised inside a destructor, for example of a generator that was not exhausted. An
+interrupt that was lost in this way is sent again a moment later.
 """
 
 import _thread
@@ -18,12 +20,12 @@ from types import FrameType
 
 from svc_cli.exits import Exit
 
-#: Delay before a lost interrupt is sent again; the destructor that dropped it has ended by then.
+#: Delay before a lost interrupt is sent again, so that the destructor has ended by then.
 _RESEND_S = 0.01
 
 
 class InterruptHandler:
-    """The handler of SIGINT."""
+    """The signal handler for SIGINT."""
 
     def __init__(self) -> None:
         self._was_pressed = False
@@ -32,7 +34,7 @@ class InterruptHandler:
         self._shields = 0
 
     def __call__(self, _number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt, or end the process at the second interrupt."""
+        """Raise KeyboardInterrupt for the first interrupt; end the process for the second."""
         if self._was_pressed and not self._is_resent:
             leave(_number, frame)
         self._was_pressed, self._is_resent = True, False
@@ -42,7 +44,7 @@ class InterruptHandler:
 
     @contextmanager
     def shield(self) -> Iterator[None]:
-        """Hold an interrupt back until the block ends."""
+        """Delay interrupts until the block ends."""
         self._shields += 1
         try:
             yield
@@ -53,20 +55,20 @@ class InterruptHandler:
                 raise KeyboardInterrupt
 
     def resend(self) -> None:
-        """Send the interrupt again in a moment, because the first one was dropped."""
+        """Send the interrupt again after a short delay, because its exception was lost."""
         self._is_resent = True
-        # Not a `threading.Thread`: it uses locks, which the interrupted code may hold.
+        # Don't use `threading.Thread`: it acquires locks that the interrupted code may hold.
         _thread.start_new_thread(_interrupt_soon, (threading.get_ident(),))
 
 
 def _interrupt_soon(thread: int) -> None:
     time.sleep(_RESEND_S)
-    # Sent to the main thread itself, which may wait for a lock that only a signal to this thread interrupts.
+    # The signal must be sent to the main thread: another thread's would not wake it if it waits for a lock.
     signal.pthread_kill(thread, signal.SIGINT)
 
 
 def listen() -> None:
-    """Take Ctrl-C in two steps from now on."""
+    """Install the handler for Ctrl-C, and the hook that detects interrupts lost in destructors."""
     handler = InterruptHandler()
     report_unraisable = sys.unraisablehook
 
@@ -83,13 +85,13 @@ def listen() -> None:
 def leave(_number: int, _frame: FrameType | None) -> None:
     """End the process at once."""
     if sys.stderr is not None and sys.stderr.isatty():
-        os.write(2, b"\x1b[?25h")  # a bar hides the cursor and has no time to bring it back
+        os.write(2, b"\x1b[?25h")  # show the cursor, which a progress bar may have hidden
     os._exit(Exit.INTERRUPTED)
 
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Hold Ctrl-C back while the block takes locks that other threads need; only for what ends within a moment."""
+    """Delay Ctrl-C until the block ends, for code that acquires locks. The block must end within a moment."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, InterruptHandler) and threading.current_thread() is threading.main_thread():
         with handler.shield():

@@ -26,9 +26,9 @@ def main() -> NoReturn:
     from svc_cli.exits import Exit
     from svc_cli.interrupts import leave
 
-    # Until the command runs, there is nothing to clean up, so Ctrl-C can end the process at once.
+    # Before the command runs, there is nothing to clean up, so Ctrl-C can end the process immediately.
     signal.signal(signal.SIGINT, leave)
-    # During Python's shutdown the signal would end the process, although the exit code is already decided.
+    # Ignore Ctrl-C during Python's shutdown, when the exit code has already been decided.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from svc_cli.app import run
 

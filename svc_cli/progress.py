@@ -16,7 +16,7 @@ Style = Literal["auto", "bar", "plain", "none"]
 
 #: Minimum time between two lines if there is no terminal, to keep the logs of CI builds short.
 PLAIN_INTERVAL_S = 10.0
-#: The time between two lines grows with the elapsed time: it is at least this fraction of it.
+#: Minimum time between two lines as a fraction of the elapsed time, so that lines become rarer in a long run.
 PLAIN_SHARE = 0.25
 #: Maximum time between two lines, because some CI services treat longer silence as a hang.
 LONGEST_SILENCE_S = 300.0
@@ -40,7 +40,7 @@ class Flow:
             self._sent_bytes += size_bytes
 
     def note(self, waiting: int = 0) -> str:
-        """Describe how many bytes were sent, at what rate, and how many requests wait for the rate limit."""
+        """Describe how many bytes were sent, at what rate, and how many requests are waiting for the rate limit."""
         words = [_size(self._sent_bytes)]
         seconds = 0.0 if self._began_s is None else self._clock() - self._began_s
         if seconds >= SHORTEST_RATE_S:

@@ -67,7 +67,7 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
 
 def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[int], *, fold: bool) -> str:
     """Draw a table with these column widths; if the output has colours, headings are dim and failures red."""
-    with shielded():  # Python's importer may swallow an interrupt
+    with shielded():  # an interrupt during an import may be lost
         # Importing rich takes 40 ms, so import it only if it is needed.
         from rich.console import Console as RichConsole
         from rich.table import Table
@@ -119,7 +119,7 @@ def state_of(source: dict[str, Any]) -> str:
 
 
 def place_of(location: dict[str, Any]) -> str:
-    """Describe the location of a passage in its document: page or lines."""
+    """Describe where a passage is in its document, such as `page 3` or `lines 4-7`."""
     if location.get("page"):
         return f"page {location['page']}"
     first, last = location.get("line_start"), location.get("line_end")

@@ -18,27 +18,27 @@ from svc_daemon import paths
 
 #: Variables that are not written to unit files: keys, and those that only matter for one command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
-#: A service that ended with a failure is started again after this time.
+#: Seconds after which a service that has failed is restarted.
 RESTART_S = 2
-#: Time to stop, longer than the daemon's own limit.
+#: Seconds that the service manager gives a service to stop; longer than the daemon's own limit.
 STOP_S = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One program that runs as long as the user's session."""
+    """A program to run as a service of the current user."""
 
     name: str
     description: str
     command: tuple[str, ...]
     environ: Mapping[str, str]
-    #: The service that this one needs.
+    #: The name of the service that this one depends on.
     needs: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A service as a file of the system's service manager."""
+    """The file that defines a service for the service manager."""
 
     name: str
     path: Path
@@ -46,13 +46,13 @@ class Unit:
 
 
 def services_of(environ: Mapping[str, str]) -> list[Service]:
-    """The daemon, and the watcher over all mappings, in this environment."""
+    """Return the services for this environment: the daemon, and the watcher of all mappings."""
     name = "svc"
-    if environ.get("SVC_DATA_DIR"):  # an installation with folders of its own can live beside the default one
+    if environ.get("SVC_DATA_DIR"):  # a name of its own, so that it can be installed in addition to the default one
         name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
     carried = {name: value for name, value in environ.items() if name.startswith("SVC_") and name not in LEFT_OUT}
     for variable, value in carried.items():
-        if variable.endswith(("_DIR", "_FILE")):  # services run in another folder
+        if variable.endswith(("_DIR", "_FILE")):  # a service runs in another current folder
             carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
     return [
@@ -68,14 +68,14 @@ def services_of(environ: Mapping[str, str]) -> list[Service]:
 
 
 class Systemd:
-    """The service manager of a Linux user."""
+    """The service manager on Linux: systemd's instance for the user."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         config = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".config")
         self._folder = Path(config) / "systemd" / "user"
 
     def unit(self, service: Service) -> Unit:
-        """The file of a service. Raises UsageError for a variable that systemd can't hold."""
+        """Return the unit file of a service. Raises UsageError if a value can't be written in a unit file."""
         needs = [f"Wants={service.needs}.service", f"After={service.needs}.service"] if service.needs else []
         lines = [
             "[Unit]",
@@ -107,18 +107,18 @@ class Systemd:
         _call("systemctl", "--user", "disable", "--now", *(unit.name for unit in units))
 
     def reload(self) -> None:
-        """Make systemd forget the removed units."""
+        """Make systemd read its unit files again, after some were removed."""
         _call("systemctl", "--user", "daemon-reload")
 
 
 class Launchd:
-    """The service manager of a macOS user."""
+    """The service manager on macOS: launchd's agents of the user."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._folder = Path(environ.get("HOME", "~")).expanduser() / "Library" / "LaunchAgents"
 
     def unit(self, service: Service) -> Unit:
-        """The file of a service."""
+        """Return the property list of a service."""
         label = f"local.{service.name}"
         agent = {
             "Label": label,
@@ -142,16 +142,16 @@ class Launchd:
             _call("launchctl", "bootout", f"gui/{os.getuid()}/{unit.name}")
 
     def reload(self) -> None:
-        """Does nothing: launchd needs no reload."""
+        """Do nothing: launchd needs no reload."""
 
 
 def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Systemd | Launchd:
-    """The service manager of this system."""
+    """Return the service manager for this platform."""
     return Launchd(environ) if platform == "darwin" else Systemd(environ)
 
 
 def _quoted(word: str) -> str:
-    """A word escaped for a unit file, in which `%` and quotes are special."""
+    """Quote a word for a unit file, in which `%`, quotes and backslashes are special."""
     if any(ord(character) < 32 for character in word):
         raise UsageError(f"{word!r} can't be written in a unit of systemd.", hint="unset or change that variable.")
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
@@ -159,7 +159,7 @@ def _quoted(word: str) -> str:
 
 
 def _call(program: str, *arguments: str) -> None:
-    """Raises UsageError where the program is missing or refuses."""
+    """Run a program. Raises UsageError if it is not installed or fails."""
     found = shutil.which(program)
     if found is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The settings of the command line, in order of precedence: flags, environment, `svc.toml`, user's file, defaults."""
+"""The settings of the command line, by precedence: flags, environment, `svc.toml`, the user's file, defaults."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from svc_daemon import paths
 PROJECT_FILE = "svc.toml"
 USER_FILE = "config.toml"
 
-#: The name of the tables of folders to sync, `[[map]]`.
+#: The name of the TOML tables of mappings (folders to sync), `[[map]]`.
 MAPPINGS = "map"
 
 #: The environment variable of each setting that has one.
@@ -28,7 +28,7 @@ class Rule:
     choices: tuple[str, ...] = ()
 
 
-#: All settings that a file may contain; the name of a command's table and of its flag are separated by a dot.
+#: All settings that a file may contain. In `upload.jobs`, `upload` is the TOML table and `jobs` the key in it.
 RULES: dict[str, Rule] = {
     "base_url": Rule(str, None),
     "bucket": Rule(str, None),

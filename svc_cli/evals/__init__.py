@@ -1,1 +1,1 @@
-"""Measures retrieval: what a file of queries expects, how good the results are, and why each miss was missed."""
+"""Measures retrieval quality: runs the queries of a file, scores the results, and explains what was not found."""

@@ -1,16 +1,16 @@
-"""The file of queries for `svc eval`: each query, and the passages that it must find.
+"""Reads and checks the file for `svc eval`: queries, and the passages that each must find.
 
     queries:
       - query: How many days of vacation are there?
         source: handbook.md          an id, a title or a file name
         heading: Vacation            one of the headings above the passage
-        text: 30 days                is in the passage
+        text: 30 days                text in the passage
       - query: What does it cost, and who pays?
         name: price
-        expect:                      several; each with the three fields above, or only a source
+        expect:                      several passages, each with the three fields above, or only a source
           - {source: pricing.md, text: per month}
           - terms.pdf
-        tags: [public]               as a search takes them
+        tags: [public]               as in a search request
         filters: {type: eq, key: lang, value: en}
 
 A plain list of queries is accepted too, and so is JSON.
@@ -33,7 +33,7 @@ EXPECTATION_FIELDS = ("source", "heading", "text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A passage that must be found: of this source, under this heading, with this text. At least one is set."""
+    """A passage to be found: in this source, under this heading, with this text. At least one of these is set."""
 
     source: str | None = None
     heading: str | None = None
@@ -42,10 +42,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenQuery:
-    """One query, and everything that it must find."""
+    """A query, and the passages that it must find."""
 
     query: str
-    #: The name in reports; the query itself unless the file gives one.
+    #: The name in reports; by default the query itself.
     name: str
     expected: tuple[Expectation, ...]
     tags: tuple[str, ...] = ()
@@ -53,14 +53,14 @@ class GoldenQuery:
 
 
 class Fields(dict[str, Any]):
-    """A mapping of the file, with the line where it begins."""
+    """A mapping in the file, with the number of its first line."""
 
     line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _FilePosition:
-    """A place in the file, for error messages."""
+    """A position in the file, for error messages."""
 
     file: str
     number: int | None = None
@@ -74,7 +74,7 @@ class _FilePosition:
 
 @dataclass(frozen=True, slots=True)
 class _FieldReader:
-    """Checks the fields of one mapping."""
+    """Reads and checks the fields of one mapping."""
 
     fields: Mapping[str, Any]
     place: _FilePosition
@@ -96,7 +96,7 @@ class _FieldReader:
         return value
 
     def query(self) -> GoldenQuery:
-        """The query of this mapping, with everything that it expects."""
+        """Return the query that this mapping describes."""
         if not isinstance(self.fields, Mapping):
             self.place.refuse(f"it must be a mapping with `query` and what is expected, not {self.fields!r}.")
         self.refuse_unknown()
@@ -113,7 +113,10 @@ class _FieldReader:
 
 
 def read_golden(path: Path) -> list[GoldenQuery]:
-    """The queries of the file, in order. Raises PathMissing and UsageError, which names line and entry."""
+    """Read the queries of a file, in order.
+
+    Raises PathMissing if there is no such file, and UsageError, which names the line and the entry, if it is invalid.
+    """
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file of expectations.", code="svc_golden_refused")
     if not path.is_file():
@@ -202,6 +205,6 @@ def _construct_fields(loader: "_Loader", node: yaml.MappingNode) -> Fields:
 
 
 class _Loader(yaml.SafeLoader):
-    """Loads plain values only; a mapping keeps its line, and a field that is there twice is refused."""
+    """Loads plain YAML values. Records the line of each mapping, and refuses duplicate fields."""
 
     yaml_constructors = {**yaml.SafeLoader.yaml_constructors, "tag:yaml.org,2002:map": _construct_fields}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""Which hits are expected, and the scores of a page."""
+"""Decides which hits meet an expectation, and computes the scores of a page of results."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Hit = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The scores of one page, or the means of many, each 0 to 1."""
+    """The scores of one page of results, or the means of many. Each is between 0 and 1."""
 
     recall: float
     mrr: float
@@ -22,7 +22,7 @@ class Scores:
 
 
 def is_expected(expectation: Expectation, hit: Hit) -> bool:
-    """Whether the hit meets the expectation in full."""
+    """Whether the hit meets every part of the expectation."""
     return (
         (expectation.source is None or is_source(expectation.source, hit))
         and (expectation.heading is None or has_heading(expectation.heading, hit["location"]))
@@ -40,23 +40,23 @@ def has_heading(heading: str, location: Mapping[str, Any]) -> bool:
 
 
 def has_text(text: str, passage: str) -> bool:
-    """Whether the passage contains the text; white space and case don't count."""
+    """Whether the passage contains the text, ignoring case and differences in white space."""
     return _plain(text) in _plain(passage)
 
 
 def find_rank(expectation: Expectation, hits: Sequence[Hit]) -> int | None:
-    """The rank, from 1, of the first hit that meets the expectation."""
+    """Return the rank, from 1, of the first hit that meets the expectation; None if no hit does."""
     return next((rank for rank, hit in enumerate(hits, start=1) if is_expected(expectation, hit)), None)
 
 
 def score_ranks(ranks: Sequence[int | None], k: int) -> Scores:
-    """The scores of a page on which the expectations were found at these ranks; None is a miss.
+    """Compute the scores of a page from the rank at which each expectation was found; None if it was not found.
 
     Further hits for the same expectation don't count. One hit may meet several expectations.
     """
     at = Counter(rank for rank in ranks if rank is not None and rank <= k)
     order = [at[rank] for rank in range(1, k + 1)]
-    # The ideal page has the same hits, and one more for each miss.
+    # The ideal page has the same hits, and another one for each expectation that was not found.
     ideal = [*at.values(), *[1] * (len(ranks) - sum(at.values()))]
     return Scores(
         recall=recall(order, ideal, k),

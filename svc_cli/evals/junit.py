@@ -1,4 +1,4 @@
-"""An evaluation as JUnit XML, which CI services show beside the results of tests."""
+"""Renders an evaluation as JUnit XML, which CI services display like test results."""
 
 import re
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -9,12 +9,15 @@ from svc_cli.evals.summaries import describe
 from svc_cli.evals.thresholds import Thresholds
 
 SUITE = "svc eval"
-#: What XML can't hold at all.
+#: Characters that are not allowed in XML, even escaped.
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
-    """One case for each query and each threshold. A missed query fails, or is skipped if there are thresholds."""
+    """Render one test case for each query and each threshold.
+
+    A query that missed something is a failure. If there are thresholds, only these can fail; the query is `skipped`.
+    """
     judged = thresholds.judge(evaluation)
     suite = Element("testsuite", name=SUITE)
     for result in evaluation.results:

@@ -1,17 +1,17 @@
-"""Why an expectation was missed: the possible causes are checked in turn, the nearest first.
+"""Explains why an expected passage was not found. The possible causes are checked in this order:
 
-ranked              further down the order that was asked for
-no_such_source      no source has that name
-out_of_scope        it is in no bucket that is searched
-not_extracted       it failed
-not_ready           it is still being indexed, or not in the bucket yet
-text_missing        the source does not contain the text
+ranked              the passage was found, but ranked below the first k
+no_such_source      no source has the expected id, title or file name
+out_of_scope        the source is in no bucket that is searched
+not_extracted       indexing the source failed
+not_ready           the source is still being indexed, or not in the bucket yet
+heading_missing     no passage of the source is under such a heading, or the text is under another heading
 text_cut            the source contains the text, but no single passage does
-heading_missing     no passage of it is under such a heading, or the text is under another
-filtered            the query's tags or filters leave it out
-policy              the agent's policy leaves it out: its scope, filters or threshold
-ranked_below        it is found, behind the last hit that can be seen
-no_match            nothing in it answers the query, however it is asked
+text_missing        the source does not contain the text
+ranked_below        the passage is found, but ranked below the last hit that the API returns
+filtered            the query's tags or filters exclude the passage
+policy              the agent's policy excludes the passage by its scope, filters or threshold
+no_match            the query does not match the passage, even without these restrictions
 """
 
 from collections.abc import Sequence
@@ -28,22 +28,22 @@ from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode
 
 SOURCE_PREFIX = "src_"
-#: The most sources that one search of the API can name.
+#: Maximum number of buckets that one search can name.
 MOST_BUCKETS = 200
-#: Characters of a text that are used as a query; more would not help.
+#: Maximum number of characters of an expected text that are used as a query.
 PROBE_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """Why one expectation was missed."""
+    """Why one expected passage was not found."""
 
     code: str
     message: str
 
 
 class Inquiry:
-    """Finds the causes of the misses of one evaluation."""
+    """Finds out why the expected passages of one evaluation were not found."""
 
     def __init__(self, client: Client, scope: EvalScope) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Inquiry:
         self._buckets: Sequence[Json] | None = None
 
     def explain(self, golden: GoldenQuery, expectation: Expectation, deeper: Sequence[Hit]) -> Miss:
-        """The first cause that applies. `deeper` holds as many hits of the query as the API returns."""
+        """Return the first cause that applies. `deeper` has as many hits for the query as the API returns."""
         rank = find_rank(expectation, deeper)
         if rank is not None:
             return Miss(code="ranked", message=f"ranked {ordinal(rank)}")
@@ -60,7 +60,7 @@ class Inquiry:
         return self._explain_named(golden, expectation, expectation.source)
 
     def _explain_unnamed(self, golden: GoldenQuery, expectation: Expectation) -> Miss:
-        """An expectation without a source is searched for by its own words."""
+        """Explain an expectation that names no source, by searching for its heading and text."""
         words = " ".join(filter(None, (expectation.heading, expectation.text)))[:PROBE_CHARACTERS]
         probe = replace(golden, query=words, tags=(), filters=None)
         slugs = list(self._scope.buckets) or [bucket["slug"] for bucket in self._list_buckets()][:MOST_BUCKETS]
@@ -89,7 +89,7 @@ class Inquiry:
         return lacking or self._probe(golden, expectation, source["id"], place)
 
     def _find_lack(self, expectation: Expectation, source_id: str) -> Miss | None:
-        """The part of the expectation that the source itself lacks."""
+        """Return a miss if the source has no passage with the expected heading and text; None if it has one."""
         if expectation.text is None and expectation.heading is None:
             return None
         stored = self._client.source_text(source_id)
@@ -108,7 +108,7 @@ class Inquiry:
         return Miss(code="text_missing", message="the text is in none of its passages")
 
     def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str, place: Sequence[str]) -> Miss:
-        """Search this source alone, with fewer and fewer restrictions."""
+        """Search in this source only, and drop the restrictions one after the other until the passage is found."""
         if find_rank(expectation, self._ask(golden, source_ids=[source_id])):
             return Miss(code="ranked_below", message=f"ranked below the {ordinal(DEPTH)}")
         bare = replace(golden, tags=(), filters=None)
@@ -124,11 +124,11 @@ class Inquiry:
         return Miss(code="no_match", message="nothing in it answers the query")
 
     def _ask(self, golden: GoldenQuery, **changes: Any) -> Sequence[Hit]:
-        """As many hits as the API returns."""
+        """Search, and return as many hits as the API allows."""
         return ask(self._client, self._scope, golden, DEPTH, **changes).hits
 
     def _ask_freely(self, golden: GoldenQuery, buckets: Sequence[str], **changes: Any) -> Sequence[Hit] | None:
-        """As `_ask`, without an agent's policy; None if the key may only use agents."""
+        """Like `_ask`, but without an agent's policy. Returns None if the key may search only through agents."""
         try:
             return self._ask(golden, agent=None, buckets=list(buckets), **changes)
         except ApiError as error:
@@ -137,7 +137,10 @@ class Inquiry:
             return None
 
     def _find_source(self, name: str) -> tuple[Json | None, list[str]]:
-        """The source with this name and the slugs of its buckets, or None; buckets in scope and ready sources first."""
+        """Return the source with this id, title or file name, and the slugs of its buckets; (None, []) if none has it.
+
+        Prefers sources in buckets that are searched, and among these a ready one.
+        """
         if name.startswith(SOURCE_PREFIX):
             try:
                 source = self._client.source(name)
@@ -155,7 +158,7 @@ class Inquiry:
         return None, []
 
     def _is_in_scope(self, slugs: Sequence[str]) -> bool:
-        """Whether one of these buckets is searched; with none named, any is."""
+        """Whether one of these buckets is searched. If the scope names no buckets, all are."""
         named = set(self._scope.buckets)
         ids = {bucket["id"] for bucket in self._list_buckets() if bucket["slug"] in slugs}
         return bool(slugs) if not named else bool(named & {*slugs, *ids})
@@ -167,6 +170,6 @@ class Inquiry:
 
 
 def ordinal(number: int) -> str:
-    """`1st`, `2nd`, `14th`."""
+    """Format an ordinal number, such as `1st`, `2nd` or `14th`."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"

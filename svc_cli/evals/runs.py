@@ -1,4 +1,4 @@
-"""One evaluation: every query asked, judged, and each miss explained."""
+"""Runs an evaluation: searches for every query, scores the results, and explains what was not found."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,18 +16,18 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationResult:
-    """Whether one expectation was found, and where."""
+    """The result for one expected passage."""
 
     expectation: Expectation
-    #: The rank, from 1; None if it is not among the first k.
+    #: The rank at which it was found, from 1; None if it is not among the first k.
     rank: int | None
-    #: The reason, if it was missed.
+    #: Why it was not found; None if it was.
     miss: Miss | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
-    """One query, judged."""
+    """The result of one query."""
 
     golden: GoldenQuery
     verdicts: tuple[ExpectationResult, ...]
@@ -36,7 +36,7 @@ class QueryResult:
 
     @property
     def is_found(self) -> bool:
-        """Whether all that was expected is among the first k."""
+        """Whether every expected passage is among the first k hits."""
         return all(verdict.miss is None for verdict in self.verdicts)
 
     @property
@@ -46,16 +46,16 @@ class QueryResult:
 
 @dataclass(slots=True)
 class Evaluation:
-    """All queries, judged."""
+    """The results of all queries."""
 
     scope: EvalScope
     results: list[QueryResult] = field(default_factory=list)
-    #: Warnings of the searches, each once.
+    #: The distinct warnings of the searches, in order; the values are not used.
     warnings: dict[str, None] = field(default_factory=dict)
 
     @property
     def scores(self) -> Scores:
-        """The means over all queries."""
+        """Return the mean scores over all queries."""
         each = [result.scores for result in self.results]
         return Scores(
             recall=mean([scores.recall for scores in each]),
@@ -67,7 +67,7 @@ class Evaluation:
 def evaluate(
     client: Client, scope: EvalScope, queries: Sequence[GoldenQuery], on_result: Callable[[QueryResult], None]
 ) -> Evaluation:
-    """Ask every query and judge it. Raises what a search raises."""
+    """Run every query and score its results; `on_result` is called after each. Raises the errors of a search."""
     evaluation = Evaluation(scope)
     inquiry = Inquiry(client, scope)
     for golden in queries:
@@ -75,7 +75,7 @@ def evaluate(
         try:
             answer = ask(client, scope, golden, scope.k)
         except ApiError as error:
-            if error.code == ErrorCode.INVALID_REQUEST:  # mostly its filters; name the query
+            if error.code == ErrorCode.INVALID_REQUEST:  # usually caused by the query's filters, so name the query
                 error.message = f"query {golden.name!r}: {error.message}"
             raise
         duration_s = time.monotonic() - began_s

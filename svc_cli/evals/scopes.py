@@ -1,4 +1,4 @@
-"""Where an evaluation searches, and how."""
+"""Where and how an evaluation searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from svc_cli.client.api import Client
 from svc_cli.evals.golden import GoldenQuery
 from svc_cli.evals.judgments import Hit
 
-#: The most hits that the API returns.
+#: Maximum number of hits that the API returns for a search.
 DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalScope:
-    """Where every query is searched."""
+    """The search options that all queries share."""
 
     #: Slugs or ids; empty means everything that the agent or the key may search.
     buckets: tuple[str, ...] = ()
-    #: A model id.
+    #: The agent's model id; None for no agent, or for the default agent if there are no buckets either.
     agent: str | None = None
     mode: str = "hybrid"
     k: int = 10
 
     @property
     def goes_by_agent(self) -> bool:
-        """Whether an agent's policy applies: the named one's, or the default's without agent and buckets."""
+        """Whether an agent's policy applies: the named agent's, or the default agent's if no buckets are named."""
         return self.agent is not None or not self.buckets
 
 
@@ -38,7 +38,7 @@ class QueryHits:
 
 
 def ask(client: Client, scope: EvalScope, golden: GoldenQuery, count: int, **changes: Any) -> QueryHits:
-    """The first `count` hits. `changes` are options of the search in place of the scope's; None leaves one out."""
+    """Search, and return the first `count` hits. `changes` override search options of the scope; None omits one."""
     options: dict[str, Any] = {
         "buckets": list(scope.buckets) or None,
         "agent": scope.agent,

@@ -1,4 +1,4 @@
-"""An evaluation as the one JSON value of `--json`, and an expectation as text."""
+"""Converts an evaluation to the JSON that `svc eval --json` prints, and an expectation to text."""
 
 from dataclasses import asdict
 
@@ -10,7 +10,7 @@ from svc_daemon.wire import Json
 
 
 def summarize(evaluation: Evaluation, thresholds: Thresholds) -> Json:
-    """`eval.summary`: the means, the thresholds, and every query."""
+    """Return the `eval.summary` object: the mean scores, the thresholds, and the result of every query."""
     scope, is_passed = evaluation.scope, thresholds.is_passed(evaluation)
     found = sum(result.is_found for result in evaluation.results)
     summary: Json = {
@@ -46,7 +46,7 @@ def summarize(evaluation: Evaluation, thresholds: Thresholds) -> Json:
 
 
 def item_of(result: QueryResult) -> Json:
-    """One query."""
+    """Return the JSON object for the result of one query."""
     return {
         "name": result.golden.name,
         "query": result.golden.query,
@@ -61,7 +61,7 @@ def item_of(result: QueryResult) -> Json:
 
 
 def describe(expectation: Expectation) -> str:
-    """An expectation in a few words, such as `handbook.md > Vacation: "30 days"`."""
+    """Describe an expectation in a few words, such as `handbook.md > Vacation: "30 days"`."""
     place = " > ".join(each for each in (expectation.source, expectation.heading) if each)
     quoted = f'"{expectation.text}"' if expectation.text else ""
     return ": ".join(each for each in (place, quoted) if each)

@@ -1,4 +1,4 @@
-"""The means that an evaluation must reach, and whether it did."""
+"""The minimum mean scores that an evaluation must reach, and whether it reached them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -8,7 +8,7 @@ from svc_cli.evals.runs import Evaluation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The least value of one mean, and the value reached."""
+    """The minimum of one mean score, and the value that was reached."""
 
     #: `recall`, `mrr` or `ndcg`.
     metric: str
@@ -17,13 +17,13 @@ class Threshold:
 
     @property
     def is_passed(self) -> bool:
-        # 0.9 of ten queries is 0.9, however it was added up.
+        # Tolerate rounding errors, so that 9 of 10 queries reach a minimum of 0.9.
         return self.reached >= self.least - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """All thresholds. Without any, everything expected must be found."""
+    """All thresholds. If there are none, every expected passage must be found."""
 
     least: Mapping[str, float]
 

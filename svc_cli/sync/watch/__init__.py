@@ -2,7 +2,7 @@
 
 hints        converts file system events to hints: relative paths and what happened to them (pure)
 settling     decides when a path has settled, that is, has stopped changing (pure)
-places       detects file systems that report no changes, and counts folders
+filesystems  detects file systems that report no changes, and counts folders
 observers    receives file system events through watchdog
 inotify      a watchdog observer for Linux that reports lost events
 agendas      decides when the next full sync is due, and detects that the machine was asleep (pure)
