@@ -43,10 +43,11 @@ The life of an upload
     later write must present.
  6. `extract` reads the blob in a child process, and splits the text into chunks, each with its location.
  7. `provider.embedded` commits the text and the chunks to the team's index. They are not visible to searches yet.
- 8. One transaction makes the source `active`, and its bucket syncs due.
- 9. `workers.syncing` writes the source's buckets to the index; then one transaction makes the membership active. Now
-    the source is `ready`, and a source that it replaces leaves the bucket in the same transaction. If there is an
-    embedding model, `workers.embedding` adds the vectors of the chunks later; nothing waits for them.
+ 8. One transaction makes the source `active`, and its memberships too if the index has exactly its buckets. Now the
+    source is `ready`, and a source that it replaces leaves the bucket in the same transaction. If there is an embedding
+    model, `workers.embedding` adds the vectors of the chunks later; nothing waits for them.
+ 9. If the buckets changed in between, or change later, `workers.syncing` writes them to the index; then one transaction
+    makes the memberships active.
 10. `operations.searches` searches the buckets that the API key, the request and the agent's policy all allow
     (`operations.scopes`). It keeps only hits that are visible according to the state, read in one snapshot.
 

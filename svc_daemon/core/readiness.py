@@ -1,7 +1,8 @@
 """Whether a source is ready, and the status of a bucket's search index: computed, never stored.
 
     source      queued -> indexing -> active | failed      moved by the indexing worker
-    membership  queued -> syncing -> active | failed       moved by the bucket sync worker; failed is retried
+    membership  queued -> active                           moved with its source, if the index has its very buckets
+                queued -> syncing -> active | failed       otherwise by the bucket sync worker; failed is retried
 
 `ready` needs status `active`, at least one membership, every membership `active`, and an index that is not in
 maintenance. The same rule applies to Q&A sources, although searches of a bucket never return them.

@@ -11,7 +11,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.errors import NotFound
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.operations.indexing import SourceReading, find_reading
+from svc_daemon.operations.indexing import IndexEntry, SourceReading, find_reading
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
@@ -73,7 +73,7 @@ async def read(context: Context, extractor: Extractor, reading: SourceReading) -
     return await extract(context, extractor, reading)
 
 
-def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
+def put(context: Context, source: SourceRow, extraction: Extraction) -> IndexEntry:
     """Put the document into the index, under the source's current title. Raises ProviderError."""
     check_room(context)
     document = IndexDocument(
@@ -90,6 +90,10 @@ def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
     if now is not None:
         # The title may have changed since the claim, or since an earlier attempt that was killed after its put.
         provider.set_title(source.team_id, source.id, now.title)
+    # The buckets may be those of an earlier attempt too, and the generation a later one if the state went back.
+    state = provider.get_document(source.team_id, source.id)
+    is_ours = state is not None and state.generation == source.generation
+    return IndexEntry((now or source).title, state.bucket_ids if state is not None and is_ours else None)
 
 
 def undo(context: Context, source: SourceRow) -> None:

@@ -1,9 +1,16 @@
 """Indexing steps that change the state: claim, complete, fail, park, and release tasks whose worker is gone.
 
-Each is one transaction. The attempt number of the claim is the fencing token: if the claim is stale (the source was
-deleted, or the lease expired), a step changes nothing.
+Each is one transaction. The claim has a fencing token: if the claim is stale (the source was deleted, or the lease
+expired), a step changes nothing. Progress within a task is kept in memory, and is lost with the process.
+
+Completing makes the source `active`. If the index has the document with exactly the buckets and the title that the
+source has by then, its memberships become active in the same transaction, and the source is ready. Otherwise the sync
+worker updates the index first. That is so if a bucket was joined or left, or the title changed, since the claim; if an
+earlier attempt put the document, whose buckets a second put leaves as they are; if a detachment is pending, whose
+update may be on its way to the index with older values; and in maintenance, when every sync waits for the end.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -13,12 +20,13 @@ from typing import Any
 from svc_daemon.core import readiness, retries
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.errors import stored_error
+from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.webhooks import record_event
-from svc_daemon.process.contexts import Context
-from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets_of
-from svc_daemon.store.memberships import schedule_syncs
-from svc_daemon.store.sources import SourceRow, find_source, update_state
+from svc_daemon.process.contexts import Context, IndexingProgress
+from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets, touch_buckets_of
+from svc_daemon.store.memberships import activate_memberships, schedule_syncs
+from svc_daemon.store.sources import SourceRow, find_source, get_source, update_state
 from svc_daemon.store.tasks import (
     TaskRow,
     claim_task,
@@ -27,9 +35,9 @@ from svc_daemon.store.tasks import (
     list_expired,
     park_task,
     retry_task,
-    update_progress,
+    succeed_task,
 )
-from svc_daemon.store.tombstones import create_detachment
+from svc_daemon.store.tombstones import create_detachment, has_detachment
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
 
@@ -53,6 +61,29 @@ class IndexingClaim:
     @property
     def source(self) -> SourceRow:
         return self.reading.source
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """What the index has of a document, after it was put there."""
+
+    title: str
+    #: None if the index has another generation of the document.
+    bucket_ids: Sequence[str] | None
+
+    def is_current(self, source: SourceRow) -> bool:
+        """Whether the index has exactly the source's title and buckets."""
+        has_its_buckets = self.bucket_ids is not None and set(self.bucket_ids) == set(source.searched_places)
+        return has_its_buckets and self.title == source.title
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """A claimed document that was put into the index."""
+
+    claim: IndexingClaim
+    extraction: Extraction
+    entry: IndexEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,35 +116,67 @@ async def claim_indexing(context: Context, team_ids: Sequence[str]) -> IndexingC
     return await claim_next(context, INDEXING, take, team_ids)
 
 
-async def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
-    await context.write(lambda connection: update_progress(connection, claim.task, stage, 0, chunks))
+def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
+    """Show the progress while the task runs; `forget_progress` must follow."""
+    context.progress[claim.task.id, claim.task.token] = IndexingProgress(stage, chunks)
 
 
-async def complete_indexing(context: Context, claim: IndexingClaim, extraction: Extraction) -> bool:
-    """Once the index has the document, make the source `active` and schedule its syncs. False if the claim is stale."""
-    now = context.clock.timestamp()
+def forget_progress(context: Context, claim: IndexingClaim) -> None:
+    context.progress.pop((claim.task.id, claim.task.token), None)
 
-    def work(connection: Connection) -> bool:
-        source = _held_source(connection, claim)
-        if source is None:
-            return False
-        chunks = len(extraction.chunks)
-        recut = replace(source, rechunk=not is_cut_right(connection, source, claim.reading))
-        update_state(connection, indexed(recut, extraction, now))
-        update_progress(connection, claim.task, "bucket_sync", chunks, chunks)
-        finish_task(connection, claim.task, "succeeded", now)
+
+async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
+    """Once the index has the documents, make their sources `active`. Returns those whose claim is stale."""
+
+    def work(connection: Connection) -> tuple[list[IndexedDocument], set[asyncio.Event]]:
+        stale, touched, wakes = [], set[str](), set[asyncio.Event]()
+        for document in documents:
+            source = _complete(connection, context, document, wakes)
+            if source is None:
+                stale.append(document)
+            else:
+                touched.update(source.places)
+        touch_buckets(connection, touched)
+        return stale, wakes
+
+    stale, wakes = await context.write(work)
+    for wake in wakes:
+        wake.set()
+    for team_id in {document.claim.source.team_id for document in documents}:
+        context.wakes.note_unembedded(team_id)
+    return stale
+
+
+def _complete(
+    connection: Connection, context: Context, document: IndexedDocument, wakes: set[asyncio.Event]
+) -> SourceRow | None:
+    """Complete one document, and add what to wake. Returns the source as it was, or None if the claim is stale."""
+    claim, now = document.claim, context.clock.timestamp()
+    source = find_source(connection, claim.source.team_id, claim.source.id)
+    chunks = len(document.extraction.chunks)
+    if source is None or not succeed_task(connection, claim.task, "bucket_sync", chunks, now):
+        return None
+    recut = replace(source, rechunk=not is_cut_right(connection, source, claim.reading))
+    update_state(connection, indexed(recut, document.extraction, now))
+    if recut.rechunk:
+        wakes.add(context.wakes.rechunking)
+    is_current = document.entry.is_current(source)
+    if not is_current or source.in_maintenance or has_detachment(connection, source.id):
         schedule_syncs(connection, source.id, now)
-        if set(source.places) != set(claim.source.places):
-            # The source has left a bucket since the claim, but the index still lists that bucket.
+        if not is_current:
+            # The index may list a bucket that the source has left, or its old title.
             create_detachment(connection, source.team_id, source.id)
-        touch_buckets_of(connection, source.id)
-        return True
-
-    held = await context.write(work)
-    context.wakes.syncing.set()
-    context.wakes.rechunking.set()
-    context.wakes.note_unembedded(claim.source.team_id)
-    return held
+        wakes.add(context.wakes.syncing)
+        return source
+    activate_memberships(connection, source.id)
+    if source.replaces is not None:
+        for bucket_id in source.places:
+            take_place(connection, context, source.team_id, source.id, bucket_id)
+        wakes.add(context.wakes.sweeping)
+    if source.webhook is not None:
+        record_event(connection, context, get_source(connection, source.team_id, source.id))
+        wakes.add(context.wakes.delivering)
+    return source
 
 
 async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure, jitter: float) -> None:

@@ -1,9 +1,11 @@
 """Bucket sync steps that change the state: claim, activate (which makes sources `ready`), fail, release.
 
+Only later changes of buckets are synced: a document that is indexed with all its buckets is ready without a sync.
+
 Activation is one transaction: the membership becomes active, and a source that it replaces leaves the bucket in the
 same commit, so that no search finds both or neither.
 
-Only one worker writes buckets to the index: two would overwrite each other's values with outdated ones.
+Only one worker changes buckets in the index: two would overwrite each other's values with outdated ones.
 """
 
 import asyncio
@@ -20,7 +22,7 @@ from svc_daemon.operations.webhooks import record_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
-from svc_daemon.store.buckets import touch_bucket
+from svc_daemon.store.buckets import touch_buckets
 from svc_daemon.store.memberships import SyncClaim
 from svc_daemon.store.sources import SourceRow, find_source, update_state
 from svc_daemon.store.tombstones import Detachment, delete_detachment, list_detachments
@@ -51,8 +53,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
     def work(connection: Connection) -> list[Sync]:
         claims = memberships.claim_syncs(connection, now, lease_until_s, CLAIM_LIMIT)
-        for bucket_id in {claim.bucket_id for claim in claims}:
-            touch_bucket(connection, bucket_id)
+        touch_buckets(connection, (claim.bucket_id for claim in claims))
         found = [(claim, find_source(connection, claim.team_id, claim.source_id)) for claim in claims]
         return [Sync(claim, source) for claim, source in found if source is not None]
 
@@ -66,16 +67,19 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
     """Make the memberships active, once the index has their buckets."""
 
     def work(connection: Connection) -> None:
+        touched = set[str]()
         for sync in syncs:
             if not memberships.activate_membership(connection, sync.claim):
                 continue
-            _swap(connection, context, sync)
+            take_place(connection, context, sync.claim.team_id, sync.claim.source_id, sync.claim.bucket_id)
+            touched.add(sync.claim.bucket_id)
             if sync.source.webhook is None:
                 continue
             # If this was the source's last bucket to sync, it is ready now.
             source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
             if source is not None and source.ready:
                 record_event(connection, context, source)
+        touch_buckets(connection, touched)
 
     await context.write(work)
     context.wakes.sweeping.set()
@@ -88,7 +92,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
 
     def work(connection: Connection) -> None:
         memberships.fail_membership(connection, sync.claim, due_at)
-        touch_bucket(connection, sync.claim.bucket_id)
+        touch_buckets(connection, [sync.claim.bucket_id])
 
     await context.write(work)
 
@@ -163,13 +167,13 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
     await context.write(work)
 
 
-def _swap(connection: Connection, context: Context, sync: Sync) -> None:
-    """Remove the source that this one replaces from the bucket in which it becomes active."""
-    source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
+def take_place(connection: Connection, context: Context, team_id: str, source_id: str, bucket_id: str) -> None:
+    """Remove the source that this one replaces from the bucket in which it is active now."""
+    source = find_source(connection, team_id, source_id)
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return
-    for old in _predecessors(connection, source, sync.claim.bucket_id):
-        give_places(connection, context, old, [sync.claim.bucket_id], source.id)
+    for old in _predecessors(connection, source, bucket_id):
+        give_places(connection, context, old, [bucket_id], source.id)
     left = find_source(connection, source.team_id, source.replaces)
     if left is None or not set(left.places) & set(source.places):
         update_state(connection, replace(source, replaces=None))

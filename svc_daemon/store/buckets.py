@@ -1,7 +1,7 @@
 """Buckets: named collections, their counts, and a revision that is incremented when their members change."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
 from typing import Any
@@ -164,6 +164,12 @@ def delete_bucket(connection: Connection, bucket_id: str) -> None:
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
     """Increment the revision, because the bucket's members or their listing have changed."""
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE id = :id", {"id": bucket_id})
+
+
+def touch_buckets(connection: Connection, bucket_ids: Iterable[str]) -> None:
+    """Increment the revision of each of these buckets once, however many of their members have changed."""
+    for bucket_id in sorted(set(bucket_ids)):
+        touch_bucket(connection, bucket_id)
 
 
 def touch_buckets_of(connection: Connection, source_id: str) -> None:

@@ -1,10 +1,12 @@
 """Memberships: a source in a bucket, and the status of its sync to the search index.
 
-queued -> syncing -> active          the sync worker claims it, writes to the provider, then activates it
+queued -> active                     the document was indexed with exactly these buckets: nothing is left to sync
+queued -> syncing -> active          otherwise the sync worker claims it, writes to the provider, then activates it
 syncing -> queued                    the lease expired, or the process died
 syncing -> failed -> syncing         the provider failed; retried after a delay, without limit
 
-While a team's index is being rebuilt, its syncs wait, because their documents may not be in the index yet.
+Until its source is indexed, a membership is `queued` with no due time, so it isn't claimed. While a team's index is
+being rebuilt, its syncs wait, because their documents may not be in the index yet.
 """
 
 import json
@@ -121,9 +123,16 @@ def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
         {"source_id": claim.source_id, "bucket_id": claim.bucket_id, "attempt": claim.attempt},
     )
-    if cursor.rowcount == 1:
-        touch_bucket(connection, claim.bucket_id)
     return cursor.rowcount == 1
+
+
+def activate_memberships(connection: Connection, source_id: str) -> None:
+    """Activate all the source's memberships, because its document was put into the index with these very buckets."""
+    connection.execute(
+        "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL, due_at = NULL"
+        " WHERE source_id = :source_id",
+        {"source_id": source_id},
+    )
 
 
 def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> None:

@@ -119,6 +119,17 @@ def extend_lease(connection: Connection, task: TaskRow, lease_until_s: float) ->
     )
 
 
+def succeed_task(connection: Connection, task: TaskRow, stage: str, chunks: int, finished_at: str) -> bool:
+    """End a claimed task as `succeeded`, at this stage and all chunks done. Returns False if the claim is stale."""
+    cursor = connection.execute(
+        "UPDATE tasks SET status = 'succeeded', finished_at = :finished_at, error = NULL, lease_until_s = NULL,"
+        " stage = :stage, chunks_done = :chunks, chunks_total = :chunks"
+        " WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token, "stage": stage, "chunks": chunks, "finished_at": finished_at},
+    )
+    return cursor.rowcount == 1
+
+
 def update_progress(connection: Connection, task: TaskRow, stage: str, done: int, total: int | None) -> None:
     connection.execute(
         "UPDATE tasks SET stage = :stage, chunks_done = :done, chunks_total = :total"

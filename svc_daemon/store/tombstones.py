@@ -94,6 +94,11 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
     )
 
 
+def has_detachment(connection: Connection, source_id: str) -> bool:
+    row = connection.execute("SELECT 1 FROM detachments WHERE source_id = :id", {"id": source_id}).fetchone()
+    return row is not None
+
+
 def list_detachments(connection: Connection, *, after: str = "", limit: int) -> list[Detachment]:
     """List up to `limit` detachments with source ids greater than `after`, ordered by id.
 

@@ -2,7 +2,8 @@
 
 What wakes each worker:
     indexing    a source was created, retried or requeued; a slot became free; a delay ended; a lease expired
-    syncing     indexing completed; a source was attached or detached; a rebuild or a delay ended; a lease expired
+    syncing     a source was attached, detached or renamed, while it was indexed or later; a rebuild or a delay ended; a
+                lease expired
     sweeping    something was deleted or replaced; its interval (`sweeping.ROUND_S`) has passed
     cascading   the deletion of a bucket was requested; a delay ended; a lease expired
     delivering  a source became ready or failed; a call ended; a delay ended; a redelivery was requested

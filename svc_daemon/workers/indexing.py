@@ -2,6 +2,9 @@
 
     claim (one transaction)  ->  extract (child process)  ->  put (provider, durable)  ->  complete (one transaction)
 
+Completing makes the source ready, unless its buckets or title have changed since the claim (`operations.indexing`): the
+sync worker then updates the index first. How far a document is in between is kept in memory only.
+
 If the process is killed, the task is still `running`, and the next start queues it again. Putting the same document
 twice is harmless, since it is keyed by source and generation. Teams take turns, so that a team with thousands of files
 doesn't starve the others.
@@ -18,10 +21,12 @@ from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations import documents
 from svc_daemon.operations.indexing import (
     Failure,
+    IndexedDocument,
     IndexingClaim,
     claim_indexing,
     complete_indexing,
     fail_indexing,
+    forget_progress,
     note_progress,
     park_claimed,
     park_indexing,
@@ -89,15 +94,16 @@ class IndexingWorker(Worker):
             await park_indexing(self.context, claim)
             raise
         finally:
+            forget_progress(self.context, claim)
             beat.cancel()
             self._slots.release()
 
     async def _index(self, claim: IndexingClaim) -> None:
         try:
             extraction = await documents.read(self.context, self._extractor, claim.reading)
-            await note_progress(self.context, claim, "index", len(extraction.chunks))
-            await asyncio.to_thread(documents.put, self.context, claim.source, extraction)
-            if not await complete_indexing(self.context, claim, extraction):
+            note_progress(self.context, claim, "index", len(extraction.chunks))
+            entry = await asyncio.to_thread(documents.put, self.context, claim.source, extraction)
+            if await complete_indexing(self.context, [IndexedDocument(claim, extraction, entry)]):
                 await asyncio.to_thread(documents.undo, self.context, claim.source)
         except Exception as error:
             await self._give_back(claim, error)

@@ -1,4 +1,9 @@
-"""The sync worker: writes the buckets of sources to the search index, then activates the memberships."""
+"""The sync worker: writes changes of buckets and titles to the search index, then activates the memberships.
+
+A document is indexed with its buckets, and completing that activates its memberships. So what comes here is what has
+changed since: a source joined, left or was renamed, a deleted bucket is restored, a rebuild has ended, or an earlier
+attempt had put the document with other buckets. All of it is rows in the state, so a kill loses nothing.
+"""
 
 import asyncio
 import logging
@@ -24,9 +29,9 @@ log = logging.getLogger(__name__)
 
 
 class SyncingWorker(Worker):
-    """Writes the buckets of sources to the search index, then activates the memberships.
+    """Writes the changed buckets of sources to the search index, then activates the memberships.
 
-    Only this worker writes buckets to the index, for one source at a time, so that an older value can't overwrite a
+    Only this worker changes buckets in the index, for one source at a time, so that an older value can't overwrite a
     newer one.
     """
 

@@ -208,8 +208,10 @@ def test_ready_by_leaving_the_bucket_that_it_waited_for_is_sent(daemon: Daemon, 
     second = daemon.make_bucket("second")
     with receiving() as receiver:
         source_id = take(daemon, site.url("/notes.md"), receiver.url)
-        daemon.post("/v1/buckets/second/sources", json={"source_id": source_id})
-        daemon.start("indexing", "delivering", "cascading")
+        with daemon.provider.held("put_documents") as hold:
+            daemon.start("indexing", "delivering", "cascading")
+            hold.wait_entered()
+            daemon.post("/v1/buckets/second/sources", json={"source_id": source_id})
         daemon.wait_status(source_id, "active")
         put_off = "UPDATE memberships SET due_at = '2999-01-01T00:00:00.000Z' WHERE bucket_id = :bucket_id"
         daemon.write(lambda connection: connection.execute(put_off, {"bucket_id": second}))

@@ -1,16 +1,19 @@
 """The steps of an indexing: leases, fencing tokens, and what a stale claim may not do."""
 
 import asyncio
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
 from svc_daemon.core.text.chunking import Chunk, Extraction
-from svc_daemon.operations import indexing, tasks
-from svc_daemon.operations.indexing import Failure, IndexingClaim
+from svc_daemon.operations import documents, indexing, syncing, tasks
+from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexEntry, IndexingClaim
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
+from tests.provider.samples import make_document
+from tests.workers.rebuilds import begin, contents, delete, join, leave, wait_gone, wait_rebuilt
 
 TEXT = "The umber quay."
 CHUNK = Chunk(ordinal=0, text=TEXT, char_start=0, char_end=len(TEXT))
@@ -24,8 +27,15 @@ def claim(daemon: Daemon) -> IndexingClaim:
     return claimed
 
 
-def complete(daemon: Daemon, held: IndexingClaim) -> bool:
-    return daemon.loop.run(indexing.complete_indexing(daemon.context, held, EXTRACTION))
+def put(daemon: Daemon, held: IndexingClaim) -> IndexEntry:
+    return documents.put(daemon.context, held.source, EXTRACTION)
+
+
+def complete(daemon: Daemon, held: IndexingClaim, entry: IndexEntry | None = None) -> bool:
+    """Whether the claim was good; what the index has is as it was claimed unless an entry is given."""
+    known = entry or IndexEntry(held.source.title, held.source.searched_places)
+    done = IndexedDocument(held, EXTRACTION, known)
+    return not daemon.loop.run(indexing.complete_indexing(daemon.context, [done]))
 
 
 def release(daemon: Daemon, now_s: float | None = None) -> int:
@@ -116,7 +126,7 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     assert complete(daemon, stale) is False
     run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
     run(indexing.park_indexing(daemon.context, stale))
-    run(indexing.note_progress(daemon.context, stale, "index", 9))
+    indexing.note_progress(daemon.context, stale, "index", 9)
     run(tasks.extend_claim(daemon.context, stale.task))
     assert shown(daemon, source_id) == before
 
@@ -144,3 +154,121 @@ def test_what_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
         step()
         after = listing()
         assert (after[0] > before[0]) == (after[1] != before[1]) is True
+
+
+def _archive(daemon: Daemon, _: str) -> None:
+    daemon.patch("/v1/buckets/second", status="archived")
+
+
+def _rechunk(daemon: Daemon, _: str) -> None:
+    daemon.patch("/v1/buckets/inbox", chunking={"target": 150, "min": 100, "max": 200})
+
+
+def _retitle(daemon: Daemon, source_id: str) -> None:
+    daemon.patch(f"/v1/sources/{source_id}", title="Vermilion quays")
+
+
+def _leave_and_clean(daemon: Daemon, source_id: str) -> None:
+    leave(daemon, source_id)
+    daemon.loop.run(syncing.clean_detachments(daemon.context))
+
+
+#: What may happen to a source while it is indexed, and whether it is ready as soon as that is complete.
+MEANWHILE: dict[str, tuple[Callable[[Daemon, str], object], bool]] = {
+    "nothing": (lambda _daemon, _source_id: None, True),
+    "archived": (_archive, True),
+    "rechunked": (_rechunk, True),
+    "joined": (lambda daemon, source_id: join(daemon, source_id, "third"), False),
+    "left": (leave, False),
+    "left and cleaned": (_leave_and_clean, False),
+    "retitled": (_retitle, False),
+    "bucket deleted": (lambda daemon, _: daemon.delete("/v1/buckets/second", force="true"), False),
+    "rebuilt": (lambda daemon, _: begin(daemon), False),
+}
+
+
+def test_a_source_is_ready_at_once_only_if_the_index_has_its_very_buckets_and_title(make_daemon: MakeDaemon) -> None:
+    for what, (change, is_ready) in MEANWHILE.items():
+        for is_put_first in (False, True):
+            daemon = make_daemon(f"{what} {is_put_first}")
+            for slug in ("inbox", "second", "third"):
+                daemon.make_bucket(slug)
+            source_id = daemon.add_source()
+            join(daemon, source_id)
+            held = claim(daemon)
+            entry = put(daemon, held) if is_put_first else None
+            change(daemon, source_id)
+            assert complete(daemon, held, entry or put(daemon, held)), what
+            source = daemon.source(source_id)
+            assert (source["status"], source["ready"]) == ("active", is_ready), (what, is_put_first)
+            daemon.start()
+            daemon.wait_ready(source_id)
+            daemon.wait(lambda: daemon.count("detachments") == 0, "the index is put right")  # noqa: B023
+            source = daemon.source(source_id)
+            assert list(contents(daemon)[source_id][1]) == sorted(source["bucket_ids"]), (what, is_put_first)
+            assert daemon.found("vermilion") == ([source_id] if what == "retitled" else []), what
+            daemon.close()
+
+
+def test_a_delete_before_the_completion_wins(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    held = claim(daemon)
+    entry = put(daemon, held)
+    delete(daemon, source_id)
+    assert not complete(daemon, held, entry) and daemon.count("memberships") == 0
+    documents.undo(daemon.context, held.source)
+    wait_gone(daemon, source_id)
+
+
+def test_a_put_of_an_earlier_attempt_or_of_a_later_state_is_not_trusted(daemon: Daemon) -> None:
+    daemon.make_bucket("second")
+    earlier, later = daemon.add_source(), daemon.add_source()
+    put(daemon, claim(daemon))
+    join(daemon, earlier)
+    daemon.advance(31)
+    assert release(daemon) == 1
+    daemon.provider.put_documents(daemon.team_id, [make_document(later, "The quay of a later state.", generation=2)])
+    daemon.advance(31)
+    for source_id in (earlier, later):
+        held = claim(daemon)
+        assert (held.source.id, complete(daemon, held, put(daemon, held))) == (source_id, True)
+        assert (daemon.source(source_id)["status"], daemon.source(source_id)["ready"]) == ("active", False)
+    daemon.start()
+    daemon.wait_ready(earlier, later)
+    assert sorted(contents(daemon)[earlier][1]) == sorted(daemon.source(earlier)["bucket_ids"])
+
+
+def test_an_older_value_on_its_way_to_the_index_is_waited_for(daemon: Daemon) -> None:
+    """The sync worker has read that the source left a bucket, and it joins again before the index is changed."""
+    daemon.make_bucket("second")
+    source_id = daemon.add_source()
+    join(daemon, source_id)
+    put(daemon, claim(daemon))
+    daemon.advance(31)
+    assert release(daemon) == 1
+    leave(daemon, source_id)
+    with daemon.provider.held("set_buckets") as hold:
+        cleaning = daemon.loop.begin(syncing.clean_detachments(daemon.context))
+        hold.wait_entered()
+        join(daemon, source_id)
+        daemon.advance(31)
+        held = claim(daemon)
+        assert complete(daemon, held, put(daemon, held)) and not daemon.source(source_id)["ready"]
+    assert cleaning.result() == 1
+    daemon.start("syncing")
+    daemon.wait_ready(source_id)
+    assert sorted(contents(daemon)[source_id][1]) == sorted(daemon.source(source_id)["bucket_ids"])
+
+
+def test_a_source_completed_during_a_rebuild_is_ready_after_it(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    held = claim(daemon)
+    entry = put(daemon, held)
+    task_id = begin(daemon)
+    assert complete(daemon, held, entry)
+    assert daemon.source(source_id)["bucket_sync_status"] == "queued"
+    daemon.start("rebuilding")
+    wait_rebuilt(daemon, task_id)
+    assert not daemon.source(source_id)["ready"]
+    daemon.start("syncing")
+    daemon.wait_ready(source_id)

@@ -11,7 +11,7 @@ from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.holds import PATIENCE_S
-from tests.workers.rebuilds import join
+from tests.workers.rebuilds import adding, join
 
 OLD, NEW, NEWER = b"The umber quay, first edition.\n", b"The umber quay, second edition.\n", b"The umber quay, third.\n"
 
@@ -33,11 +33,9 @@ def go_on(daemon: Daemon, *source_ids: str) -> None:
 
 
 def test_the_new_one_takes_the_place_when_it_is_ready(working: Daemon, old: str) -> None:
-    with working.provider.held("set_buckets") as hold:
-        new = working.add_source(NEW, replaces=old)
-        hold.wait_entered()
+    with adding(working, NEW, replaces=old) as new:
         waiting = working.source(new)
-        assert (waiting["replaces"], waiting["status"]) == (old, "active")
+        assert (waiting["replaces"], waiting["status"]) == (old, "indexing")
         assert working.members() == working.found("quay") == [old]
     working.wait_ready(new)
     assert (working.source(new)["replaces"], replaced_by(working, old)) == (None, new)

@@ -16,7 +16,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.provider.samples import make_document
-from tests.workers.rebuilds import importing
+from tests.workers.rebuilds import add_unsynced, importing
 
 BROKEN = ProviderFailed("The engine is on fire.", retryable=True)
 
@@ -85,9 +85,7 @@ def test_documents_of_no_source_leave_the_index_and_sources_without_one_are_read
 
 
 def test_a_wall_clock_that_is_moved_back_holds_up_no_sync(daemon: Daemon) -> None:
-    daemon.start("indexing")
-    daemon.wait_status(daemon.add_source(), "active")
-    daemon.stop()
+    add_unsynced(daemon)
     assert recall(daemon) == 0
     daemon.advance(-3600)
     assert daemon.loop.run(claim_syncs(daemon.context)) == []

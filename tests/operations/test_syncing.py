@@ -10,7 +10,7 @@ from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.holds import PATIENCE_S
-from tests.workers.rebuilds import join, leave
+from tests.workers.rebuilds import add_unsynced, join, leave
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
 
@@ -26,11 +26,7 @@ def ready(working: Daemon) -> str:
 @pytest.fixture
 def indexed(daemon: Daemon) -> str:
     """A source that is indexed and not yet synced."""
-    daemon.start("indexing")
-    source_id = daemon.add_source()
-    daemon.wait_status(source_id, "active")
-    daemon.stop()
-    return source_id
+    return add_unsynced(daemon)
 
 
 def claim(daemon: Daemon) -> list[Sync]:
@@ -99,11 +95,15 @@ def test_a_sync_of_what_was_detached_or_is_indexed_again_meanwhile_is_stale(daem
         complete(daemon, [sync])
         assert (daemon.source(indexed)["status"], status(daemon, indexed)) == ("queued", ("queued", False))
         assert daemon.count("tasks") == 2
-    daemon.start("indexing")
+    with daemon.provider.held("put_documents") as hold:
+        daemon.start("indexing")
+        hold.wait_entered()
+        join(daemon, indexed)
     daemon.wait_status(indexed, "active")
-    (sync,) = claim(daemon)
-    leave(daemon, indexed, "inbox")
-    complete(daemon, [sync])
+    syncs = claim(daemon)
+    for bucket in ("inbox", "second"):
+        leave(daemon, indexed, bucket)
+    complete(daemon, syncs)
     assert (daemon.source(indexed)["bucket_ids"], daemon.members(status="all")) == ([], [])
 
 

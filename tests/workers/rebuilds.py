@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.operations.rebuilding import rebuild_store
+from svc_daemon.operations.syncing import clean_detachments
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.sites import Receiver, hosting, receiving
@@ -15,12 +16,42 @@ LONG = b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120
 
 
 @contextmanager
-def adding(daemon: Daemon, method: str = "put_documents", data: bytes = NOTES) -> Iterator[str]:
-    """A new source, held where the index is changed by this method, until the end of the block."""
-    with daemon.provider.held(method) as hold:
-        source_id = daemon.add_source(data)
+def adding(daemon: Daemon, data: bytes = NOTES, **options: Any) -> Iterator[str]:
+    """A new source, held where it is put into the index, until the end of the block."""
+    with daemon.provider.held("put_documents") as hold:
+        source_id = daemon.add_source(data, **options)
         hold.wait_entered()
         yield source_id
+
+
+def add_joining(daemon: Daemon, **options: Any) -> str:
+    """A new source that joins `second` while it is put into the index, so that its buckets have to be synced."""
+    daemon.make_bucket("second")
+    with adding(daemon, **options) as source_id:
+        join(daemon, source_id)
+    return source_id
+
+
+@contextmanager
+def joining(daemon: Daemon, **options: Any) -> Iterator[str]:
+    """A source that joins another bucket, held where the index is given both, until the end of the block."""
+    with daemon.provider.held("set_buckets") as hold:
+        source_id = add_joining(daemon, **options)
+        hold.wait_entered()
+        yield source_id
+
+
+def add_unsynced(daemon: Daemon) -> str:
+    """A source that is indexed and whose only bucket is to be synced; no worker runs."""
+    daemon.make_bucket("second")
+    daemon.start("indexing")
+    with adding(daemon, bucket="second") as source_id:
+        join(daemon, source_id, "inbox")
+        leave(daemon, source_id)
+    daemon.wait_status(source_id, "active")
+    daemon.stop()
+    daemon.loop.run(clean_detachments(daemon.context))
+    return source_id
 
 
 def join(daemon: Daemon, source_id: str, bucket: str = "second") -> None:

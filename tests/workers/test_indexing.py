@@ -28,6 +28,11 @@ def test_a_task_reports_its_way(working: Daemon) -> None:
         task = working.task(source_id)
         assert (task["status"], task["attempt"], task["max_attempts"]) == ("running", 1, 3)
         assert task["progress"] == {"stage": "index", "chunks_done": 0, "chunks_total": 1}
+        # Progress is not a transaction of its own.
+        assert working.read(lambda c: tuple(c.execute("SELECT stage, chunks_total FROM tasks").fetchone())) == (
+            "extract",
+            None,
+        )
         assert (task["source_id"], task["finished_at"], task["error"]) == (source_id, None, None)
         assert working.source(source_id)["status"] == "indexing"
     working.wait_ready(source_id)
@@ -35,6 +40,15 @@ def test_a_task_reports_its_way(working: Daemon) -> None:
     assert (task["status"], task["attempt"], task["error"]) == ("succeeded", 1, None)
     assert task["progress"] == {"stage": "bucket_sync", "chunks_done": 1, "chunks_total": 1}
     assert task["created_at"] <= task["started_at"] <= task["finished_at"]
+    assert not working.context.progress
+
+
+def test_a_document_is_ready_two_transactions_after_it_was_stored(working: Daemon) -> None:
+    working.add_ready()
+    before = working.context.database.operations
+    source_id = working.add_ready()
+    assert (working.context.database.operations - before, working.found("quay")[0] != "") == (3, True)
+    assert working.members()[1] == source_id and contents(working)[source_id][1] == (working.make_bucket(),)
 
 
 def test_a_failure_that_may_pass_is_tried_again_after_a_pause(working: Daemon) -> None:

@@ -174,8 +174,10 @@ def test_nobody_is_called_again(working: Daemon) -> None:
 def test_who_becomes_ready_by_a_detach_meanwhile_is_called_after_the_end(daemon: Daemon) -> None:
     daemon.make_bucket("second")
     with importing(daemon) as (source_id, receiver):
-        join(daemon, source_id)
-        daemon.start("indexing")
+        with daemon.provider.held("put_documents") as hold:
+            daemon.start("indexing")
+            hold.wait_entered()
+            join(daemon, source_id)
         daemon.wait_status(source_id, "active")
         (sync, _) = daemon.loop.run(claim_syncs(daemon.context))
         daemon.loop.run(complete_syncs(daemon.context, [sync]))

@@ -19,7 +19,7 @@ from svc_daemon.settings import Limits
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.limits import limited
-from tests.workers.rebuilds import begin, contents, importing, wait_rebuilt
+from tests.workers.rebuilds import add_joining, begin, contents, importing, wait_rebuilt
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_a_failure_in_a_shortage_that_names_no_cause_costs_no_attempt(working: D
 def test_a_bucket_sync_waits_and_is_not_failed(working: Daemon) -> None:
     working.provider.fail("set_buckets", refused(), times=3)
     seen = set()
-    source_id = working.add_source()
+    source_id = add_joining(working)
 
     def is_ready() -> bool:
         seen.add(working.source(source_id)["bucket_sync_status"])

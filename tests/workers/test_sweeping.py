@@ -10,7 +10,7 @@ from svc_daemon.operations.syncing import claim_syncs
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.provider.samples import put
-from tests.workers.rebuilds import delete, wait_gone
+from tests.workers.rebuilds import add_unsynced, delete, wait_gone
 
 
 def test_deletes_are_cleared_without_waiting_for_the_round(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,15 +44,6 @@ def wait_round(daemon: Daemon, condition: Callable[[], bool], what: str) -> None
     daemon.wait(came_true, what)
 
 
-def add_active(daemon: Daemon) -> str:
-    """A source that is indexed and that no bucket has yet; no worker runs."""
-    daemon.start("indexing")
-    source_id = daemon.add_source()
-    daemon.wait_status(source_id, "active")
-    daemon.stop()
-    return source_id
-
-
 def test_the_round_releases_leases_that_ran_out(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     daemon.loop.run(claim_indexing(daemon.context, [daemon.team_id]))
@@ -71,14 +62,14 @@ def test_a_round_forgets_old_keys_and_keeps_young_ones(daemon: Daemon) -> None:
 
 
 def test_the_round_releases_syncs_that_ran_out(daemon: Daemon) -> None:
-    source_id = add_active(daemon)
+    source_id = add_unsynced(daemon)
     daemon.loop.run(claim_syncs(daemon.context))
     daemon.start("sweeping")
     wait_round(daemon, lambda: daemon.source(source_id)["bucket_sync_status"] == "queued", "the sync is released")
 
 
 def test_the_round_ends_pauses_that_a_moved_wall_clock_made_endless(daemon: Daemon) -> None:
-    source_id = add_active(daemon)
+    source_id = add_unsynced(daemon)
     daemon.advance(-365 * 86_400)
     daemon.start("sweeping", "syncing")
     wait_round(daemon, lambda: bool(daemon.source(source_id)["ready"]), "the source is ready")

@@ -5,27 +5,28 @@ import pytest
 from svc_daemon.operations import syncing
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.daemons import Daemon
-from tests.workers.rebuilds import adding, delete, join, wait_gone
+from tests.workers.rebuilds import add_unsynced, delete, join, joining, wait_gone
 
 
-def test_a_refused_sync_is_tried_again_without_end(working: Daemon) -> None:
-    working.provider.fail("set_buckets", ProviderFailed("The engine is busy.", retryable=True), times=5)
-    source_id = working.add_source()
+def test_a_refused_sync_is_tried_again_without_end(daemon: Daemon) -> None:
+    source_id = add_unsynced(daemon)
+    daemon.provider.fail("set_buckets", ProviderFailed("The engine is busy.", retryable=True), times=5)
+    daemon.start()
     for attempt in range(1, 6):
 
         def has_failed(attempt: int = attempt) -> bool:
-            attempts = working.read(lambda c: c.execute("SELECT attempt FROM memberships").fetchone()[0])
-            return bool(attempts == attempt and working.source(source_id)["bucket_sync_status"] == "failed")
+            attempts = daemon.read(lambda c: c.execute("SELECT attempt FROM memberships").fetchone()[0])
+            return bool(attempts == attempt and daemon.source(source_id)["bucket_sync_status"] == "failed")
 
-        working.wait(has_failed, f"attempt {attempt} has failed")
-        assert working.source(source_id)["status"] == "active"
-        working.advance(100)
-    working.wait_ready(source_id)
-    assert working.task(source_id)["status"] == "succeeded"
+        daemon.wait(has_failed, f"attempt {attempt} has failed")
+        assert daemon.source(source_id)["status"] == "active"
+        daemon.advance(100)
+    daemon.wait_ready(source_id)
+    assert daemon.task(source_id)["status"] == "succeeded"
 
 
 def test_a_document_that_the_index_lost_is_read_again(working: Daemon) -> None:
-    with adding(working, "set_buckets") as source_id:
+    with joining(working) as source_id:
         first = working.source(source_id)["task"]["id"]
         working.provider.delete_document(working.team_id, source_id)
     working.wait_ready(source_id)
@@ -44,7 +45,7 @@ def test_a_document_lost_later_is_read_again_when_it_joins_a_bucket(working: Dae
 
 def test_a_stop_in_a_sync_is_made_up_for(daemon: Daemon) -> None:
     daemon.start()
-    with adding(daemon, "set_buckets") as source_id:
+    with joining(daemon) as source_id:
         daemon.stop()
     assert daemon.source(source_id)["ready"] is False
     daemon.start("syncing", "sweeping")
@@ -57,7 +58,7 @@ def test_a_stop_in_a_sync_is_made_up_for(daemon: Daemon) -> None:
 
 
 def test_deleting_during_a_sync_wins(working: Daemon) -> None:
-    with adding(working, "set_buckets") as source_id:
+    with joining(working) as source_id:
         delete(working, source_id)
     wait_gone(working, source_id)
     assert (working.count("sources"), working.count("memberships")) == (0, 0)
@@ -67,8 +68,11 @@ def test_more_syncs_than_one_claim_takes_become_active(daemon: Daemon, monkeypat
     monkeypatch.setattr(syncing, "CLAIM_LIMIT", 4)
     daemon.start("indexing")
     made = [daemon.add_source(f"Quay number {number}.\n".encode()) for number in range(10)]
+    daemon.wait_ready(*made)
+    daemon.make_bucket("second")
     for source_id in made:
-        daemon.wait_status(source_id, "active")
+        join(daemon, source_id)
+    assert daemon.members("second") == []
     daemon.start("syncing")
     daemon.wait_ready(*made)
-    assert daemon.members() == made
+    assert daemon.members() == daemon.members("second") == made

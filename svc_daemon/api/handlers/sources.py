@@ -1,5 +1,6 @@
 """Handlers of sources, of the memberships of one bucket, and of the tasks that index or delete."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -249,6 +250,9 @@ async def show_task(request: Request) -> Response:
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
     # Read after the task, so that a finished task is never shown with stale counts.
     cascade = context.read(partial(find_cascade, task_id=task_id))
+    progress = context.progress.get((task.id, task.token)) if task.status == "running" else None
+    if progress is not None:
+        task = replace(task, stage=progress.stage, chunks_total=progress.chunks)
     shortage = view_shortage(context.shortages.now) if task.finished_at is None else None
     return answer(request, TaskAnswer, view_task(task, cascade), waits_for=shortage)
 
