@@ -32,7 +32,7 @@ from svc_daemon.errors import ShuttingDown, StorageError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-#: Maximum number of pieces of work per commit, so that the first caller does not wait too long for the others.
+#: Maximum number of pieces of work per commit, which limits how long the first caller waits for the others.
 GROUP_LIMIT = 256
 #: Number of 4 KB pages in the WAL that triggers a checkpoint; keeps the WAL well below 64 MB.
 CHECKPOINT_PAGES = 2000
@@ -53,7 +53,7 @@ class _Reader:
     """A thread's query-only connection; the lock is held during each read."""
 
     connection: sqlite3.Connection
-    #: Reentrant, so that a nested read causes an SQLite error rather than a deadlock.
+    #: Reentrant, so that a read within a read raises an SQLite error instead of causing a deadlock.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -164,7 +164,7 @@ class Database:
             self._check_readable()
             connection = open_connection(self.path)
             connection.execute("PRAGMA query_only = ON")
-            # A reader that runs a checkpoint would be a second writer of the main file.
+            # A checkpoint by a reader would make it a second writer of the main file.
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             reader = self._local.reader = _Reader(connection)
             self._readers.append(reader)

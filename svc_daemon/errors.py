@@ -1,9 +1,9 @@
 """The errors of the service, and the table of each code's HTTP status, retryability and default message.
 
-ServiceError            anything that is reported to a caller, by its code
+ServiceError            an error that is reported to the caller, with its code
  ├─ NotFound            `get_…` found no row that the caller may see
- └─ StorageError        the disk refused: full, or an I/O error
-         └─ ShuttingDown    the stores are closed already
+ └─ StorageError        the disk is full, or there was an I/O error
+         └─ ShuttingDown    the databases are already closed
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class ErrorRule:
     sentence: str
 
 
-#: Every code of the contract. A code that has no row here cannot be raised.
+#: All error codes of the API; a code that is missing here can't be raised.
 ERRORS: dict[ErrorCode, ErrorRule] = {
     E.INVALID_PROJECT_KEY: ErrorRule(401, False, "The API key is missing, malformed or inactive."),
     E.FORBIDDEN_PROJECT_KEY: ErrorRule(403, False, "The API key lacks a capability."),
@@ -95,7 +95,7 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
 
 
 def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: bool) -> dict[str, Any]:
-    """Build an error in the form stored with, and shown for, a source, session or task."""
+    """Build an error as it is stored for, and returned with, a source, session or task."""
     return {"code": str(code), "message": message, "retryable": retryable}
 
 

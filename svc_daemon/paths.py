@@ -28,7 +28,7 @@ def state_dir(environ: Mapping[str, str]) -> Path:
 
 
 def is_default_data_dir(environ: Mapping[str, str]) -> bool:
-    """Whether this is the default installation; only that listens on the well-known port."""
+    """Whether this is the default installation, which is the only one to listen on the well-known port."""
     return data_dir(environ) == Path(platformdirs.user_data_dir(APP)).absolute()
 
 
@@ -91,7 +91,7 @@ class DataFiles:
 
     @property
     def scratch(self) -> Path:
-        """Private folders of the children that read documents; emptied at start."""
+        """Private folders of the child processes that extract documents; emptied at startup."""
         return self.root / "scratch"
 
     @property

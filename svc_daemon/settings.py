@@ -13,13 +13,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from svc_daemon import paths
 
-#: The well-known address of the default installation.
+#: The well-known address and port of the default installation.
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
-#: The upper bound of every limit; clocks, the kernel and SQLite accept no larger numbers.
+#: The maximum of every limit; clocks, the kernel or SQLite can't handle larger numbers.
 LARGEST = 10**15
-#: The maximum of a duration, a hundred years; the resulting times must stay storable.
+#: The maximum of long durations, a hundred years, so that the resulting times can be stored.
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
@@ -34,106 +34,108 @@ class SettingError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one caller, file, document or request may take; at least 1 unless `least` allows 0."""
+    """The limits on callers, files, documents and requests. Each is at least 1, unless its `least` is 0."""
 
-    #: Largest file. 25 MB is 26,214,400 bytes (specification, Limits).
+    #: Maximum size of a file. 25 MB is 26,214,400 bytes (specification, Limits).
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
-    #: Creates a second and team, a token bucket of as many (specification, Limits). 0 is off.
+    #: Maximum number of create requests per second and team, as a token bucket of this capacity (specification,
+    #: Limits). 0 disables the limit.
     creates_per_second: int = field(default=5, metadata={"unit": "creates per second", "least": 0})
-    #: Bytes a team may upload in 60 seconds. 0 is off.
+    #: Maximum number of bytes that a team may upload within 60 seconds. 0 disables the limit.
     bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes", "least": 0})
-    #: Metadata of one source as UTF-8 JSON (specification, Limits).
+    #: Maximum size of a source's metadata, as JSON in UTF-8 (specification, Limits).
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
-    #: Files of one batch (specification, Limits).
+    #: Maximum number of files in a batch (specification, Limits).
     batch_files: int = field(default=100, metadata={"unit": "files"})
-    #: Bytes of a batch that can be sent as one pack; the files of a larger one are sent one by one. 0 is off.
+    #: Maximum size of a batch that can be sent as one pack; the files of a larger batch are sent one by one. 0 disables
+    #: packs.
     pack_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
-    #: Buckets that one create may name.
+    #: Maximum number of buckets that a create request may name.
     destination_buckets: int = field(default=100, metadata={"unit": "buckets"})
-    #: How long an upload session lives after its last accepted chunk.
+    #: Time after its last accepted chunk until an upload session expires.
     session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
-    #: How long an upload session or a batch lives at most.
+    #: Maximum lifetime of an upload session or a batch.
     session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})
-    #: A finalize of a batch takes on no more files after this long; what is left is reported as pending.
+    #: Time after which finalizing a batch stops; the remaining files are reported as pending.
     finalize_seconds: int = field(default=20, metadata={"unit": "seconds"})
-    #: Tags of one source (specification, Limits).
+    #: Maximum number of tags of a source (specification, Limits).
     tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
-    #: Characters of one tag.
+    #: Maximum length of a tag.
     tag_characters: int = field(default=64, metadata={"unit": "characters"})
-    #: Characters of a title.
+    #: Maximum length of a title.
     title_characters: int = field(default=1024, metadata={"unit": "characters"})
-    #: Characters of an idempotency key; Stripe's number.
+    #: Maximum length of an idempotency key; the same as Stripe's.
     idempotency_key_characters: int = field(default=255, metadata={"unit": "characters"})
-    #: How long a key and its answer are kept.
+    #: Time for which an idempotency key and its response are kept.
     idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
-    #: How long ended tasks, sessions and batches can be asked for, and calls of deleted sources.
+    #: Time for which finished tasks, sessions and batches are kept, and webhook deliveries of deleted sources.
     history_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
-    #: How long stored files are kept that were moved aside because nothing in the state names them.
+    #: Time for which stored files are kept that were moved aside because they have no row in the state.
     set_aside_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
-    #: A JSON body.
+    #: Maximum size of a JSON request body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
-    #: Rows of one page of a list.
+    #: Maximum number of rows in one page of a list.
     page_rows: int = field(default=1000, metadata={"unit": "rows"})
-    #: Attempts at one task before it is given up.
+    #: Maximum number of attempts of a task, after which it fails.
     task_attempts: int = field(default=3, metadata={"unit": "attempts"})
-    #: How long a claimed task may go without a heartbeat.
+    #: Time without a heartbeat after which the lease of a claimed task expires.
     lease_seconds: int = field(default=30, metadata={"unit": "seconds"})
-    #: Characters of a search query.
+    #: Maximum length of a search query.
     query_characters: int = field(default=10_000, metadata={"unit": "characters"})
-    #: Results of one search.
+    #: Maximum number of results of a search.
     search_results: int = field(default=50, metadata={"unit": "results"})
-    #: Sources that one search may name (a provider's filter can't grow without end).
+    #: Maximum number of sources that a search may name, because a provider's filter can't grow without bounds.
     search_sources: int = field(default=200, metadata={"unit": "sources"})
-    #: How long a search may take before it is interrupted.
+    #: Time after which a search is interrupted.
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Memory that searches by meaning may keep: some 80 bytes a passage of the buckets searched last.
+    #: Maximum memory for the cache of semantic search: some 80 bytes for each passage in recently searched buckets.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
-    #: Answers and searches of a team in a calendar month of UTC. 0 is off.
+    #: Maximum number of answers and searches of a team in a calendar month (UTC). 0 disables the limit.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
-    #: Agents of a team besides the default one. 0 is off.
+    #: Maximum number of agents of a team besides the default one. 0 disables the limit.
     agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
-    #: How long connecting to the model's server may take.
+    #: Timeout for connecting to the server of the language model.
     llm_connect_seconds: int = field(default=5, metadata={"unit": "seconds"})
-    #: How long a model may read before its first word; a small machine takes most of it for a full prompt.
+    #: Timeout for the first word of a model's answer. Small machines need most of it to process a full prompt.
     llm_first_word_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: How long a model may be silent between two words.
+    #: Maximum pause between two words of a model's answer.
     llm_silent_seconds: int = field(default=30, metadata={"unit": "seconds"})
-    #: How long a model may write in all; below the ten minutes that OpenAI's clients wait.
+    #: Timeout for the whole answer of a model; less than the ten minutes that OpenAI's clients wait.
     llm_seconds: int = field(default=300, metadata={"unit": "seconds"})
-    #: Characters of an answer that a model writes.
+    #: Maximum length of an answer written by a model.
     llm_answer_characters: int = field(default=50_000, metadata={"unit": "characters"})
-    #: Memory of the child that reads one document.
+    #: Maximum memory of the child process that extracts one document.
     extract_memory_bytes: int = field(default=1024**3, metadata={"unit": "bytes"})
-    #: Processor time of the child that reads one document.
+    #: Maximum processor time of the child process that extracts one document.
     extract_cpu_seconds: int = field(default=30, metadata={"unit": "seconds"})
-    #: Wall time of the child that reads one document.
+    #: Maximum wall time of the child process that extracts one document.
     extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Texts that a model of this machine embeds at the same time, each on a core; 0 is one for each core.
+    #: Number of texts that an installed model embeds concurrently, each on one core; 0 uses all cores.
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
-    #: Whole time of one call to an embedding server, its retries included.
+    #: Timeout for a call to an embedding server, including its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Documents read at the same time.
+    #: Maximum number of documents that are extracted concurrently.
     extract_children: int = field(default=2, metadata={"unit": "documents"})
-    #: Whole time of fetching a URL, redirects included.
+    #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
-    #: Redirects followed from one URL. 0 is none.
+    #: Maximum number of redirects to follow from a URL. 0 follows none.
     redirects: int = field(default=5, metadata={"unit": "redirects", "least": 0})
-    #: Whole time of one call of a webhook; Standard Webhooks recommends 15 to 30.
+    #: Timeout for a webhook call; Standard Webhooks recommends 15 to 30 seconds.
     webhook_seconds: int = field(default=15, metadata={"unit": "seconds"})
-    #: How long after a failed call of a webhook the one retry follows.
+    #: Time after a failed webhook call until its only retry.
     webhook_retry_seconds: int = field(default=5, metadata={"unit": "seconds"})
-    #: How long the old secret stays valid when webhooks get a new one.
+    #: Time for which the old webhook secret stays valid after a rotation.
     webhook_rotation_hours: int = field(default=24, metadata={"unit": "hours", "most": 876_000})
-    #: Headers must have arrived after this long.
+    #: Timeout for receiving the headers of a request.
     header_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: A body must keep this pace after its first ten seconds.
+    #: Minimum average speed of a request body, checked after its first ten seconds.
     body_bytes_per_second: int = field(default=4096, metadata={"unit": "bytes per second"})
-    #: A body must have arrived after this long, whatever its pace.
+    #: Timeout for receiving a request body, whatever its speed.
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
-    #: Work in flight is finished or parked within this time when the daemon has to stop.
+    #: Time in which a stopping daemon finishes or parks work in progress.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Bytes are refused, and nothing more is indexed, below this much free disk, so that deletes still work; 2 % of it,
-    #: 1 GB at most, if more.
+    #: Minimum free disk space. With less, uploads are refused and nothing is indexed, so that deletions still work. If
+    #: it is more, 2 % of the disk, at most 1 GB, is used instead.
     free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod

@@ -1,1 +1,1 @@
-"""In-memory state that all operations and workers share; `server` creates it once."""
+"""In-memory state that all operations and workers share. `server` creates one `Context` at startup."""

@@ -63,13 +63,14 @@ class EmbedderInUse:
         return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **named))
 
 
-#: Upper limit on concurrent searches; the number of cores may reduce it. Each thread caches megabytes of the index.
+#: Maximum number of concurrent searches; with fewer cores, it is lower. Each search thread caches megabytes of the
+#: index.
 MOST_SEARCHERS = 4
 
 
 @dataclass(slots=True)
 class Wakes:
-    """One event per worker; setting it tells the worker that there is work."""
+    """One event per worker; setting it wakes the worker."""
 
     indexing: asyncio.Event = field(default_factory=asyncio.Event)
     syncing: asyncio.Event = field(default_factory=asyncio.Event)

@@ -3,8 +3,8 @@
 A single process owns the data directory, and uses these on its event loop only, so no locks are needed. A restart
 resets them.
 
-A silently broken connection would hold its upload session forever. So a new request asks the holder to give way: the
-holder makes the received bytes durable and ends, and the new request continues from there.
+A request whose connection broke without notice would hold its upload session forever. So a new request for the same
+session interrupts it: the old request makes the received bytes durable and ends, and the new one continues from there.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum time that indexing one document waits for uploads that are being stored, in seconds.
+#: Maximum time that the indexing of a document waits for uploads in progress, in seconds.
 UPLOADS_TURN_S = 0.25
 
 
@@ -82,7 +82,7 @@ class Gates:
                 await self._no_uploads.wait()
 
 
-#: How long a new request waits for the holder of a session to give way, in seconds.
+#: How long a new request waits for the request that holds its session to end, in seconds.
 TAKEOVER_S = 2.0
 
 
@@ -90,7 +90,8 @@ TAKEOVER_S = 2.0
 class _Holder:
     """The request that currently holds a session."""
 
-    #: A timeout that a new request triggers; None if the holder must not be interrupted, such as a finalize request.
+    #: A timeout that a new request triggers to interrupt this one; None if it must not be interrupted, such as a
+    #: finalize request.
     patience: asyncio.Timeout | None
     gone: asyncio.Event
 
@@ -100,17 +101,17 @@ class _Holder:
 
 
 class Writers:
-    """Which request holds which upload session. Used on the event loop only, without locks."""
+    """Tracks which request holds which upload session. Used on the event loop only, without locks."""
 
     def __init__(self) -> None:
         self._holders: dict[str, _Holder] = {}
 
     @asynccontextmanager
     async def hold(self, *session_ids: str, lets_go: bool = True) -> AsyncIterator[None]:
-        """Hold the sessions; if another request holds one of them, ask that one to give way, which then fails.
+        """Hold the sessions within the block. If another request holds one of them, it is interrupted.
 
-        Raises `request_in_progress` in the request that gave way, and in this one if a holder doesn't give way in
-        time. With `lets_go` false, this request can't be asked to give way.
+        Raises `request_in_progress` in the interrupted request, and in this one if the other doesn't end in time. If
+        `lets_go` is false, this request can't be interrupted.
         """
         await self._take_over(session_ids)
         patience = asyncio.timeout(None)
@@ -135,7 +136,7 @@ class Writers:
         return session_id in self._holders
 
     async def _take_over(self, session_ids: Collection[str]) -> None:
-        """Return when all the sessions are free at the same time, so that two requests can't deadlock."""
+        """Interrupt the holders, and return when all sessions are free at once, so that two requests can't deadlock."""
         until_s = asyncio.get_running_loop().time() + TAKEOVER_S
         while holders := [self._holders[each] for each in session_ids if each in self._holders]:
             for holder in holders:

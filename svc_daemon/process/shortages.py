@@ -30,11 +30,12 @@ log = logging.getLogger(__name__)
 
 #: Interval between checks for a shortage, in seconds.
 LOOK_S = 1.0
-#: Delay after work failed because of a shortage that the check did not find, in seconds; it doubles up to the maximum.
+#: Delay in seconds after work failed although the check found no shortage; it doubles with each failure, up to the
+#: maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 #: A shortage ends when no work has failed because of it for this long, in seconds.
 QUIET_S = 5.0
-#: The amounts that a check briefly allocates: less than any document needs.
+#: The amounts that a check allocates for a moment; every document needs more than that.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
 #: How often the same work may fail because of a shortage that the check doesn't find, before its attempts are counted.
 MOST_ALONE = 5
@@ -75,10 +76,10 @@ class Shortages:
     async def is_cause_of(
         self, error: BaseException, about: str = "", *, lacks: Collection[Lack] = tuple(Lack)
     ) -> bool:
-        """Whether work failed because of a shortage; if so, record it. The work should be retried without counting it.
+        """Return whether work failed because of a shortage, and record it. The retry should not count as an attempt.
 
-        If the error doesn't tell the resource, a shortage of one of `lacks` must be found by a check. `about`
-        identifies the work.
+        If the error doesn't name the resource, a check must find a shortage of one of `lacks`. `about` identifies the
+        work.
         """
         if isinstance(error, Short):
             return True
@@ -137,7 +138,7 @@ class Shortages:
         except TimeoutError:
             return
         except asyncio.CancelledError:
-            # Set again, so that the next `run` continues to track this shortage.
+            # Set the event again, so that the next `run` continues to track this shortage.
             self._met.set()
             raise
 

@@ -195,7 +195,7 @@ class Hit:
     matches: tuple[TermMatch, ...]
     #: 0 to 1: the share of the query's total idf that these words have.
     coverage: float
-    #: None if it is not among the best keyword matches.
+    #: None if the chunk is not among the best keyword matches.
     keyword: KeywordMatch | None
     #: None if this was a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
@@ -261,7 +261,7 @@ class SearchProvider(Protocol):
         ...
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
-        """Load what the first semantic search in these buckets would read, using at most half of the cache."""
+        """Load the vectors that semantic searches in these buckets need into the cache, using at most half of it."""
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         """List up to `limit` chunks without a vector of this model, oldest documents first; empty if there are none."""

@@ -28,7 +28,7 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent
 
 
 def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
-    """Return the agent. Raises NotFound, except that a missing default agent becomes one that retrieves nothing."""
+    """Return the agent. Raises NotFound, unless it is the default agent: then returns one that retrieves nothing."""
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
         return found

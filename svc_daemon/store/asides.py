@@ -1,8 +1,8 @@
-"""Stored files without a row or tombstone: moved aside instead of being deleted at once, and found again by name.
+"""Stored files that have no row: moved to a separate folder instead of being deleted, and found again by name.
 
-They are moved to a path such as `aside/2026-11-22/src_01k2…`, where the folder is named after the day of the move. If
-the state database was restored from an older copy, they may be the only copy of their content.
-`operations.setting_aside` decides which files are moved here.
+A tombstone counts as a row. Files are moved to a path such as `aside/2026-11-22/src_01k2…`, where the folder is
+named after the day of the move. If the state database was restored from an older copy, these files may be the only
+copy of their content. `operations.setting_aside` decides which files are moved here.
 """
 
 import re
@@ -54,7 +54,7 @@ class Asides:
         for path in old:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in old}:
-            # A folder with other files in it stays.
+            # This fails if the folder contains other files; it is kept then.
             with suppress(OSError):
                 folder.rmdir()
         return len(old)
@@ -70,5 +70,5 @@ class Asides:
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether this is a regular file, and not a symbolic link."""
+    """Whether this is a regular file rather than a symbolic link."""
     return path.is_file() and not path.is_symlink()

@@ -1,4 +1,4 @@
-"""Blobs: the stored bytes of each source, one file named after the source's id, or by an id of its own after a refresh.
+"""Blobs: the stored bytes of each source, in a file named after the source's id or, after a refresh, a new blob id.
 
 Order of writes. Bytes are buffered in memory, and from `SPILL_BYTES` on in a staging file inside the data directory.
 `keep` writes the rest, renames the file, syncs the file and then the folder; only then may the row be committed. If the
@@ -41,7 +41,7 @@ HEAD_BYTES = 8192
 def clear_away(path: Path) -> None:
     """Delete a file that nothing owns; an error is logged, not raised.
 
-    A file that is left is cleaned up at the next start.
+    A file that could not be deleted is cleaned up at the next start.
     """
     try:
         path.unlink(missing_ok=True)

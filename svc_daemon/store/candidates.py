@@ -1,4 +1,4 @@
-"""Find the sources that match the ids, tags and filters of a search; fast even in a bucket of 100,000 sources.
+"""Finds the sources that match the ids, tags and filters of a search, fast even in a bucket of 100,000 sources.
 
 Filters have the same meaning as in `core.search.filters`. If SQLite would evaluate a comparison differently from
 Python, such as for a number beyond 2^53 or a key with a quotation mark, the filter is evaluated in Python, row by row.
@@ -56,7 +56,7 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
-    # Returned as one JSON text, because fetching a row for each id costs more than the comparisons.
+    # The ids are returned as one JSON text, because fetching a row for each would take longer than the comparisons.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(json.loads(listed)))
@@ -119,7 +119,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or '0'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # The affinity of a TEXT column would convert the number to text.
+        # SQLite would convert the number to text, because of the column's affinity, so a comparison is always false.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "0"
     path = values.add(_path(key))
     found = f"json_type(s.metadata, {path})"
@@ -183,7 +183,7 @@ class FoundSource:
 
 
 def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, FoundSource]:
-    """Map the ids of those given sources that are indexed to their fields."""
+    """Return the fields of the given sources by id, leaving out sources that are not indexed."""
     rows = connection.execute(
         "SELECT id, title, filename, tags, metadata, source_url, valid_from, generation, places FROM source_views"
         " WHERE team_id = :team_id AND status = 'active' AND id IN (SELECT value FROM json_each(:ids))",

@@ -1,4 +1,4 @@
-"""Cascades: the progress of bucket deletions. One row per task of that type."""
+"""Cascades: the progress of bucket deletions, which also delete the sources that are in no other bucket."""
 
 from dataclasses import dataclass
 from sqlite3 import Connection, Row

@@ -130,7 +130,7 @@ ROW_CHECKS = (
         "   AND d.event = CASE s.status WHEN 'failed' THEN 'source.failed' ELSE 'source.ready' END)"
         " AND (s.status = 'failed' OR s.status = 'active'"
         "   AND EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)"
-        # A bucket that is being deleted counts until its cascade has removed the source, which records the event.
+        # The source stays in a bucket that is being deleted until the cascade removes it and records the event.
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
@@ -176,7 +176,7 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Check columns for invalid values: pages have no checksum, so SQLite does not notice a flipped bit.
+    """Check columns for invalid values. SQLite's pages have no checksums, so it does not detect flipped bits.
 
     Statuses are checked here because SQLite ignores CHECK constraints in a database that is open read-only.
     """

@@ -1,4 +1,4 @@
-"""Facts about the installation: a table of names and values."""
+"""Facts about the installation, such as its id: a table of names and values."""
 
 from sqlite3 import Connection
 

@@ -1,4 +1,4 @@
-"""Old rows that can be deleted: upload sessions, batches, tasks and deliveries that ended long ago.
+"""Finds and deletes the rows of upload sessions, batches, tasks and deliveries that ended long ago.
 
 Rows that an existing source needs are kept: its latest task, and its deliveries, which prevent duplicate ones.
 """
@@ -39,7 +39,7 @@ _KINDS = {
         " (SELECT 1 FROM sources s WHERE s.id = t.source_id AND s.task_id = t.id) ORDER BY t.id LIMIT :limit",
         ["DELETE FROM cascades WHERE task_id = :id", "DELETE FROM tasks WHERE id = :id"],
     ),
-    # A delivery that was scheduled again after it was listed is due, and is kept.
+    # A delivery that has been scheduled again since it was listed has a due time, and is kept.
     "deliveries": _Kind(
         "SELECT d.id FROM deliveries d WHERE d.due_at IS NULL AND d.created_at < :oldest AND d.id > :after"
         " AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.id = d.source_id) ORDER BY d.id LIMIT :limit",

@@ -18,7 +18,7 @@ class StoredAnswer:
 
 
 def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> StoredAnswer | None:
-    """Return the response stored for the key at or after `oldest`, or None."""
+    """Return the response stored for the key, or None if there is none or if it was stored before `oldest`."""
     row = connection.execute(
         "SELECT route, fingerprint, answer FROM idempotency"
         " WHERE key_id = :key_id AND key = :key AND created_at >= :oldest",
@@ -32,7 +32,7 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
 def create_answer(
     connection: Connection, key_id: str, key: str, answer: StoredAnswer, *, created_at: str, oldest: str
 ) -> bool:
-    """Store the response, replacing one for the same key from before `oldest`. Returns False if one is newer."""
+    """Store the response, replacing one that is older than `oldest`. Returns False if there is a newer one."""
     cursor = connection.execute(
         "INSERT INTO idempotency (key_id, key, route, fingerprint, answer, created_at)"
         " VALUES (:key_id, :key, :route, :fingerprint, :answer, :created_at)"

@@ -41,7 +41,7 @@ def make_schema(connection: sqlite3.Connection) -> None:
     connection.executemany(_RECORD, [(name,) for name in FORMER])
 
 
-#: Oldest first; releases append their changes. Each runs in one transaction with its record.
+#: The migrations, oldest first; each release appends its own. A migration and its record are one transaction.
 MIGRATIONS: dict[str, Callable[[sqlite3.Connection], None]] = {"m007_rechunking": make_schema}
 
 

@@ -3,9 +3,9 @@
 Released statements are never edited: a later release changes the schema by adding a migration.
 """
 
-#: A team has at most one open rebuild; until it ends, none of the team's sources is ready, regardless of their status.
-#: `places` doesn't include buckets that are being deleted. `valid_from` is the oldest generation whose search hits
-#: count, because the index may contain chunks of several generations while a document is rechunked.
+#: A team has at most one unfinished rebuild task; until it ends, none of the team's sources is ready. The view's column
+#: `places` doesn't include buckets that are being deleted. `valid_from` is the oldest generation whose search hits are
+#: valid: while a document is rechunked, the index may contain chunks of several generations.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,

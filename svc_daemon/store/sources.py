@@ -40,7 +40,7 @@ class SourceRow:
     source_url: str | None = None
     #: The normalized URL, which is the same for equivalent spellings; unique within a team.
     url_key: str | None = None
-    #: What the host reported at the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
+    #: Facts about the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
     fetched: dict[str, Any] | None = None
     #: `question`, `answer` and `alternate_questions`, for a source of type `qa`.
     qa: dict[str, Any] | None = None
@@ -88,7 +88,7 @@ class SourceRow:
 
     @property
     def searched_places(self) -> list[str]:
-        """The buckets whose searches can find the source: none for a Q&A, which only searches without a bucket find."""
+        """The buckets whose searches can find the source; none for a Q&A, which is only found without a bucket."""
         return [] if self.type == readiness.QA else list(self.places)
 
     @property
@@ -342,7 +342,7 @@ def _literal(text: str) -> str:
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark for rechunking each source whose oldest bucket is this one, which sets its chunk sizes; return the count."""
+    """Mark each source whose oldest bucket is this one for rechunking, since that bucket sets its chunk sizes."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

@@ -19,7 +19,7 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Number of attempts so far; a claim that was parked isn't counted.
+    #: Number of attempts so far; a claim that ended by parking the task isn't counted.
     attempt: int = 0
     #: Fencing token, incremented by each claim: a worker may write only while this equals the token of its claim.
     token: int = 0

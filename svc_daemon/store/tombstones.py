@@ -1,6 +1,7 @@
 """Tombstones: records of deleted sources, kept until their blobs and index rows are removed, and of their successors.
 
-Bytes that a refresh replaced have a tombstone too, whose `source_id` is the name of the blob that replaced them.
+If a refresh replaces the bytes of a source, the old blob gets a tombstone too. Its `source_id` is the name of the new
+blob.
 """
 
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> lis
 
 
 def list_deleted_blobs(connection: Connection) -> set[str]:
-    """List the names of blobs that were deleted on purpose, as far as their tombstones still exist."""
+    """List the names of blobs that were deleted on purpose and whose tombstones still exist."""
     rows = connection.execute("SELECT COALESCE(blob, source_id) AS name FROM tombstones").fetchall()
     return {row["name"] for row in rows}
 

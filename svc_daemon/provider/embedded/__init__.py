@@ -1,7 +1,7 @@
 """The built-in search provider: SQLite's FTS5, one index file per team.
 
-Each team has its own file because BM25 reads the postings of the whole table: searches don't slow down with other
-teams' documents, and other teams' word counts don't affect the scores.
+Each team has its own file, because BM25 reads the postings of the whole table. So other teams' documents neither slow
+down a search nor affect its scores.
 
 `provider` implements the contract, `files` opens and removes index files, and `schema` defines their tables. `packing`
 converts a document to rows, `writing` composes the `steps` that store, change and remove it, and `documents`,

@@ -16,14 +16,14 @@ from svc_daemon.provider.embedded.refining import Ranked
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope
 
-#: Words in the title count twice; the terms for buckets are only used to filter.
+#: BM25 weight of each column. Words in the title count twice; the words for buckets are only used to filter.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
 #: Upper bound of a word's score, as a multiple of its idf, however often it occurs in the chunk: FTS5's k1 is 1.2.
 MOST_OF_IDF = 2.2
 #: The minimum ratio of chunks with common words to chunks with rare words, and (`LEAST_SAVED`) the minimum number of
 #: the former; with less, little would be saved.
 SHARE = 4
-#: The last chunk of a page usually scores a little more than the rarest word's idf: this fraction of its upper bound.
+#: Estimated score of the last chunk of a page, as a fraction of the upper bound of the rarest word's score.
 LIKELY = 0.6
 LEAST_SAVED = 1000
 

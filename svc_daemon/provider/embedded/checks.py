@@ -1,6 +1,6 @@
 """Inspects index files, without changing them, while no process has them open.
 
-An index is derived from the stored files, so the remedy for any damage is the same: the index is rebuilt.
+An index is derived from the stored files, so any damage is repaired by rebuilding it.
 """
 
 import sqlite3
@@ -124,8 +124,7 @@ class IndexInspector:
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
-    # A crash between creating the file and its tables leaves an empty file; the tables are created when it is next
-    # opened.
+    # A crash after creating the file may leave it empty. This is valid: the tables are created when it is opened.
     if is_blank(connection):
         return
     (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -141,7 +141,7 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 
 
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Record how many vectors the copy has of its origin's model; the origin may have received more since."""
+    """Record how many vectors of its origin's model the copy has; it may be fewer than the origin has now."""
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])
 

@@ -11,7 +11,7 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFail
 
 @contextmanager
 def translated(team_id: str) -> Iterator[None]:
-    """Convert exceptions raised inside by the team's index file to ProviderError."""
+    """Convert exceptions that the team's index file raises within the block to ProviderError."""
     try:
         yield
     except StorageError as error:

@@ -94,13 +94,13 @@ class IndexFiles:
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
             if self._folder.exists():
-                # Otherwise, an old file could reappear in place of the new one after a power failure.
+                # Without this sync, the deleted file could reappear after a power failure and replace a new one.
                 sync_folder(self._folder)
             self._damaged.discard(team_id)
 
     @contextmanager
     def translated(self, team_id: str) -> Iterator[None]:
-        """Convert exceptions raised inside by the team's index to ProviderError; calls `on_damaged` once per damage."""
+        """Convert the index's exceptions within the block to ProviderError; calls `on_damaged` once per damage."""
         try:
             with translated(team_id):
                 yield

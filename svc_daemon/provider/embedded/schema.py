@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-#: Increased with each change of the schema. An index can be rebuilt, so there are no migrations.
+#: Schema version, stored in the file as `user_version`; incremented with each change. There are no migrations, because
+#: an index of another version is rebuilt.
 VERSION = 3
 
 #: The number of low bits of a chunk's key that contain its ordinal; the view repeats this number.
@@ -73,7 +74,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # May contain vectors of a model that the document's row no longer names, until they are replaced.
+    # Until they are replaced, this may contain vectors of a model that is no longer the one in the document's row.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -81,7 +82,7 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # Separate from the vectors, since reading a column means reading the pages of the whole row.
+    # A separate table, because SQLite would have to read the pages of the whole row, including the vector.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,
@@ -135,9 +136,9 @@ class WrongVersion(Exception):
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a new file. Raises WrongVersion if the file has another version of the schema."""
-    # Some builds of SQLite overwrite each freed page with zeros, which are written to the log, too. A merge of postings
-    # may free tens of megabytes at once, but these only contain words without their order; the texts of documents are
-    # explicitly overwritten when they are removed.
+    # Some builds of SQLite default to secure_delete = ON, which writes zeros over each freed page, and to the WAL too.
+    # A merge of postings may free tens of megabytes, which contain only words without their order. The texts of
+    # documents are overwritten explicitly when they are removed (`overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
@@ -159,7 +160,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
-    """Overwrite what is deleted inside with zeros, so that deleted text can't be recovered from the file."""
+    """Overwrite everything that is deleted within the block with zeros, so that it can't be recovered from the file."""
     connection.execute("PRAGMA secure_delete = ON")
     try:
         yield
