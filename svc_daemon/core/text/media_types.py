@@ -234,14 +234,15 @@ _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 #: How many bytes are checked to recognise text.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
+# Nothing that has matched is tried in another way (`*+`, `(?>`): with many comments or lines, that would never end.
 _HTML = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
+    rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
 )
 _XML = re.compile(rb"\s*<\?xml\s")
 _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
 _MAIL = re.compile(
-    rb"(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version):.*"
-    rb"(?:\r?\n[ \t].*)*\r?\n){2}",
+    rb"(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version):[^\n]*+\n"
+    rb"(?:[ \t][^\n]*+\n)*+){2}",
     re.IGNORECASE,
 )
 
@@ -266,10 +267,15 @@ def is_text_type(content_type: str) -> bool:
     return content_type.startswith("text/") or (format_ is not None and format_.key in _TEXT_FORMATS)
 
 
+def from_declared(declared: str) -> str:
+    """Return the media type that a client declared, without parameters and in its usual spelling; empty if invalid."""
+    bare = declared.partition(";")[0].strip().lower()
+    return _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
+
+
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
     """Detect a file's media type from its bytes (all, or at least the first 8 KB), name and declared type."""
-    named, bare = from_filename(filename), declared.partition(";")[0].strip().lower()
-    announced = _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
+    named, announced = from_filename(filename), from_declared(declared)
     is_text = text_encoding(data) is not None
     if signed := _signed_type(data, is_text=is_text):
         return signed

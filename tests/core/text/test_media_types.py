@@ -87,6 +87,12 @@ def test_the_beginning_of_an_office_file_is_enough() -> None:
     assert detect(samples.make_epub({"a": samples.PROSE})[:200], "", "") == "application/epub+zip"
 
 
+def test_no_bytes_take_a_detection_forever() -> None:
+    # What nearly is HTML or mail, with parts that a pattern could divide in 2**500 ways.
+    for data in (b"<!---->" * 500 + b"x", b"<!-- --> " * 400 + b"<htm", b"From: a\r\n" + b" x\r\n" * 500 + b"x"):
+        assert detect(data, "note") == "text/plain", data[:20]
+
+
 def test_an_encoding_is_found_or_the_bytes_are_binary() -> None:
     for text, encodings in {
         "ünïcode": ["utf-8", "utf-8-sig"],
