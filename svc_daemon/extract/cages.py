@@ -1,8 +1,8 @@
 """The daemon's side of the cage: submits documents, receives the results, and keeps the fork server running.
 
-A job is one document. It yields two results: the reply on the job's own pipe, and the child's exit status from the fork
-server. A complete reply is used at once; if it is incomplete, the exit status explains why. If the fork server dies,
-its jobs fail (their callers retry them), and the next document starts a new server.
+A job is one child, which reads one document or a wave of small ones (`waves`). It yields two results (`jobs`): the
+replies on the job's own pipe, and the child's outcome from the fork server. If the fork server dies, the documents at
+hand fail (their callers retry them), and the next job starts a new server.
 """
 
 import asyncio
@@ -10,25 +10,27 @@ import json
 import logging
 import os
 import shutil
-import signal
 import socket
 import subprocess
-from contextlib import closing, suppress
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from svc_daemon.child_processes import await_end, last_words, start_module
-from svc_daemon.core.problems import find_lack
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.jobs import Job, Outcome
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, ChildReply, send_request
+from svc_daemon.extract.messages import document_message, pack_wave, send_request
+from svc_daemon.extract.waves import WAVE_DOCUMENT_BYTES, WAVE_DOCUMENTS, NeedsOwnChild, NotRead, StoredDocument
 
 _log = logging.getLogger("svc.extract")
-
-Outcome = dict[str, Any]
 
 
 class Extractor:
@@ -56,15 +58,46 @@ class Extractor:
         Raises ExtractionFailed if no text can be read from the document, FileNotFoundError if the file does not exist,
         and other OSErrors if the machine is out of a resource. Cancelling the call kills the child.
         """
-        request = {"filename": filename, "content_type": content_type, "chunking": asdict(chunking)}
+        document = StoredDocument(path=path, filename=filename, content_type=content_type, chunking=chunking)
         async with self._slots:
             blob = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 server = await self._living_server()
-                job = server.submit(request, blob)
+                job = server.submit({"document": document_message(document)}, blob)
             finally:
                 os.close(blob)
-            return await job.result()
+            (result,) = await job.results(1)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def extract_wave(self, documents: Sequence[StoredDocument]) -> list[Extraction | Exception]:
+        """Extract small stored files of one team in one child (see `may_share_a_child`). Returns one entry for each.
+
+        An entry is the extraction, or the exception that `extract` would raise for this document. It is NotRead if the
+        child ended before the document's turn, and NeedsOwnChild if the document can't be read in a wave; then call
+        `extract`. Cancelling the call kills the child.
+        """
+        if len(documents) > WAVE_DOCUMENTS:
+            raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
+        async with self._slots:
+            contents = [(document, _read_small(document.path)) for document in documents]
+            readable = [(document, data) for document, data in contents if isinstance(data, bytes)]
+            results = iter(await self._read_wave(pack_wave(readable), len(readable)) if readable else ())
+        return [next(results) if isinstance(data, bytes) else data for _, data in contents]
+
+    async def _read_wave(self, packed: bytes, count: int) -> list[Extraction | Exception]:
+        try:
+            with _anonymous_file(packed) as blob:
+                server = await self._living_server()
+                job = server.submit({"documents": count}, blob.fileno())
+            return await job.results(count)
+        except OSError as shortage:
+            return [shortage] * count
+        except ExtractionFailed as failure:
+            # The server took none of them. If it takes none of them alone either, their own attempts will fail.
+            _log.info("A wave was not read: %s", failure.message)
+            return [NotRead() for _ in range(count)]
 
     async def close(self) -> None:
         """Stop the fork server and all children. Documents still being read fail as crashed."""
@@ -112,8 +145,8 @@ class _Server:
             raise
         return cls(process, control, limits, scratch)
 
-    def submit(self, request: dict[str, Any], blob: int) -> "_Job":
-        """Send a document to the server. Raises ExtractionFailed (crashed) if the server does not accept it."""
+    def submit(self, request: dict[str, Any], blob: int) -> Job:
+        """Send a job to the server. Raises ExtractionFailed (crashed) if the server does not accept it."""
         self._last_job += 1
         job = self._last_job
         readable, writable = os.pipe()
@@ -127,7 +160,7 @@ class _Server:
         outcome = self._outcomes[job] = asyncio.get_running_loop().create_future()
         if not self.is_alive:
             self._lose(outcome)
-        return _Job(self, job, readable, outcome, self._limits)
+        return Job(readable, outcome, self._limits, partial(self.kill, job))
 
     def kill(self, job: int) -> None:
         """Ask the server to kill a job's child if it is still running."""
@@ -169,71 +202,28 @@ class _Server:
     @staticmethod
     def _lose(future: "asyncio.Future[Outcome]") -> None:
         if not future.done():
-            future.set_result({"exit": None, "killed": ""})
+            future.set_result({"exit": None, "killed": "", "at": 0})
 
 
-class _Job:
-    """One document in the cage."""
+def _read_small(path: Path) -> bytes | Exception:
+    try:
+        with path.open("rb", buffering=0) as blob:
+            data = blob.read(WAVE_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        return error
+    return data if len(data) <= WAVE_DOCUMENT_BYTES else NeedsOwnChild()
 
-    def __init__(
-        self, server: _Server, number: int, readable: int, outcome: "asyncio.Future[Outcome]", limits: CageLimits
-    ) -> None:
-        self._server = server
-        self._number = number
-        self._readable = readable
-        self._outcome = outcome
-        self._limits = limits
 
-    async def result(self) -> Extraction:
-        """Wait for the extraction. Raises ExtractionFailed, or OSError if the machine is out of a resource."""
-        try:
-            reply = await self._read_reply()
-            if reply.is_complete:
-                return reply.extraction()
-            outcome = await self._outcome
-            if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
-                refused = OSError(short_of, os.strerror(short_of))
-                if find_lack(refused):
-                    raise refused
-                raise failures.crashed("The extraction server could not begin with the document.") from refused
-            raise self._explain(outcome)
-        except ValueError as error:
-            # A line exceeded the limit.
-            raise failures.crashed("The parser's reply was damaged.") from error
-        finally:
-            # Kill the child if the call was cancelled or needs no more of the reply; no effect if it has ended.
-            self._server.kill(self._number)
-
-    async def _read_reply(self) -> ChildReply:
-        """Read the reply until the child closes its pipe. Raises ValueError if a line exceeds the limit."""
-        reply, size = ChildReply(), 0
-        reader = asyncio.StreamReader(limit=LINE_BYTES)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(self._readable, "rb", buffering=0)
-        )
-        with closing(transport):
-            while line := await reader.readline():
-                size += len(line)
-                if size > self._limits.output_bytes:
-                    raise failures.over_limit(f"The document's text is over {self._limits.output_bytes // 1024**2} MB.")
-                reply.feed(line)
-                # Reading buffered lines does not suspend, so let other tasks run.
-                await asyncio.sleep(0)
-        return reply
-
-    def _explain(self, outcome: Outcome) -> ExtractionFailed:
-        """Convert the child's exit status to the error that explains an incomplete reply."""
-        if outcome["killed"] == "wall":
-            return failures.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
-        if outcome["exit"] == -signal.SIGXCPU:
-            return failures.over_limit(f"Reading took more than {self._limits.cpu_seconds} s of processor time.")
-        if outcome["exit"] == OUT_OF_MEMORY:
-            return failures.over_limit(f"Reading took more than {self._limits.memory_bytes // 1024**2} MB of memory.")
-        if outcome["exit"] == FAILED:
-            return failures.unreadable("The parser failed: the file is damaged, or not what its content seems to be.")
-        if outcome["exit"] is None:
-            return failures.crashed("The extraction server ended while it read the document.")
-        return failures.crashed(f"The parser died on the document (exit status {outcome['exit']}).")
+def _anonymous_file(content: bytes) -> BinaryIO:
+    """Return a file without a name, in memory where the system can, open at its start."""
+    file: BinaryIO
+    if sys.platform == "linux":
+        file = os.fdopen(os.memfd_create("svc-wave"), "w+b")
+    else:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(content)
+    file.seek(0)
+    return file
 
 
 def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subprocess.Popen[bytes]":

@@ -1,12 +1,17 @@
-"""The code of one child process: restrict itself, read one document from standard input, reply and exit.
+"""The code of one child process: restrict itself, read documents from standard input, reply to each, and exit.
 
-The order matters: the limits are set before the first byte of the document is read. If a child outlives both the daemon
-and the fork server, its own alarm ends it.
+The order matters: the limits are set before the first byte of a document is read, and each document has the whole time
+limits. If a child outlives both the daemon and the fork server, its own alarm ends it.
+
+A child reads one document of any format, or a wave of small ones. A document leaves nothing to the next one of its
+wave: the readers of these formats keep no state, the child can't write a file, and if anything unexpected happens, the
+child ends.
 """
 
 import ctypes
 import errno
 import gc
+import json
 import logging
 import math
 import os
@@ -16,36 +21,53 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
-from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
+from svc_daemon.core.text.chunking import chunk_document
 from svc_daemon.core.text.media_types import detect, find_format
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import pages_named
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import FAILED, OUT_OF_MEMORY, REFUSED, REPLIED, SHORT, failure_line, reply_lines
+from svc_daemon.extract.messages import (
+    FAILED,
+    OUT_OF_MEMORY,
+    REFUSED,
+    REPLIED,
+    SHORT,
+    DocumentRequest,
+    failure_line,
+    own_child_line,
+    parse_document,
+    reply_lines,
+)
+from svc_daemon.extract.progress import ChildProgress
+from svc_daemon.extract.waves import NeedsOwnChild, shares
 
-_OUTPUT = 3
+_BLOB, _OUTPUT = 0, 3
 _PR_SET_PDEATHSIG = 1
 
 
-def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: CageLimits, parent: int) -> NoReturn:
+def live(
+    request: dict[str, Any],
+    blob: int,
+    output: int,
+    scratch: Path,
+    limits: CageLimits,
+    progress: ChildProgress,
+    parent: int,
+) -> NoReturn:
     """Run as the child. Never returns, and skips the exit handlers inherited from the fork server."""
     status = FAILED
     try:
-        _confine(blob, output, folder, limits, parent)
+        _confine(blob, output, limits, request.get("documents"), parent)
         logging.disable()
         # Parsers create few reference cycles; fewer garbage collections save 10% of the time of a large document.
         gc.set_threshold(100_000, 20, 20)
-        with suppress(BrokenPipeError), os.fdopen(_OUTPUT, "wb", buffering=256 * 1024) as out:
-            try:
-                out.writelines(_read(request, limits))
-            except ExtractionFailed as failure:
-                out.write(failure_line(failure))
-            except RecursionError:
-                out.write(failure_line(failures.unreadable("The document is nested too deeply.")))
+        with suppress(BrokenPipeError):
+            _read_all(request, scratch, limits, progress)
         status = REPLIED
     except MemoryError:
         # There may not be enough memory left to write an error message.
@@ -62,7 +84,7 @@ def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: C
         os._exit(status)
 
 
-def _confine(blob: int, output: int, folder: str, limits: CageLimits, parent: int) -> None:
+def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, parent: int) -> None:
     """Restrict this process: its own session and limits, and only these descriptors: 0 blob, 1-2 null, 3 reply."""
     null = os.open(os.devnull, os.O_RDWR)
     # First duplicate to numbers above the targets, because any of the three may already have a target number.
@@ -85,12 +107,12 @@ def _confine(blob: int, output: int, folder: str, limits: CageLimits, parent: in
         signal.signal(signal_number, signal.SIG_DFL)
     # The server enforces the wall-clock limit; the alarm is for a child whose server was killed.
     signal.alarm(math.ceil(limits.wall_seconds) + 1)
-    os.chdir(folder)
     os.umask(0o077)
     os.nice(limits.nice)
     _set_limit(resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes)
-    _set_limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
-    _set_limit(resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes)
+    _set_limit(resource.RLIMIT_CPU, limits.cpu_seconds, (documents or 1) * (limits.cpu_seconds + 1))
+    file_bytes = 0 if documents else limits.file_bytes
+    _set_limit(resource.RLIMIT_FSIZE, file_bytes, file_bytes)
     _set_limit(resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors)
     _set_limit(resource.RLIMIT_CORE, 0, 0)
 
@@ -102,22 +124,64 @@ def _set_limit(kind: int, soft: int, hard: int) -> None:
     resource.setrlimit(kind, (min(soft, top), top))
 
 
-def _read(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
-    """Read the document and yield the lines of the reply. Raises ExtractionFailed if it has no readable text."""
-    with os.fdopen(0, "rb", closefd=False) as blob:
-        data = blob.read()
-    content_type = detect(data, request["filename"], request["content_type"])
+def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progress: ChildProgress) -> None:
+    """Read one document after another. Each reply is sent before the next document is read."""
+    blob, out = os.fdopen(_BLOB, "rb"), os.fdopen(_OUTPUT, "wb", buffering=256 * 1024)
+    is_wave = "documents" in request
+    requests = json.loads(blob.readline()) if is_wave else [request["document"]]
+    for number, message in enumerate(requests):
+        if number:
+            progress.note(number)
+            _renew_time(limits)
+        requested = parse_document(message)
+        data = blob.read(requested.size)
+        try:
+            out.writelines(_read(data, requested, None if is_wave else scratch, limits))
+        except NeedsOwnChild:
+            out.write(own_child_line())
+        except ExtractionFailed as failure:
+            out.write(failure_line(failure))
+        except RecursionError:
+            out.write(failure_line(failures.unreadable("The document is nested too deeply.")))
+        out.flush()
+    out.close()
+
+
+def _renew_time(limits: CageLimits) -> None:
+    """Give the next document all of the time that the first one had."""
+    signal.alarm(math.ceil(limits.wall_seconds) + 1)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    _set_limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime) + limits.cpu_seconds, hard)
+
+
+def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits: CageLimits) -> Iterator[bytes]:
+    """Read the document and yield the lines of the reply.
+
+    Raises ExtractionFailed if it has no readable text. Without a scratch folder, it is a document of a wave: raises
+    NeedsOwnChild if its format may not share a child.
+    """
+    content_type = detect(data, requested.filename, requested.content_type)
     # An unknown declared type must not override a format that can be detected from the bytes and the file name.
-    shown = detect(data, request["filename"])
-    readable = shown if find_format(shown) and not find_format(content_type) else content_type
-    given = Given(data=data, filename=request["filename"], content_type=readable, limits=limits)
-    document = find_reader(readable)(given)
+    format_, readable = find_format(content_type), content_type
+    if format_ is None and (format_ := find_format(shown := detect(data, requested.filename))):
+        readable = shown
+    if format_ and not shares(format_):
+        if scratch is None:
+            raise NeedsOwnChild
+        # Another program may have deleted the scratch folder.
+        folder = private_folder(scratch, os.getpid())
+        folder.mkdir(mode=0o700, parents=True)
+        os.chdir(folder)
+    document = find_reader(readable)(
+        Given(data=data, filename=requested.filename, content_type=readable, limits=limits)
+    )
     empty = document.pages_without_text
     if not any(map(str.isalnum, document.text)):
         if empty:
             raise failures.no_text(f"None of the {document.pages} pages holds text; they may be scanned images.")
         raise failures.no_text()
-    chunks = chunk_document(document, ChunkingOptions(**request["chunking"]))
+    chunks = chunk_document(document, requested.chunking)
     if len(chunks) > limits.chunks:
         raise failures.over_limit(f"The document falls into more than {limits.chunks} pieces.")
     if empty:
@@ -125,3 +189,8 @@ def _read(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
         warning = f"{have} no text and can't be found; scanned images need text recognition first."
         document = replace(document, warnings=(*document.warnings, warning))
     yield from reply_lines(content_type, document, chunks)
+
+
+def private_folder(scratch: Path, pid: int) -> Path:
+    """Return the folder for a child's scratch files; only a child whose parser may need one makes it."""
+    return scratch / f"child-{pid}"

@@ -15,7 +15,6 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +26,8 @@ from svc_daemon.core.text.media_types import find_format, from_filename
 from svc_daemon.extract import children
 from svc_daemon.extract.formats import READERS
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import SHORT, receive_request
+from svc_daemon.extract.messages import SHORT, DocumentRequest, parse_document, receive_request
+from svc_daemon.extract.progress import ChildProgress
 
 #: Number of descriptors passed with a request: the blob, and the pipe for the reply.
 _DESCRIPTORS = 2
@@ -35,11 +35,14 @@ _DESCRIPTORS = 2
 
 @dataclass(slots=True)
 class _Child:
-    """A running child and its document."""
+    """A running child and its documents."""
 
     job: int
-    folder: str
+    progress: ChildProgress
+    #: When the child has overrun, unless it is at another document by then.
     deadline: float
+    #: When the child has overrun in any case, even if it claims to have begun another document.
+    last_deadline: float
     #: Why the server killed the child: `wall` or `asked`; empty if it did not.
     killed: str = ""
 
@@ -79,7 +82,10 @@ class ForkServer:
                 if not is_open:
                     _kill(pid, child, "asked")
                 elif child.deadline <= now and not child.killed:
-                    _kill(pid, child, "wall")
+                    begun, _ = child.progress.read()
+                    child.deadline = min(begun + self._limits.wall_seconds, child.last_deadline)
+                    if child.deadline <= now:
+                        _kill(pid, child, "wall")
         while self._children:
             self._bury(os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid)  # type: ignore[union-attr]
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -108,44 +114,51 @@ class ForkServer:
         for descriptor in descriptors:
             os.close(descriptor)
         if short_of:
-            self._report({"job": request["job"], "exit": SHORT + short_of, "killed": ""})
+            self._report({"job": request["job"], "exit": SHORT + short_of, "killed": "", "at": 0})
         return True
 
     def _fork(self, request: dict[str, Any], blob: int, output: int) -> None:
-        # Import the parser for the file's name or type here, once for all later children.
-        format_ = find_format(from_filename(request["filename"]) or request["content_type"])
-        module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
-        if module and module not in sys.modules:
-            # If the parser can't be imported, the child reports it.
-            with suppress(ImportError):
-                import_module(module)
-            # Memory pages of frozen objects stay shared, because a child's garbage collector doesn't write to them.
-            gc.freeze()
-        # Another program may have deleted the folder.
-        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(dir=self._scratch)
-        parent = os.getpid()
-        try:
-            pid = os.fork()
-        except OSError:
-            Path(folder).rmdir()
-            raise
+        if "document" in request:
+            _import_reader(parse_document(request["document"]))
+        progress, parent = ChildProgress(), os.getpid()
+        pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            children.live(request, blob, output, folder, self._limits, parent)
-        self._children[pid] = _Child(request["job"], folder, time.monotonic() + self._limits.wall_seconds)
+            children.live(request, blob, output, self._scratch, self._limits, progress, parent)
+        now, wall_s = time.monotonic(), self._limits.wall_seconds
+        documents = request.get("documents", 1)
+        self._children[pid] = _Child(request["job"], progress, now + wall_s, now + documents * wall_s)
 
     def _bury(self, pid: int) -> None:
         """Kill the child's descendants while its process id can't be reused, then reap it and report to the daemon."""
         _kill_group(pid)
         _, status = os.waitpid(pid, 0)
         child = self._children.pop(pid)
-        shutil.rmtree(child.folder, ignore_errors=True)
-        self._report({"job": child.job, "exit": os.waitstatus_to_exitcode(status), "killed": child.killed})
+        folder = children.private_folder(self._scratch, pid)
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        begun, at = child.progress.read()
+        if child.killed == "wall" and begun + self._limits.wall_seconds > child.deadline:
+            # It began another document just before it was killed; that one is not to blame.
+            at = -1
+        outcome = {"exit": os.waitstatus_to_exitcode(status), "killed": child.killed, "at": at}
+        self._report({"job": child.job, **outcome})
 
     def _report(self, outcome: dict[str, Any]) -> None:
         with suppress(OSError):
             self._control.sendall(json.dumps(outcome).encode() + b"\n")
+
+
+def _import_reader(requested: DocumentRequest) -> None:
+    """Import the parser for the file's name or type, once for all later children."""
+    format_ = find_format(from_filename(requested.filename) or requested.content_type)
+    module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
+    if module and module not in sys.modules:
+        # If the parser can't be imported, the child reports it.
+        with suppress(ImportError):
+            import_module(module)
+        # Memory pages of frozen objects stay shared, because a child's garbage collector doesn't write to them.
+        gc.freeze()
 
 
 def _kill(pid: int, child: _Child, why: str) -> None:

@@ -23,6 +23,8 @@ class CageLimits:
     descriptors: int = 64
     #: Maximum size of the child's reply: enough for 25 MB of text in a wider encoding, and its chunks.
     output_bytes: int = 96 * 1024**2
+    #: Size of the replies of a wave after which its other documents are left unread, so that the daemon's memory lasts.
+    wave_output_bytes: int = 16 * 1024**2
     #: Maximum number of chunks of one document. 25 MB of prose has 30,000; a file of only headings has more.
     chunks: int = 100_000
     #: The child's `nice` increment, so that uploads and searches get priority.

@@ -1,27 +1,28 @@
 """The protocol of the cage: requests with descriptors, outcomes of children, and replies.
 
 A request to the fork server is a length and JSON, with the descriptors attached to the first byte. Outcomes are sent
-back on the same socket as JSON lines. A reply consists of JSON lines on the child's own pipe: a head, the text in
-pieces, the chunks in groups, and an end line; or a single failure. The pieces are small, so that parsing a line does
-not block the daemon's event loop for long.
+back on the same socket as JSON lines. A child replies with JSON lines on its own pipe, for one document after another:
+a head, the text in pieces, the chunks in groups, and an end, all in one line if the document is small; or only why it
+has no text. The pieces are small, so that parsing a line does not block the daemon's event loop for long.
 """
 
 import array
 import json
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from svc_daemon.core.text.chunking import Chunk, Document, Extraction
+from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction
 from svc_daemon.extract.failures import ExtractionFailed, crashed
+from svc_daemon.extract.waves import NeedsOwnChild, StoredDocument
 from svc_daemon.wire.codes import SourceErrorCode
 
 #: Maximum number of text characters, and of chunks, in one line of a reply.
 PIECE_CHARACTERS = 64 * 1024
 GROUP_CHUNKS = 256
-#: Maximum length of a reply line: a group of chunks with the longest headings, or a piece of text.
+#: Maximum length of a reply line: a group of chunks with the longest headings, and a piece of text.
 LINE_BYTES = 4 * 1024**2
 
 #: Exit statuses of a child: it replied, its parser raised an unexpected exception, it ran out of memory, or the
@@ -35,6 +36,8 @@ _LENGTH_BYTES = 4
 _ANCILLARY_BYTES = socket.CMSG_SPACE(2 * array.array("i").itemsize)
 _HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks"})
 _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "line_end")
+#: One for all lines, because `json.dumps` with options makes one for each.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def send_request(control: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
@@ -65,14 +68,49 @@ def _receive(control: socket.socket, length: int) -> bytes:
     return control.recv(length, socket.MSG_WAITALL) if length else b""
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentRequest:
+    """What a child needs to know to read one document."""
+
+    filename: str
+    #: The declared media type.
+    content_type: str
+    chunking: ChunkingOptions
+    #: The size of the document in bytes; -1 if it ends with its file.
+    size: int
+
+
+def document_message(document: StoredDocument, size: int = -1) -> list[Any]:
+    """Return what a child needs to know about a document as JSON, which `parse_document` reads."""
+    sizes = document.chunking
+    return [document.filename, document.content_type, [sizes.target, sizes.min, sizes.max, sizes.overlap], size]
+
+
+def parse_document(message: list[Any]) -> DocumentRequest:
+    filename, content_type, (target, least, most, overlap), size = message
+    return DocumentRequest(
+        filename, content_type, ChunkingOptions(target=target, min=least, max=most, overlap=overlap), size
+    )
+
+
+def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:
+    """Return what the child of a wave reads: a line with the requests, then the documents' bytes, end to end."""
+    requests = [document_message(document, len(data)) for document, data in documents]
+    return b"".join((json.dumps(requests).encode(), b"\n", *(data for _, data in documents)))
+
+
 def reply_lines(content_type: str, document: Document, chunks: Sequence[Chunk]) -> Iterator[bytes]:
     """Yield the lines of a successful reply."""
-    yield _line({"head": {"content_type": content_type, **{name: getattr(document, name) for name in _HEAD_FIELDS}}})
+    head = {"head": {"content_type": content_type, **{name: getattr(document, name) for name in _HEAD_FIELDS}}}
+    rows = ([getattr(chunk, name) for name in _CHUNK_FIELDS] for chunk in chunks)
+    if len(document.text) <= PIECE_CHARACTERS and len(chunks) <= GROUP_CHUNKS:
+        yield _line({**head, "text": document.text, "chunks": list(rows), "end": True})
+        return
+    yield _line(head)
     for start in range(0, len(document.text), PIECE_CHARACTERS):
         yield _line({"text": document.text[start : start + PIECE_CHARACTERS]})
-    rest = iter(chunks)
-    while group := list(islice(rest, GROUP_CHUNKS)):
-        yield _line({"chunks": [[getattr(chunk, name) for name in _CHUNK_FIELDS] for chunk in group]})
+    while group := list(islice(rows, GROUP_CHUNKS)):
+        yield _line({"chunks": group})
     yield _line({"end": True})
 
 
@@ -80,48 +118,64 @@ def failure_line(failure: ExtractionFailed) -> bytes:
     return _line({"failure": [failure.code, failure.message]})
 
 
+def own_child_line() -> bytes:
+    """Reply that this document of a wave was not read, because of its format."""
+    return _line({"own_child": True})
+
+
 def _line(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return _encode(message).encode() + b"\n"
 
 
 class ChildReply:
-    """Assembles a reply line by line."""
+    """Assembles the reply about one document line by line."""
 
     def __init__(self) -> None:
-        self.is_complete = False
+        #: The finished reply: the extraction, or the exception that explains why there is none.
+        self.result: Extraction | Exception | None = None
         self._head: dict[str, Any] = {}
         self._pieces: list[str] = []
         self._text: str | None = None
         self._chunks: list[Chunk] = []
 
     def feed(self, line: bytes) -> None:
-        """Process one line. Raises ExtractionFailed if the child reports a failure or the line is invalid."""
+        """Process one line. Raises ExtractionFailed if it is invalid."""
         try:
             message = json.loads(line)
             if "failure" in message:
                 code, sentence = message["failure"]
-                raise ExtractionFailed(SourceErrorCode(code), sentence)
+                self.result = ExtractionFailed(SourceErrorCode(code), sentence)
+                return
+            if "own_child" in message:
+                self.result = NeedsOwnChild()
+                return
             if "head" in message:
                 self._head = {
                     name: tuple(value) if isinstance(value, list) else value for name, value in message["head"].items()
                 }
-            elif "text" in message:
+            if "text" in message:
                 self._pieces.append(message["text"])
-            elif "chunks" in message:
-                text = self._whole_text()
-                for ordinal, row in enumerate(message["chunks"], len(self._chunks)):
-                    values = dict(zip(_CHUNK_FIELDS, row, strict=True))
-                    values["headings"] = tuple(values["headings"])
-                    piece = text[values["char_start"] : values["char_end"]]
-                    self._chunks.append(Chunk(ordinal=ordinal, text=piece, **values))
-            else:
-                self.is_complete = bool(message["end"])
+            if "chunks" in message:
+                self._add_chunks(message["chunks"])
+            if "end" in message:
+                self.result = Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise crashed("The parser's reply was damaged.") from error
 
-    def extraction(self) -> Extraction:
-        """Return the completed extraction."""
-        return Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
+    def _add_chunks(self, rows: Sequence[Sequence[Any]]) -> None:
+        text = self._whole_text()
+        for ordinal, (start, end, headings, page, line_start, line_end) in enumerate(rows, len(self._chunks)):
+            chunk = Chunk(
+                ordinal=ordinal,
+                text=text[start:end],
+                char_start=start,
+                char_end=end,
+                headings=tuple(headings),
+                page=page,
+                line_start=line_start,
+                line_end=line_end,
+            )
+            self._chunks.append(chunk)
 
     def _whole_text(self) -> str:
         if self._text is None:

@@ -15,11 +15,20 @@ from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
 from tests.extract.conftest import MakeExtractor
 from tests.extract.test_cages import read, server_of
+from tests.samples import make_pdf
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(not psutil.LINUX, reason="only Linux sets the limits of another process"),
 ]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A document whose parser gets a folder of its own."""
+    path = tmp_path / "page.pdf"
+    path.write_bytes(make_pdf(["One page."]))
+    return path
 
 
 def succeeds(*command: str) -> bool:
@@ -42,21 +51,21 @@ async def test_a_server_without_descriptors_reports_it_and_goes_on(make_extracto
 
 
 async def test_a_scratch_folder_that_was_removed_is_made_again_and_one_that_cannot_be_is_no_shortage(
-    make_extractor: MakeExtractor, prose: Path
+    make_extractor: MakeExtractor, page: Path
 ) -> None:
     extractor = await make_extractor()
-    await read(extractor, prose)
+    await read(extractor, page)
     # Renamed, not removed: a child may still be clearing its own folder in there.
     extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed"))
-    assert (await read(extractor, prose)).title == "The harbour"
+    assert (await read(extractor, page)).pages == 1
     extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed-too"))
     extractor.scratch_dir.touch()
     with pytest.raises(ExtractionFailed) as failed:
-        await read(extractor, prose)
+        await read(extractor, page)
     assert failed.value.retryable
 
 
-async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: Path, prose: Path) -> None:
+async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: Path, page: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     # A folder and a file for the fork server fit in; a child's own folder does not.
@@ -65,10 +74,10 @@ async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: P
     extractor = Extractor(disk / "scratch", CageLimits())
     try:
         with pytest.raises(OSError, match="space") as failed:
-            await read(extractor, prose)
+            await read(extractor, page)
         assert failed.value.errno == errno.ENOSPC
         assert succeeds("mount", "-o", "remount,nr_inodes=100", str(disk))
-        assert (await read(extractor, prose)).title == "The harbour"
+        assert (await read(extractor, page)).pages == 1
     finally:
         await extractor.close()
         assert succeeds("umount", "--lazy", str(disk))

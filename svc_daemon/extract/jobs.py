@@ -1,0 +1,138 @@
+"""One child as the daemon sees it: collect the replies about its documents, and explain those that are missing.
+
+Complete replies are used at once. If they are fewer than the documents, the outcome from the fork server explains why:
+the child's exit status, and the document at which it ended. That document fails for this reason; those of a wave that
+come after it are NotRead, or fail with the system's error if the machine is out of a resource.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from svc_daemon.core.problems import find_lack
+from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.extract import failures
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, ChildReply
+from svc_daemon.extract.waves import NotRead
+
+Outcome = dict[str, Any]
+
+_READ_BYTES = 256 * 1024
+
+
+class Job:
+    """One child in the cage, with one document or a wave."""
+
+    def __init__(
+        self, readable: int, outcome: "asyncio.Future[Outcome]", limits: CageLimits, kill: Callable[[], None]
+    ) -> None:
+        self._readable = readable
+        self._outcome = outcome
+        self._limits = limits
+        self._kill = kill
+
+    async def results(self, count: int) -> list[Extraction | Exception]:
+        """Wait for the child, and return an extraction or an exception for each of its documents, in order."""
+        results: list[Extraction | Exception] = []
+        ended_by: Exception | None = None
+        try:
+            await self._collect(results, count)
+            if len(results) < count:
+                ended_by = self._explain(await self._outcome, len(results))
+        except (ExtractionFailed, NotRead) as end:
+            ended_by = end
+        finally:
+            # Kill the child if the call was cancelled or needs no more of the reply; no effect if it has ended.
+            self._kill()
+        if ended_by is not None:
+            results.append(ended_by)
+        unread = count - len(results)
+        results += [ended_by] * unread if isinstance(ended_by, OSError) else [NotRead() for _ in range(unread)]
+        return results
+
+    async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
+        """Append the results until all are there or the child closes its pipe.
+
+        Raises ExtractionFailed if the reply about the next document is damaged or too large, and NotRead if those
+        before it take up the memory for a wave.
+        """
+        reply, size, total = ChildReply(), 0, 0
+        with _ReplyPipe(self._readable) as pipe:
+            while len(results) < count and (lines := await pipe.read_lines()) is not None:
+                for line in lines:
+                    size += len(line)
+                    if size > self._limits.output_bytes:
+                        most = self._limits.output_bytes // 1024**2
+                        raise failures.over_limit(f"The document's text is over {most} MB.")
+                    if total > self._limits.wave_output_bytes:
+                        raise NotRead
+                    reply.feed(line)
+                    if reply.result is not None:
+                        results.append(reply.result)
+                        reply, size, total = ChildReply(), 0, total + size
+
+    def _explain(self, outcome: Outcome, number: int) -> Exception:
+        """Convert the child's outcome to the error of the first document without a reply, which has this number."""
+        if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
+            refused = OSError(short_of, os.strerror(short_of))
+            if find_lack(refused):
+                return refused
+            failure = failures.crashed("The extraction server could not begin with the document.")
+            failure.__cause__ = refused
+            return failure
+        if outcome["at"] != number:
+            # The child ended between two documents: it had not begun this one.
+            return NotRead()
+        return self._explain_end(outcome["exit"], is_overdue=outcome["killed"] == "wall")
+
+    def _explain_end(self, status: int | None, *, is_overdue: bool) -> ExtractionFailed:
+        if is_overdue:
+            return failures.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
+        if status == -signal.SIGXCPU:
+            return failures.over_limit(f"Reading took more than {self._limits.cpu_seconds} s of processor time.")
+        if status == OUT_OF_MEMORY:
+            return failures.over_limit(f"Reading took more than {self._limits.memory_bytes // 1024**2} MB of memory.")
+        if status == FAILED:
+            return failures.unreadable("The parser failed: the file is damaged, or not what its content seems to be.")
+        if status is None:
+            return failures.crashed("The extraction server ended while it read the document.")
+        return failures.crashed(f"The parser died on the document (exit status {status}).")
+
+
+class _ReplyPipe:
+    """Reads a child's lines as they come; a stream of asyncio costs as much as reading a small document."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+        self._ready = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        os.set_blocking(self._descriptor, False)
+        asyncio.get_running_loop().add_reader(self._descriptor, self._ready.set)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.close(self._descriptor)
+
+    async def read_lines(self) -> list[bytes] | None:
+        """Wait for the next complete lines. Returns None at the end; raises ExtractionFailed if a line is too long."""
+        # Other tasks run in between, because the event is set by the event loop alone.
+        await self._ready.wait()
+        self._ready.clear()
+        try:
+            piece = os.read(self._descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return []
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > LINE_BYTES:
+            raise failures.crashed("The parser's reply was damaged.")
+        return lines if piece else None
