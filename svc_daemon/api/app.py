@@ -103,7 +103,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
     """
     app = Starlette(
         routes=[
-            *(Route(row.path, serving(row), methods=[row.method], name=row.name) for row in ENDPOINTS),
+            *(Route(row.path, serving(row), methods=[row.method]) for row in ENDPOINTS),
             *admin.ROUTES,
             mcp.route(),
         ],

@@ -59,8 +59,6 @@ class Endpoint:
     successor: str | None = None
     #: Whether it requires an API key.
     keyed: bool = True
-    #: The name for `url_for`, if a response contains this address.
-    name: str | None = None
 
 
 # Parameters and errors shared by the endpoints of several handler modules.

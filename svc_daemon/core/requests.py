@@ -66,8 +66,10 @@ def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
         raise _invalid(f"{error.msg}, at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise _invalid("it is nested too deep") from error
-    if _ESCAPED_MISCHIEF.search(text) or text.count("[") + text.count("{") > max_depth:
-        _check_values(document, max_depth)
+    if _ESCAPED_MISCHIEF.search(text):
+        _check_strings(document)
+    if text.count("[") + text.count("{") > max_depth:
+        _check_depth(document, max_depth)
     if not isinstance(document, dict):
         raise refusal("", "The body must be a JSON object.")
     return document
@@ -89,20 +91,29 @@ def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str 
     return None
 
 
-def _check_values(document: Any, max_depth: int) -> None:
-    """Raises `invalid_json` if the document is nested too deep, or if a string has NUL or half a surrogate pair."""
-    level, depth = [document], 0
-    while level:
-        children = [child for value in level for child in _children(value)]
-        for text in (each for each in (*level, *(name for name, _ in children)) if isinstance(each, str)):
+def _check_strings(document: Any) -> None:
+    """Raises `invalid_json` if a string of the document has NUL or half a surrogate pair."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        children = list(_children(value))
+        waiting.extend(child for _, child in children)
+        for text in (each for each in (value, *(name for name, _ in children)) if isinstance(each, str)):
             if "\0" in text:
                 raise _invalid("a string contains NUL")
             if any("\ud800" <= character <= "\udfff" for character in text):
                 raise _invalid("a string contains half of a surrogate pair")
-        level = [child for _, child in children]
-        depth += any(isinstance(child, dict | list) for child in level)
-        if depth >= max_depth:
-            raise _invalid(f"it is nested deeper than {max_depth} levels")
+
+
+def _check_depth(document: Any, max_depth: int) -> None:
+    """Raises `invalid_json` if the document is nested too deep."""
+    level = [document]
+    for _ in range(max_depth):
+        inner = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [child for children in inner for child in children if isinstance(child, dict | list)]
+        if not level:
+            return
+    raise _invalid(f"it is nested deeper than {max_depth} levels")
 
 
 def _count_entries(text: str) -> int:

@@ -5,8 +5,8 @@ A batch's status is computed from the states of its files.
 
 import json
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from sqlite3 import Connection
 from typing import Any
 
@@ -18,11 +18,11 @@ from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.core.uploads.sessions import PENDING, UPLOADING
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.destinations import Destination, settle_buckets
-from svc_daemon.operations.finalizing import Finalized, finalize_all, is_complete, judge_finalize
+from svc_daemon.operations.finalizing import Finalized, finalize_all, judge_finalize, list_complete
 from svc_daemon.operations.ingest import admit
 from svc_daemon.operations.keys import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
-from svc_daemon.operations.uploads import lifetime, progress_of
+from svc_daemon.operations.uploads import lifetime, list_progress
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
@@ -31,8 +31,8 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Sessions finalized in one transaction.
-STEP = 25
+#: Bytes of the sessions finalized in one transaction: after a restart, they have to be read again for their hashes.
+STEP_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
         opened = [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
         bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
         store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
-        for upload in opened:
-            uploads.create_upload(connection, upload)
+        uploads.create_uploads(connection, opened)
         body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
         store_answer(connection, context, request, body)
         return opened, Outcome(body)
@@ -127,24 +126,34 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     Raises `request_in_progress` while another finalize works on the same files, and `storage_full`.
     """
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
-    ready = [upload for upload in members if is_complete(context, upload)]
-    others = [upload for upload in members if upload not in ready]
+    late = list_complete(context, members)
+    ready = {upload.id for upload in late}
+    others = [upload for upload in members if upload.id not in ready]
     if abandon:
         await _abandon(context, others)
     outcomes: list[Finalized] = []
     until_s = context.clock.monotonic() + context.limits.finalize_seconds
-    late = ready
     while late and context.clock.monotonic() <= until_s:
-        outcomes += await finalize_all(context, late[:STEP])
-        late = late[STEP:]
-    outcomes += await finalize_all(context, others)
+        ends = accumulate(upload.size_bytes for upload in late)
+        step = [upload for upload, end in zip(late, ends, strict=True) if end <= STEP_BYTES] or late[:1]
+        outcomes += await finalize_all(context, step)
+        late = late[len(step) :]
+    if others:
+        outcomes += await finalize_all(context, others)
     outcomes.sort(key=lambda outcome: outcome.upload.position)
     pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
-    rolled = show_batch(context, key, batch.id)[1]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
     # Specification, Batch status: a finalize that leaves items pending reports partial, even if it finalized none.
-    return FinalizeReport("partial" if pending else rolled.status, ended, tuple(pending))
+    status = "partial" if pending else _status_after(context, key, batch, ended)
+    return FinalizeReport(status, ended, tuple(pending))
+
+
+def _status_after(context: Context, key: KeyRow, batch: BatchRow, ended: Sequence[Finalized]) -> str:
+    """Return the status of a batch without pending items; if all were finalized just now, none needs to be read."""
+    if all(outcome.source is not None and not outcome.replayed for outcome in ended):
+        return rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False).status
+    return show_batch(context, key, batch.id)[1].status
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
@@ -197,11 +206,9 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
     """Cancel the sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
-    async with AsyncExitStack() as held:
-        for upload in missing:
-            if upload.status == uploads.OPEN:
-                await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
-        lacking = [upload for upload in missing if progress_of(context, upload).state in (PENDING, UPLOADING)]
+    open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
+    async with context.writers.hold(*open_ids, lets_go=False):
+        lacking = [one.upload for one in list_progress(context, missing) if one.state in (PENDING, UPLOADING)]
 
         def work(connection: Connection) -> list[str]:
             return [upload.id for upload in lacking if uploads.finish_upload(connection, upload.id, uploads.CANCELED)]

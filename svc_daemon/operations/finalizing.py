@@ -5,7 +5,6 @@ is unlinked. If the process is killed before the commit, the session still has i
 later; if it is killed after the commit, a retry finds the session finalized and returns the same source.
 """
 
-import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -15,8 +14,8 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.errors import NotFound, ServiceError, StorageError
-from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, drop_blobs, new_source, queued_in
-from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, progress_of
+from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, drop_blobs, new_source
+from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, list_progress, progress_of
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
@@ -54,23 +53,20 @@ async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
 async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[Finalized]:
     """Finalize the sessions whose bytes are complete; replay those that have ended. Returns the results in order.
 
-    Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
+    However many there are, they cost one sync of the folder and one commit. Raises `request_in_progress` if another
+    request is finalizing one of them, and `storage_full`.
     """
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
-        ready = {upload.id for upload in uploads if is_complete(context, upload)}
-        for upload in uploads:
-            # No chunk may be written between the hash and the hard link, so senders wait until the finalize is done.
-            if upload.id in ready:
-                await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
-        # A request that held the session before may have ended it.
-        now = context.read(lambda connection: [get_session(connection, upload.id) for upload in uploads])
+        ready = {upload.id for upload in list_complete(context, uploads)}
+        # No chunk may be written between the hash and the hard link, so senders wait until the finalize is done.
+        await held.enter_async_context(context.writers.hold(*ready, lets_go=False))
+        # A request that held a session before may have ended it.
+        now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
-        outcomes = await commit_blobs(
-            context, names, lambda connection: [_commit(connection, context, one) for one in made]
-        )
-        kept = _blobs_of(outcomes)
+        outcomes = await commit_blobs(context, names, lambda connection: _commit_all(connection, context, made))
+        kept = set(_blobs_of(outcomes))
         drop_blobs(context, [name for name in names if name not in kept])
         await context.parts.delete(*(one.upload.id for one in made if one.source))
     context.wakes.indexing.set()
@@ -78,21 +74,40 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
     return outcomes
 
 
-def is_complete(context: Context, upload: UploadRow) -> bool:
-    """Whether the session is open and all its bytes have been received."""
-    return upload.status == store.OPEN and progress_of(context, upload).state == rules.UPLOADED
+def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[UploadRow]:
+    """List the open sessions all of whose bytes have been received."""
+    measured = list_progress(context, [upload for upload in uploads if upload.status == store.OPEN])
+    return [progress.upload for progress in measured if progress.state == rules.UPLOADED]
 
 
-async def _prepare_all(context: Context, uploads: Sequence[UploadRow], ready: Collection[str]) -> list[Finalized]:
-    """Prepare the source of each session; if one of them raises, remove the blobs of all."""
-    preparing = (_prepare(context, upload, is_held=upload.id in ready) for upload in uploads)
-    prepared = await asyncio.gather(*preparing, return_exceptions=True)
-    made = [one for one in prepared if isinstance(one, Finalized)]
-    for one in prepared:
-        if isinstance(one, BaseException):
-            drop_blobs(context, _blobs_of(made))
-            raise one
+async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Collection[str]) -> list[Finalized]:
+    """Build the sources of open sessions and link their blobs; the result of an ended session is empty."""
+    hashes: dict[str, str] = {}
+    made: list[Finalized] = []
+    for progress in list_progress(context, uploads):
+        upload = progress.upload
+        try:
+            if upload.status == store.OPEN:
+                hashes[upload.id] = await _checked_hash(context, progress, is_held=upload.id in held)
+            made.append(Finalized(upload))
+        except StorageError:
+            raise
+        except ServiceError as error:
+            made.append(Finalized(upload, error=error))
+    names = {session_id: context.ids.make(ids.SOURCE) for session_id in hashes}
+    heads = await context.parts.link(names)
+    for place, one in enumerate(made):
+        session_id = one.upload.id
+        if session_id in hashes:
+            source = _new_source(context, one.upload, hashes[session_id], heads[session_id], names[session_id])
+            made[place] = Finalized(one.upload, source)
     return made
+
+
+async def _checked_hash(context: Context, progress: UploadProgress, *, is_held: bool) -> str:
+    if progress.state != rules.UPLOADED or not is_held:
+        raise _incomplete(progress)
+    return await checked_hash(context, progress.upload)
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
@@ -104,31 +119,14 @@ async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
         if progress.state != rules.UPLOADED:
             raise _incomplete(progress)
         sha256 = await checked_hash(context, upload, drops=False)
-        source = _new_source(context, upload, sha256, await context.parts.head(upload.id))
-        context.read(lambda connection: _check_places(connection, source))
+        head, source_id = await context.parts.head(upload.id), context.ids.make(ids.SOURCE)
+        source = _new_source(context, upload, sha256, head, source_id)
+        context.read(lambda connection: _check_places(connection, source, set()))
     except StorageError:
         raise
     except ServiceError as error:
         return Finalized(upload, error=error)
     return Finalized(upload, source)
-
-
-async def _prepare(context: Context, upload: UploadRow, *, is_held: bool) -> Finalized:
-    """Build the source of an open session and link its blob; the result is empty if the session has ended."""
-    if upload.status != store.OPEN:
-        return Finalized(upload)
-    progress = progress_of(context, upload)
-    if progress.state != rules.UPLOADED or not is_held:
-        return Finalized(upload, error=_incomplete(progress))
-    try:
-        sha256 = await checked_hash(context, upload)
-    except StorageError:
-        raise
-    except ServiceError as error:
-        return Finalized(upload, error=error)
-    source_id = context.ids.make(ids.SOURCE)
-    head = await context.parts.link(upload.id, source_id)
-    return Finalized(upload, replace(_new_source(context, upload, sha256, head), id=source_id))
 
 
 def _incomplete(progress: UploadProgress) -> ServiceError:
@@ -142,21 +140,29 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
     )
 
 
-def _commit(connection: Connection, context: Context, made: Finalized) -> Finalized:
+def _commit_all(connection: Connection, context: Context, made: Sequence[Finalized]) -> list[Finalized]:
+    active: set[str] = set()
+    return [_commit(connection, context, one, active) for one in made]
+
+
+def _commit(connection: Connection, context: Context, made: Finalized, active: set[str]) -> Finalized:
     """Commit source and session together. A permanent error is recorded on the session, so that retries return it."""
     if made.error is not None:
         return made
-    now = get_session(connection, made.upload.id)
-    if now.status != store.OPEN or made.source is None:
-        return _replay(connection, now)
+    upload_id, outcome = made.upload.id, made
+    if made.source is None:
+        return _replay(connection, get_session(connection, upload_id))
     try:
-        _check_places(connection, made.source)
+        _check_places(connection, made.source, active)
+        is_first = store.finish_upload(connection, upload_id, store.FINALIZED, source_id=made.source.id)
     except ServiceError as error:
-        store.finish_upload(connection, now.id, store.FAILED, error=error.as_error())
-        return Finalized(now, error=error)
-    store.finish_upload(connection, now.id, store.FINALIZED, source_id=made.source.id)
-    add_source(connection, context, made.source)
-    return made
+        outcome = Finalized(made.upload, error=error)
+        is_first = store.finish_upload(connection, upload_id, store.FAILED, error=error.as_error())
+    if not is_first:
+        return _replay(connection, get_session(connection, upload_id))
+    if outcome.source is not None:
+        add_source(connection, context, outcome.source)
+    return outcome
 
 
 def _replay(connection: Connection, upload: UploadRow) -> Finalized:
@@ -172,12 +178,16 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
         return Finalized(upload, error=error, replayed=True)
 
 
-def _check_places(connection: Connection, source: SourceRow) -> None:
-    """Raises NotFound if a bucket or the source to replace has gone since the session was opened."""
-    for bucket_id in source.places:
+def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:
+    """Raises NotFound if a bucket or the source to replace has gone since the session was opened.
+
+    `active` has the buckets that were found active earlier in the same transaction.
+    """
+    for bucket_id in source.places.keys() - active:
         bucket = get_bucket(connection, source.team_id, bucket_id)
         if bucket.status != readiness.ACTIVE:
             raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"The bucket {bucket.slug!r} is {bucket.status}.")
+        active.add(bucket_id)
     if source.replaces is None:
         return
     old = find_source(connection, source.team_id, source.replaces)
@@ -189,7 +199,7 @@ def _blobs_of(made: Sequence[Finalized]) -> list[str]:
     return [one.source.id for one in made if one.source]
 
 
-def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes) -> SourceRow:
+def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, source_id: str) -> SourceRow:
     file = FileUpload(
         filename=upload.filename,
         content_type=media_types.detect(head, upload.filename, upload.content_type),
@@ -199,5 +209,12 @@ def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes) -
         mapping=upload.mapping,
         replaces=upload.replaces,
     )
-    source = new_source(context, upload.team_id, file, size_bytes=upload.size_bytes, sha256=sha256)
-    return replace(source, places=queued_in(upload.bucket_ids))
+    return new_source(
+        context,
+        upload.team_id,
+        file,
+        size_bytes=upload.size_bytes,
+        sha256=sha256,
+        source_id=source_id,
+        bucket_ids=upload.bucket_ids,
+    )

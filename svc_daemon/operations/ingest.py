@@ -188,11 +188,20 @@ def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
     )
 
 
-def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes: int, sha256: str) -> SourceRow:
-    """Build the row of a new file, with a new id; its buckets are added at the commit."""
+def new_source(
+    context: Context,
+    team_id: str,
+    upload: FileUpload,
+    *,
+    size_bytes: int,
+    sha256: str,
+    source_id: str | None = None,
+    bucket_ids: Collection[str] = (),
+) -> SourceRow:
+    """Build the row of a new file, with a new id if none is given; buckets may also be added at the commit."""
     now = context.clock.timestamp()
     return SourceRow(
-        id=context.ids.make(ids.SOURCE),
+        id=source_id or context.ids.make(ids.SOURCE),
         team_id=team_id,
         type=readiness.FILE,
         title=upload.title,
@@ -204,6 +213,7 @@ def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes
         metadata=upload.metadata,
         mapping=upload.mapping,
         replaces=upload.replaces,
+        places=queued_in(bucket_ids),
         task_id=context.ids.make(ids.TASK),
         task_type=INDEXING,
         task_status="queued",

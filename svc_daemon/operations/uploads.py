@@ -4,7 +4,7 @@ Only one request at a time works on a session (see `writers`). It reads the sess
 previous holder may have ended the session. Acknowledged bytes are durable.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
@@ -61,7 +61,7 @@ async def create_upload(
 
     def work(connection: Connection) -> tuple[UploadRow, Outcome]:
         opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
-        store.create_upload(connection, opened)
+        store.create_uploads(connection, [opened])
         body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
         store_answer(connection, context, request, body)
         return opened, Outcome(body)
@@ -124,10 +124,19 @@ def get_session(connection: Connection, upload_id: str) -> UploadRow:
 
 def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
     """Compute the session's state and count its received bytes."""
+    return list_progress(context, [upload])[0]
+
+
+def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
+    """Compute the states of several sessions, in order."""
+    now = context.clock.timestamp()
+    return [_measure(context, upload, now) for upload in uploads]
+
+
+def _measure(context: Context, upload: UploadRow, now: str) -> UploadProgress:
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else context.parts.size_bytes(upload.id)
-    is_expired = context.clock.timestamp() >= upload.expires_at
     stored = rules.CANCELED if upload.status == store.FAILED else upload.status
-    state = rules.state_of(stored, received_bytes, upload.size_bytes, is_expired=is_expired)
+    state = rules.state_of(stored, received_bytes, upload.size_bytes, is_expired=now >= upload.expires_at)
     return UploadProgress(upload, state, received_bytes)
 
 

@@ -9,7 +9,7 @@ until the source is committed, so that nothing is lost if the process is killed 
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,16 +75,18 @@ class Parts:
         """Read the first bytes, for sniffing the media type."""
         return await self._blobs.run(lambda: _head(self.path(session_id)))
 
-    async def link(self, session_id: str, source_id: str) -> bytes:
-        """Link the bytes as a blob, durably; return the first bytes, for sniffing the media type.
+    async def link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
+        """Link the bytes of sessions as the blobs of these sources, durably.
 
-        If this fails or is cancelled, no blob is left behind.
+        Returns the first bytes of each session, for sniffing the media type. If this fails or is cancelled, no blob is
+        left behind.
         """
-        await self.settle(session_id)
+        await self.settle(*sources)
         try:
-            return await self._blobs.run(lambda: self._link(session_id, source_id))
+            return await self._blobs.run(lambda: self._link(sources))
         except (StorageError, asyncio.CancelledError):
-            self._blobs.drop(source_id)
+            for source_id in sources.values():
+                self._blobs.drop(source_id)
             raise
 
     async def delete(self, *session_ids: str) -> None:
@@ -159,11 +161,14 @@ class Parts:
             finally:
                 os.close(descriptor)
 
-    def _link(self, session_id: str, source_id: str) -> bytes:
-        head = _head(self.path(session_id))
-        os.link(self.path(session_id), self._blobs.path(source_id))
-        self._blobs.sync_folder()
-        return head
+    def _link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
+        heads = {}
+        for session_id, source_id in sources.items():
+            heads[session_id] = _head(self.path(session_id))
+            os.link(self.path(session_id), self._blobs.path(source_id))
+        if sources:
+            self._blobs.sync_folder()
+        return heads
 
     def path(self, session_id: str) -> Path:
         return self.folder / session_id

@@ -4,8 +4,9 @@ The number of received bytes isn't stored here: it is the size of the file on th
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from sqlite3 import Connection, Row
 from typing import Any
 
@@ -54,42 +55,50 @@ class UploadRow:
     @classmethod
     def from_row(cls, row: Row) -> "UploadRow":
         values = dict(row)
-        for name in ("bucket_ids", "tags"):
-            values[name] = tuple(json.loads(values[name]))
+        values["bucket_ids"], values["tags"] = _read_names(values["bucket_ids"]), _read_names(values["tags"])
         values["metadata"] = json.loads(values["metadata"])
         values["error"] = json.loads(values["error"]) if values["error"] else None
         return cls(**values)
 
 
-def create_upload(connection: Connection, upload: UploadRow) -> None:
-    connection.execute(
+@lru_cache
+def _read_names(text: str) -> tuple[str, ...]:
+    """Parse a list of names. Most sessions of a batch have the same ones."""
+    return tuple(json.loads(text))
+
+
+def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None:
+    connection.executemany(
         "INSERT INTO uploads (id, team_id, bucket_ids, status, generation, filename, content_type, size_bytes, title,"
         " tags, metadata, mapping, replaces, sha256, batch_id, client_file_id, position, expires_at, ends_at,"
         " created_at) VALUES (:id, :team_id, :bucket_ids, :status, :generation, :filename, :content_type, :size_bytes,"
         " :title, :tags, :metadata, :mapping, :replaces, :sha256, :batch_id, :client_file_id, :position, :expires_at,"
         " :ends_at, :created_at)",
-        {
-            "id": upload.id,
-            "team_id": upload.team_id,
-            "bucket_ids": json.dumps(upload.bucket_ids),
-            "status": upload.status,
-            "generation": upload.generation,
-            "filename": upload.filename,
-            "content_type": upload.content_type,
-            "size_bytes": upload.size_bytes,
-            "title": upload.title,
-            "tags": json.dumps(upload.tags),
-            "metadata": json.dumps(upload.metadata),
-            "mapping": upload.mapping,
-            "replaces": upload.replaces,
-            "sha256": upload.sha256,
-            "batch_id": upload.batch_id,
-            "client_file_id": upload.client_file_id,
-            "position": upload.position,
-            "expires_at": upload.expires_at,
-            "ends_at": upload.ends_at,
-            "created_at": upload.created_at,
-        },
+        [
+            {
+                "id": upload.id,
+                "team_id": upload.team_id,
+                "bucket_ids": json.dumps(upload.bucket_ids),
+                "status": upload.status,
+                "generation": upload.generation,
+                "filename": upload.filename,
+                "content_type": upload.content_type,
+                "size_bytes": upload.size_bytes,
+                "title": upload.title,
+                "tags": json.dumps(upload.tags),
+                "metadata": json.dumps(upload.metadata),
+                "mapping": upload.mapping,
+                "replaces": upload.replaces,
+                "sha256": upload.sha256,
+                "batch_id": upload.batch_id,
+                "client_file_id": upload.client_file_id,
+                "position": upload.position,
+                "expires_at": upload.expires_at,
+                "ends_at": upload.ends_at,
+                "created_at": upload.created_at,
+            }
+            for upload in uploads
+        ],
     )
 
 
@@ -105,6 +114,17 @@ def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRo
     if upload is None or upload.team_id != team_id:
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
     return upload
+
+
+def get_uploads(connection: Connection, upload_ids: Sequence[str]) -> list[UploadRow]:
+    """Return the sessions with these ids, in this order; raises NotFound if one is gone."""
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE id IN (SELECT value FROM json_each(:ids))", {"ids": json.dumps(upload_ids)}
+    ).fetchall()
+    found = {row["id"]: UploadRow.from_row(row) for row in rows}
+    if missing := next((each for each in upload_ids if each not in found), None):
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {missing!r}.")
+    return [found[upload_id] for upload_id in upload_ids]
 
 
 def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import count
 
+import pytest
+
 from svc_daemon.core.times import Clock
 from svc_daemon.operations import batches
-from svc_daemon.operations.batches import STEP
 from svc_daemon.operations.keys import authenticate
 from svc_daemon.operations.uploads import ChunkBody, put_bytes
 from svc_daemon.store.batches import get_batch
@@ -16,10 +17,13 @@ from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.sessions import finalize_batch, open_batch, outcomes, put
 
-FILES = [(f"f{number:02}", b"Crane %d.\n" % number) for number in range(2 * STEP + 10)]
+#: Of 10 bytes each.
+FILES = [(f"f{number:02}", b"Crane %02d.\n" % number) for number in range(60)]
+STEP = 25
 
 
-def test_what_the_time_budget_leaves_over_is_pending(daemon: Daemon) -> None:
+def test_what_the_time_budget_leaves_over_is_pending(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "STEP_BYTES", STEP * 10)
     lot = open_batch(daemon, FILES)
     for name, data in FILES[1:]:
         body_of(put(daemon, lot["by_id"][name], data))

@@ -235,13 +235,16 @@ def _new_item(
 
 def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Outcome, *, asks_pack: bool) -> Response:
     context, body, replayed = context_of(request), outcome.body, outcome.replayed
-    batch, rolled, _ = verbs.show_batch(context, key, body["batch_id"])
+    batch_id, status, expires_at = body["batch_id"], "open", members[0].expires_at
+    if replayed:
+        batch, rolled, _ = verbs.show_batch(context, key, batch_id)
+        status, expires_at = rolled.status, batch.expires_at
     is_packed = asks_pack and has_pack(context, members)
     ends = list(accumulate(upload.size_bytes for upload in members))
-    pack_url = storage_url(request, batch.id, pack_token(context, batch.id, members))
+    pack_url = storage_url(request, batch_id, pack_token(context, batch_id, members))
     opened = wire.Batch(
-        batch_id=batch.id,
-        status=rolled.status,
+        batch_id=batch_id,
+        status=status,
         bucket_ids=body["bucket_ids"],
         items=[
             wire.BatchTarget(
@@ -256,8 +259,8 @@ def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Ou
             for upload, end in zip(members, ends, strict=True)
         ],
         rejected=[wire.RejectedItem.model_validate(item) for item in body["rejected"]],
-        pack=wire.BatchPack(upload_url=pack_url, size_bytes=ends[-1], expires_at=batch.expires_at),
-        expires_at=batch.expires_at,
+        pack=wire.BatchPack(upload_url=pack_url, size_bytes=ends[-1], expires_at=expires_at),
+        expires_at=expires_at,
         request_id=request_id_of(request.scope),
     )
     response = respond(request, opened, 200 if replayed else 201, without={} if is_packed else _OF_PACK)

@@ -180,7 +180,8 @@ def url_of(request: Request, upload: UploadRow) -> str:
 
 def storage_url(request: Request, session_id: str, token: str) -> str:
     """Build a storage URL with its capability token; the id is of a session, or of a batch whose pack it takes."""
-    return str(request.url_for("storage", session_id=session_id, token=token))
+    # `url_for` would look through all routes, for each of the hundred files of a batch.
+    return f"{str(request.base_url).rstrip('/')}{STORAGE_PREFIX}{session_id}/{token}"
 
 
 def _status(request: Request, key: KeyRow, progress: verbs.UploadProgress) -> Response:
@@ -274,7 +275,7 @@ ENDPOINTS = (
              errors=(*_NO_SESSION, *NO_BUCKET, *NO_SOURCE, *_ENDED, E.BLOB_NOT_UPLOADED, E.CHECKSUM_MISMATCH)),
     Endpoint("PUT", _STORAGE, put, "Send bytes of a session or a pack",
              {200: wire.StorageAnswer | wire.PackAnswer, 308: None},
-             raw=True, headers=_PART, errors=(*_NO_SESSION, *_ENDED, *_MISPLACED), keyed=False, name="storage"),
+             raw=True, headers=_PART, errors=(*_NO_SESSION, *_ENDED, *_MISPLACED), keyed=False),
     Endpoint("OPTIONS", _STORAGE, preflight, "May a page send here?", {204: None}, keyed=False),
 )
 # fmt: on
