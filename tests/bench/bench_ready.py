@@ -110,7 +110,7 @@ def wait_s(client: httpx.Client, number: int, size_bytes: int, every_s: float = 
         answer = client.post("/v1/search", json={"query": phrase, "buckets": [BUCKET], "mode": "keyword"})
         return any(hit["source_id"] == source_id for hit in answer.raise_for_status().json()["data"])
 
-    wait_until(is_found, f"a search that finds document {number}", 120, every_s=every_s)
+    wait_until(is_found, f"a search that finds document {number}", 3600, every_s=every_s)
     found_s = time.perf_counter() - begin_s
     wait_ended(client, source_id)
     return found_s

@@ -1,8 +1,8 @@
 """What starts cost: of `svc` until it ends, and of the daemon's process until its first answer on /healthz.
 
-    python -m tests.bench.bench_starts --before ~/svc-1.0/bin/python
+    python -m tests.bench.bench_starts --base ~/svc-1.0
 
-Wall time and processor time, each the median of its rounds. With `--before`, the installation of another interpreter
+Wall time and processor time, each the median of its rounds. With `--base`, the installation of another interpreter
 is measured too, in turns, so that a busy second slows both alike; its figures come first in each pair.
 """
 
@@ -10,7 +10,6 @@ import argparse
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -20,8 +19,9 @@ from pathlib import Path
 
 import psutil
 
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import wait_until
 from tests.bench.machines import report
+from tests.bench.sides import Side, pythons
 from tests.conftest import UNLIMITED
 
 #: As the installed command starts: no search for a module to run.
@@ -38,17 +38,13 @@ _COMMANDS = {
 }
 
 
-class Side:
+class Starts:
     """One of the installations that are compared, and what its starts have cost."""
 
-    def __init__(self, root: Path, python: str) -> None:
-        self._python = python
-        self._daemon = Installation(root, **UNLIMITED)
-        # What the interpreter has installed counts, not the folder that this benchmark runs from.
-        del self._daemon.environ["PYTHONPATH"]
+    def __init__(self, root: Path, name: str, python: str) -> None:
+        self._daemon = Side(root, name, python, **UNLIMITED)
         #: Wall and processor milliseconds of each round, by what was started.
         self.costs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        root.mkdir()
         (root / "leave.md").write_text("Leave is granted by the team lead.\n")
 
     def measure(self) -> None:
@@ -68,11 +64,7 @@ class Side:
         self.costs[name].append(((time.perf_counter() - begin_s) * 1000, cpu_s * 1000))
 
     def _start(self) -> float:
-        with (self._daemon.root / "daemon.out").open("ab") as out:
-            command = [self._python, "-m", "svc_daemon", "serve"]
-            self._process = subprocess.Popen(
-                command, env=self._daemon.environ, cwd=self._daemon.root, stdin=subprocess.DEVNULL, stderr=out
-            )
+        self._process = self._daemon.spawn_daemon()
         wait_until(self._daemon.health, "the daemon's first answer", every_s=0.005)
         return self._used_s()
 
@@ -88,7 +80,7 @@ class Side:
 
     def _run(self, name: str, words: tuple[str, ...]) -> float:
         process = subprocess.Popen(
-            [self._python, *words],
+            [self._daemon.python, *words],
             env=self._daemon.environ,
             cwd=self._daemon.root,
             stdin=subprocess.DEVNULL,
@@ -104,11 +96,10 @@ class Side:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--before", metavar="PYTHON", help="the interpreter of an installation to compare with")
+    parser.add_argument("--base", default="", help="the interpreter, or its environment, to compare with")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        pythons = [*filter(None, [options.before]), sys.executable]
-        sides = [Side(Path(folder) / str(number), python) for number, python in enumerate(pythons)]
+        sides = [Starts(Path(folder) / name, name, python) for name, python in pythons(options.base).items()]
         for _ in range(options.rounds):
             for side in sides:
                 side.measure()

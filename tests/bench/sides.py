@@ -62,15 +62,17 @@ class Side(Installation):
     def __init__(self, root: Path, name: str, python: str, **variables: str) -> None:
         super().__init__(root, **variables)
         self.name = name
-        self._python = python
-        # What the interpreter has installed counts, not the folder that the benchmark runs from.
-        del self.environ["PYTHONPATH"]
+        self.python = python
+        # What the interpreter has installed counts, not the folder that the benchmark runs from, and it keeps its
+        # compiled modules: without them each command would compile for a quarter of a second.
+        for variable in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
+            self.environ.pop(variable, None)
         root.mkdir()
 
     def spawn(self, *words: str, launcher: Any = (), **options: Any) -> "subprocess.Popen[Any]":
         """Start the module that comes first with the other words."""
         options = {"env": self.environ, "cwd": self.root, "stdin": subprocess.DEVNULL, **options}
-        return subprocess.Popen([*launcher, self._python, "-m", *words], **options)
+        return subprocess.Popen([*launcher, self.python, "-m", *words], **options)
 
     def run_svc(self, *words: str, meanwhile: Callable[[], object] = lambda: None) -> Cost:
         """Run `svc` to its end, and `meanwhile` every few milliseconds. Raises RuntimeError if it fails."""
@@ -124,7 +126,7 @@ def each_side(
     options: argparse.Namespace, variables: Mapping[str, str] = UNLIMITED, *, is_running: bool = True
 ) -> Iterator[Side]:
     """A fresh installation of each side in its turn, its daemon running; gone when the next one comes."""
-    for name, python in _pythons(options.base).items():
+    for name, python in pythons(options.base).items():
         with _installed(options.folder, name, python, variables) as side:
             if is_running:
                 side.start()
@@ -135,7 +137,7 @@ def each_side(
 def all_sides(options: argparse.Namespace) -> Iterator[list[Side]]:
     """Fresh installations of all sides, their daemons running: for runs in turns, so that noise is the same for all."""
     with ExitStack() as stack:
-        installed = (_installed(options.folder, *each, UNLIMITED) for each in _pythons(options.base).items())
+        installed = (_installed(options.folder, *each, UNLIMITED) for each in pythons(options.base).items())
         yield [stack.enter_context(each).start() for each in installed]
 
 
@@ -149,7 +151,7 @@ def _installed(folder: Path | None, name: str, python: str, variables: Mapping[s
             side.clear()
 
 
-def _pythons(base: str) -> dict[str, str]:
+def pythons(base: str) -> dict[str, str]:
     """The interpreter of each side, by its name."""
     # Links stay as they are: a virtual environment's interpreter is one.
     path = Path(base).absolute()
