@@ -6,8 +6,9 @@ deleted files are known.
 
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ class Comparison:
 
     snapshot: Snapshot
     rows: Mapping[str, Row]
+    #: Called with the path of each file that is ready and has the same fingerprint; only the others yield changes.
+    on_kept: Callable[[str], None]
     #: Read every file, even if its fingerprint is the same.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
@@ -53,16 +56,20 @@ class Comparison:
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
-        unmet = dict(self.rows)
-        hashes = {row.sha256 for row in self.rows.values() if row.source_id}
+        unmet, ready = dict(self.rows), str(State.READY)
+        # Most runs meet no new file.
+        known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
         newcomers: dict[str, tuple[Change, Row]] = {}
         for entry in self.snapshot:
             self.met += 1
-            change = self._examine(entry)
-            if change is None:
+            row = unmet.pop(entry.path, None)
+            if row is not None and row.state == ready and not self.is_thorough and row.is_same(entry.fingerprint):
+                self.on_kept(entry.path)
                 continue
-            unmet.pop(entry.path, None)
-            if change.verb is Verb.CREATE and change.now is not None and change.now.sha256 in hashes:
+            change = self._examine(entry, row)
+            if change is None:
+                unmet |= {row.path: row} if row is not None else {}
+            elif change.verb is Verb.CREATE and change.now is not None and change.now.sha256 in known_hashes():
                 newcomers[entry.path] = change, change.now
             else:
                 yield change
@@ -86,9 +93,9 @@ class Comparison:
         taken, self._refreshed = self._refreshed, []
         return taken
 
-    def _examine(self, entry: Entry) -> Change | None:
-        """Return the change of one file; None if it has been deleted since it was found."""
-        row, filters = self.rows.get(entry.path), self.snapshot.filters
+    def _examine(self, entry: Entry, row: Row | None) -> Change | None:
+        """Return the change of one file, which may have a row; None if it has been deleted since it was found."""
+        filters = self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)
         path, hashed_ns = self.snapshot.root / entry.raw, time.time_ns()

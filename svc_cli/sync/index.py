@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -138,7 +139,8 @@ class Index:
     def load(self) -> dict[str, Row]:
         """Load all rows, by path."""
         cursor = self._connection.execute(f"SELECT {_COLUMNS} FROM files")  # noqa: S608 - our own names
-        return {row.path: row for row in map(Row._make, cursor)}
+        rows = list(map(Row._make, cursor))
+        return dict(zip(map(_path_of, rows), rows, strict=True))
 
     def load_within(self, paths: Iterable[str]) -> dict[str, Row]:
         """Load the rows of these paths and of all paths below them."""
@@ -227,6 +229,7 @@ class Index:
 
 
 _COLUMNS = ", ".join(Row._fields)
+_path_of = attrgetter("path")
 
 
 @contextlib.contextmanager

@@ -111,7 +111,8 @@ def _sync(run: SyncRun) -> None:
         run.report.remarks.append(
             "the folder is another one than last time: every file is read again, and nothing is pruned."
         )
-    comparison = Comparison(Snapshot(folder, options.filters), known.rows, is_moved or options.is_thorough)
+    is_thorough = is_moved or options.is_thorough
+    comparison = Comparison(Snapshot(folder, options.filters), known.rows, run.report.keep, is_thorough)
     if bucket is None or options.is_dry:
         for change in comparison:
             record(run, change)
@@ -210,7 +211,8 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
     # The index must be of this folder (same device and inode), and must have no unfinished batches.
     if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
         return False
-    comparison = Comparison(Snapshot(folder, run.options.filters, part), index.load_within(part.paths))
+    snapshot = Snapshot(folder, run.options.filters, part)
+    comparison = Comparison(snapshot, index.load_within(part.paths), run.report.keep)
     apply(run, bucket_id, comparison)
     for skip in comparison.snapshot.skips:
         if skip.reason not in EXPECTED:

@@ -1,11 +1,14 @@
 """A folder against the index: what can't be looked at is not taken for gone."""
 
+import hashlib
 import os
+import time
 from pathlib import Path
 
 from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import Row
-from svc_cli.sync.snapshots import Filters, Snapshot
+from svc_cli.sync.plan import Verb
+from svc_cli.sync.snapshots import Filters, Fingerprint, Snapshot
 
 FILTERS = Filters(max_bytes=100, max_path_characters=10_000, extensions=frozenset({".md"}))
 #: The most characters of a path that the system takes, its end included.
@@ -14,7 +17,7 @@ PATH_MAX = 4096
 
 def _compare(folder: Path, *paths: str) -> Comparison:
     rows = {path: Row(5, 1, 2, 3, 4, 6, path, path, "one", "src_1", "src_1", "ready", None) for path in paths}
-    comparison = Comparison(Snapshot(folder, FILTERS), rows)
+    comparison = Comparison(Snapshot(folder, FILTERS), rows, on_kept=lambda path: None)
     assert list(comparison) == []
     return comparison
 
@@ -24,6 +27,30 @@ def test_a_known_file_that_the_system_does_not_show_is_not_gone(tmp_path: Path) 
     comparison = _compare(tmp_path, "gone.md", "gone/too.md", hidden)
     assert [row.path for row in comparison.gone] == ["gone.md", "gone/too.md"]
     assert [row.path for row in comparison.left_out] == [hidden]
+
+
+def test_only_a_ready_file_with_its_old_fingerprint_is_kept_without_a_change(tmp_path: Path) -> None:
+    path, (hour_ns, now_ns) = tmp_path / "a.md", (3600 * 10**9, time.time_ns())
+    path.write_bytes(b"moss")
+    os.utime(path, ns=(now_ns - hour_ns,) * 2)
+    sha256 = hashlib.sha256(b"moss").hexdigest()
+    same = Row(*Fingerprint.of(path.stat()), now_ns, "a.md", "a.md", sha256, "src_1", "src_1", "ready", None)
+    table = [
+        (same, False, [], ["a.md"]),
+        (same, True, [Verb.KEEP], []),
+        (same._replace(mtime_ns=1), False, [Verb.KEEP], []),
+        (same._replace(inode=1, sha256="0" * 64), False, [Verb.UPDATE], []),
+        (same._replace(hashed_ns=now_ns - hour_ns), False, [Verb.KEEP], []),
+        (same._replace(state="sent"), False, [Verb.WAIT], []),
+        (same._replace(state="skipped", source_id=None, place_id=None), False, [Verb.SKIP], []),
+        (same._replace(path="b.md", raw="b.md"), False, [Verb.MOVE], []),
+        (None, False, [Verb.CREATE], []),
+    ]
+    for row, is_thorough, verbs, names in table:
+        kept: list[str] = []
+        rows = {row.path: row} if row else {}
+        comparison = Comparison(Snapshot(tmp_path, FILTERS), rows, kept.append, is_thorough)
+        assert ([change.verb for change in comparison], kept, comparison.gone) == (verbs, names, []), row
 
 
 def test_a_walk_that_met_a_file_of_which_nothing_is_known_is_not_whole(tmp_path: Path) -> None:
