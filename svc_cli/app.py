@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agents", "List, create, show, change and delete agents."),
     "webhook": ("webhooks", "List and resend webhook calls, print the signing secret, and verify a received call."),
     "key": ("keys", "Create, list and revoke API keys."),
-    "mcp": ("mcp", "Offer the service's tools to a program over MCP (Model Context Protocol)."),
+    "mcp": ("mcp", "Serve the tools of svc to programs over MCP (Model Context Protocol)."),
     "daemon": ("daemon", "Start, stop and inspect the local daemon."),
     "auth": ("auth", "Log in and out with an API key, and show which key is in use."),
     "config": ("config", "Show and change settings."),

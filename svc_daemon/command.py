@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import typer
 
+from svc_daemon.command_groups import new_group
 from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.exits import (
@@ -35,28 +36,12 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="BaseModel")
 
-app = typer.Typer(
-    name="svc-daemon",
-    help="Run and administer the svc service on the machine that stores its data.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-teams = typer.Typer(
-    help="Create and list teams, and rebuild their search indexes.", no_args_is_help=True, rich_markup_mode=None
-)
-keys = typer.Typer(help="Create API keys for any team.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(teams, name="team")
-app.add_typer(keys, name="key")
-search = typer.Typer(
-    help="Turn searches off for maintenance, and on again.", no_args_is_help=True, rich_markup_mode=None
-)
-app.add_typer(search, name="search")
-app.add_typer(models, name="model")
+app = new_group("svc-daemon", "Run and administer the svc service on the machine that stores its data.")
+teams = new_group("team", "Create and list teams, and rebuild their search indexes.")
+keys = new_group("key", "Create API keys for any team.")
+search = new_group("search", "Turn searches off for maintenance, and on again.")
+for group in (teams, keys, search, models):
+    app.add_typer(group)
 
 
 def _show_version(asked: bool) -> None:
@@ -83,7 +68,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Listen on this address and port; only a loopback address can't be reached from other machines.",
+            help="Listen on this address and port. With an address other than loopback, other machines can connect.",
         ),
     ] = None,
 ) -> None:
@@ -98,7 +83,7 @@ def verify(
         typer.Option("--read-data", help="Also read all stored files and the complete index, which takes longer."),
     ] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Repair the problems that can be repaired without guessing.")
+        bool, typer.Option("--repair", help="Repair the problems for which the correct repair is certain.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -130,10 +115,10 @@ def version(as_json: JsonFlag = False) -> None:
 
 @teams.command("create")
 def create_team(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other team of the service has.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the team, which must be unique.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Create a team, and print its first admin key; the key is not shown again."""
+    """Create a team, and print its first admin key; the key can't be shown again."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import TeamCreate
@@ -165,7 +150,7 @@ def rebuild_team(
 ) -> None:
     """Rebuild the search index of a team from its stored files.
 
-    If no daemon is running, the index is rebuilt when one is started.
+    If the daemon is not running, the index is rebuilt when it is started.
     """
     from svc_daemon.operations.rebuilding import queue_rebuild
     from svc_daemon.operations.views import view_task
@@ -191,7 +176,10 @@ def create_key(
     team: Annotated[str, typer.Option(metavar="TEAM", help="The team, by id or name.")],
     preset: Annotated[
         str | None,
-        typer.Option(metavar="PRESET", help="Let the key do everything (admin), add sources (ingest), or read (read)."),
+        typer.Option(
+            metavar="PRESET",
+            help="Let the key do everything (admin), add and delete sources (ingest), or search and read (read).",
+        ),
     ] = None,
     can: Annotated[
         list[str] | None,
@@ -201,13 +189,13 @@ def create_key(
         str | None,
         typer.Option(metavar="TIME", help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Give the key a name that shows what it is for.")] = None,
+    name: Annotated[str | None, typer.Option(help="Set a name that shows what the key is for.")] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Store the key for svc on this machine instead of printing it.")
+        bool, typer.Option("--save", help="Store the key as svc's admin key on this machine, instead of printing it.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Create an API key for any team, and print it; it is not shown again."""
+    """Create an API key for a team and print it; the key can't be shown again."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import OperatorKeyCreate
@@ -232,7 +220,7 @@ def search_off(
     ] = 60,
     as_json: JsonFlag = False,
 ) -> None:
-    """Refuse the searches and questions of all teams until `search on`."""
+    """Refuse the searches and questions of all teams until `svc-daemon search on` is run."""
     _switch_search({"enabled": False, "retry_after_seconds": retry_after}, as_json)
 
 
@@ -325,7 +313,7 @@ def _exit_of(status: int) -> int:
 
 
 def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
-    """Store the key where `svc` on this machine looks for it, replacing the key stored there."""
+    """Store the key as the admin key that `svc` uses on this machine, replacing the previous one."""
     from svc_daemon.operations.installations import write_secret
 
     path = DataFiles(data_dir(os.environ)).admin_key

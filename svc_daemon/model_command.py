@@ -1,4 +1,4 @@
-"""`svc-daemon model`: installs, shows and removes the embedding model for search by meaning."""
+"""`svc-daemon model`: installs, shows and removes the embedding model for search by meaning (semantic search)."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svc_daemon.command_groups import new_group
 from svc_daemon.core.times import to_text
 from svc_daemon.exits import (
     EXIT_LOCKED,
@@ -24,11 +25,7 @@ from svc_daemon.paths import DataFiles, data_dir
 if TYPE_CHECKING:
     from svc_daemon.embed.models import InstalledModel
 
-models = typer.Typer(
-    help="Install, show and remove the embedding model for search by meaning.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+models = new_group("model", "Install, show and remove the embedding model for search by meaning.")
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
@@ -47,14 +44,14 @@ def install_model(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="FOLDER|FILE", help="The folder or file of the model.  [default: download the standard small model]"
+            metavar="FOLDER|FILE", help="The model's folder or file.  [default: download the standard small model]"
         ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Install an embedding model, so that searches also match by meaning.
+    """Install an embedding model, which searches by meaning (semantic searches) require.
 
-    The model is verified and optimized for this machine; a running service uses it at once.
+    The model is verified and optimized for this machine; a running service uses it immediately.
     """
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
@@ -69,7 +66,7 @@ def install_model(
 
 @models.command("show")
 def show_model(as_json: JsonFlag = False) -> None:
-    """Check that the installed model is complete and can run, and show its name, size and origin."""
+    """Check that the installed embedding model is complete and can run, and show its name, size and origin."""
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
         from svc_daemon.embed.failures import RUN_LIBRARIES, require
@@ -85,7 +82,7 @@ def show_model(as_json: JsonFlag = False) -> None:
 
 @models.command("remove")
 def remove_model(as_json: JsonFlag = False) -> None:
-    """Remove the installed model; searches then match by words only."""
+    """Remove the installed embedding model; searches then match keywords only."""
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
         from svc_daemon.embed.models import ModelFolder
@@ -131,7 +128,7 @@ def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
 
 
 def _notify_service(files: DataFiles) -> None:
-    """Notify a running service of the change; otherwise it would notice within a minute."""
+    """Notify a running service that the model has changed; otherwise it would notice within a minute."""
     from svc_daemon.operator_commands import Refused, Unreachable, notify_daemon
 
     try:

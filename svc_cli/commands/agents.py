@@ -28,7 +28,7 @@ app = new_app(
 NONE = "none"
 AgentArgument = Annotated[
     str,
-    typer.Argument(metavar="AGENT", help="The id of the agent; `default` is used if no agent is named."),
+    typer.Argument(metavar="AGENT", help="The id of the agent; default is the agent that is used if none is named."),
 ]
 
 
@@ -75,12 +75,12 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="N",
-            help="Set the default number of passages for a request, 1 to 50; none removes it.",
+            help="Set the default number of passages for a request, 1 to 50; 'none' removes the setting.",
         ),
     ] = None
     threshold: Annotated[
         str | None,
-        typer.Option(metavar="SCORE", help="Set the minimum score for passages to be used, 0 to 1; none removes it."),
+        typer.Option(metavar="SCORE", help="Set the minimum score of passages to use, 0 to 1; 'none' removes it."),
     ] = None
     surface: Annotated[
         str | None,
@@ -225,7 +225,7 @@ def rm(
     call: Invocation,
     agent: AgentArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Delete without asking, even if the agent has a recorded place of use.")
+        bool, typer.Option("--force", help="Delete without asking, even if the agent has a --surface.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

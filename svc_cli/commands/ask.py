@@ -39,7 +39,7 @@ class AskFlags:
         typer.Option("--stream/--no-stream", help="Print the answer while it is written, or only when it is complete."),
     ] = True
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with code 3 if sources don't support every sentence of the answer.")
+        bool, typer.Option("--strict", help="Exit with code 3 unless the sources support every sentence of the answer.")
     ] = False
 
 

@@ -203,7 +203,7 @@ class RemoveFlags:
 
 @command(app, "rm", "svc bucket rm drafts", "svc bucket rm drafts old-drafts --force --wait")
 def rm(call: Invocation, flags: RemoveFlags) -> Exit:
-    """Delete buckets, and every source that is not in another bucket."""
+    """Delete buckets, and those of their sources that are in no other bucket."""
     timeout_s = parse_duration(flags.timeout)
     with call.client() as client:
         named_once = {each["id"]: each for each in (client.bucket(name, members=False) for name in flags.buckets)}

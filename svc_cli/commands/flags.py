@@ -24,7 +24,7 @@ class Flags:
         ProgressStyle | None, typer.Option(help="Choose how progress is shown.  [default: auto]  [SVC_PROGRESS]")
     ] = None
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Use the service at this address.  [SVC_BASE_URL]")
+        str | None, typer.Option(metavar="URL", help="Connect to the service at this URL.  [SVC_BASE_URL]")
     ] = None
     no_autostart: Annotated[
         bool, typer.Option("--no-autostart", help="Fail if the local daemon is not running, instead of starting it.")

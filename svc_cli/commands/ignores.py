@@ -21,7 +21,7 @@ PathArguments = Annotated[
     list[str], typer.Argument(metavar="PATH", help="The files or folders to check; they don't have to exist.")
 ]
 RootOption = Annotated[
-    str, typer.Option("--root", metavar="DIR", help="The folder to sync.  [default: the current one]")
+    str, typer.Option("--root", metavar="DIR", help="The folder to sync.  [default: the current folder]")
 ]
 
 
@@ -45,7 +45,9 @@ def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exi
 @command(app, "list", "svc ignore list docs")
 def list_ignored(
     call: Invocation,
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current one]")] = ".",
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current folder]")
+    ] = ".",
 ) -> Exit:
     """List the files in a folder that a sync skips, each with the reason.
 

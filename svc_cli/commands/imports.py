@@ -45,11 +45,12 @@ class ImportFlags:
         Literal["auto", "file", "page"] | None,
         typer.Option(
             "--as",
-            help="Import a file (file), the article of a web page (page), or what is found (auto).  [default: auto]",
+            help="Import a document as it is (file), the article of a web page (page), or either, depending on the "
+            "content (auto).  [default: auto]",
         ),
     ] = None
     force: Annotated[
-        bool, typer.Option("--force", help="With --as: import the content even if it is of the other kind.")
+        bool, typer.Option("--force", help="With --as: import the content even if it is of the other type.")
     ] = False
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Fetch URLs again even if they are already in the bucket.")
@@ -62,7 +63,8 @@ class ImportFlags:
         typer.Option(metavar="K=V", help="Send the metadata field K with the text V in each webhook call; repeatable."),
     ] = None
     title: Annotated[
-        str | None, typer.Option(metavar="TITLE", help="Set the title of the source; only for a single URL.")
+        str | None,
+        typer.Option(metavar="TITLE", help="Use this title instead of the document's; only for a single URL."),
     ] = None
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag to each source; repeatable.")] = (
         None

@@ -92,7 +92,7 @@ class KeyOptions:
     app, "create", "svc key create website --preset read -b handbook", "svc key create ci --preset ingest --expires 30d"
 )
 def create(call: Invocation, options: KeyOptions) -> None:
-    """Create an API key and print it; it is not shown again.
+    """Create an API key and print it; the key can't be shown again.
 
     The new key can't have more capabilities than your own key.
     """
@@ -120,7 +120,7 @@ def _described(key: Json) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List your own key and all keys that it could have created, including revoked keys."""
+    """List your own key and all keys that have no rights beyond its own, including revoked keys."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()

@@ -25,10 +25,10 @@ def mcp(
         typer.Option("--allow", metavar="DIR", help="Allow the upload tools to read files in this folder; repeatable."),
     ] = None,
 ) -> None:
-    """Offer the service's tools to a program over MCP (Model Context Protocol), on standard input and output.
+    """Serve the tools of svc over MCP (Model Context Protocol), on standard input and output.
 
-    The program starts this command and calls the tools with your API key: upload a file or several, check whether they
-    are ready, list buckets, search, ask. Without --allow, it must upload the content of files instead of their paths.
+    An MCP client starts this command. The tools use your API key to upload files, check whether they are ready, list
+    buckets, search and ask. Without --allow, they can't read local files, so the client has to send the content.
     """
     if not call.console.is_text:
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")

@@ -55,7 +55,7 @@ SourceBucketOption = Annotated[
 ]
 ModeOption = Annotated[
     Literal["hybrid", "keyword", "semantic"] | None,
-    typer.Option(help="Match by words (keyword), by meaning (semantic), or by both (hybrid).  [default: hybrid]"),
+    typer.Option(help="Match keywords (keyword), the meaning (semantic), or both (hybrid).  [default: hybrid]"),
 ]
 WaitOption = Annotated[
     Literal["ready", "accepted"] | None,

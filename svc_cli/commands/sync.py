@@ -42,12 +42,12 @@ from svc_daemon import paths
 app = new_app()
 
 FolderArgument = Annotated[
-    str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current one]")
+    str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current folder]")
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Sync all mappings in svc.toml instead of one folder.")]
 NameOption = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME", help="Name the mapping NAME instead of after the path of its folder."),
+    typer.Option("--name", metavar="NAME", help="Use this name for the mapping, instead of the path of its folder."),
 ]
 IncludeOption = Annotated[
     list[str] | None,

@@ -48,7 +48,7 @@ class UploadFlags:
     bucket: BucketOption = None
     title: Annotated[
         str | None,
-        typer.Option(metavar="TITLE", help="Set the title of a single file; without it, the title is the path."),
+        typer.Option(metavar="TITLE", help="Use this title instead of the file's path; only for a single file."),
     ] = None
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag to each file; repeatable.")] = None
     meta: Annotated[
@@ -66,7 +66,8 @@ class UploadFlags:
     mode: Annotated[
         Literal["auto", "one", "session", "batch"] | None,
         typer.Option(
-            help="Send each file in one request (one), in resumable parts (session), or in batches.  [default: auto]"
+            help="Send each file in one request (one) or in a resumable session (session), or send many together as a "
+            "batch (batch).  [default: auto]"
         ),
     ] = None
     jobs: JobsOption = None

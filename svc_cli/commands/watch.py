@@ -51,7 +51,8 @@ app = new_app(
 )
 
 FolderArgument = Annotated[
-    str | None, typer.Argument(metavar="DIR", help="The folder to watch.  [default: all mappings]")
+    str | None,
+    typer.Argument(metavar="DIR", help="The folder to watch.  [default: the folders of all mappings]"),
 ]
 NamesArgument = Annotated[
     str | None,
@@ -74,7 +75,7 @@ class RunFlags(FolderFlags):
 class AddFlags:
     """The options of `svc watch add`."""
 
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to watch.")]
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to watch from now on.")]
     bucket: BucketOption = None
     name: NameOption = None
     prune: PruneOption = None
@@ -138,7 +139,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Add a folder to those that `svc watch run` watches; a running watcher picks it up at once."""
+    """Add a folder to the list that `svc watch run` watches; a running watcher watches it immediately."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),
@@ -171,7 +172,7 @@ def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.")],
     dry_run: DryRunOption = False,
 ) -> None:
-    """Stop watching a folder that was added; the folder and the bucket are not changed."""
+    """Remove a folder from the list that `svc watch run` watches; the folder and its bucket are not changed."""
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
@@ -188,14 +189,14 @@ def remove(
 
 @command(app, "ls", "svc watch ls")
 def list_(call: Invocation) -> None:
-    """List the mappings that `svc watch run` watches in this folder."""
+    """List the mappings that `svc watch run` watches: those that were added, and those in svc.toml."""
     found = [_as_json(mapping, source) for mapping, source in _known(call)]
     call.console.show({"mappings": found}, lambda: render_mappings(call.console, found))
 
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, what is pending, and how many full scans were made of each folder."""
+    """Show which mappings are watched, what is pending, and how often each whole folder was synced and why."""
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
 

@@ -27,12 +27,14 @@ class UploadFilesBatch(DestinationArguments):
     """Arguments of `svc-upload-files-batch`."""
 
     files: Annotated[list[BatchFileGiven], Field(min_length=1)] = Field(
-        description="1 to 100 files. Give one destination for all of them next to this list, or one in each file."
+        description="The files to upload, 1 to 100. Set the destination bucket either for all files, in the arguments "
+        "outside this list, or in each file."
     )
     idempotency_key: str | None = Field(
         None,
         description=(
-            "Optional; derived from the content by default. A repeated call with the same key returns the first result."
+            "Idempotency key: a repeated call with the same key returns the result of the first call. By default, the "
+            "key is derived from the content, so repeated calls are safe without it."
         ),
     )
 

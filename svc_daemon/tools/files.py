@@ -86,7 +86,8 @@ class UploadFile(FileGiven, DestinationArguments):
     idempotency_key: str | None = Field(
         None,
         description=(
-            "Optional; derived from the content by default. A repeated call with the same key returns the first result."
+            "Idempotency key: a repeated call with the same key returns the result of the first call. By default, the "
+            "key is derived from the content, so repeated calls are safe without it."
         ),
     )
 

@@ -81,3 +81,14 @@ def test_words_of_a_search_and_a_question_need_no_quotes() -> None:
             given = command.make_context(name, line.split()).params
             assert (" ".join(given["words"]), list(given["bucket"])) == ("what is exit code", ["handbook"]), line
         assert list(command.make_context(name, ["--", "-b", "x"]).params["words"]) == ["-b", "x"]
+
+
+def test_a_list_of_svc_daemon_commands_shows_whole_sentences() -> None:
+    groups = [command for path, command in EVERY.items() if path.startswith("svc-daemon") and command.callback is None]
+    for group in [get_command(daemon_app), *groups]:
+        for width in (60, 80, 120):
+            context = group.make_context("svc-daemon", [], resilient_parsing=True, terminal_width=width)
+            page = group.get_help(context)
+            assert max(map(len, page.splitlines())) <= width
+            for command in group.commands.values():
+                assert " ".join(command.help.split("\n\n")[0].split()) in " ".join(page.split()), (width, command.name)

@@ -9,7 +9,7 @@ LEVELS = {
     "svc_daemon": "__main__ > command > model_command > operator_commands offline_repair serve_command > server > "
     "listening_socket uvicorn_server os_limits > api workers > operations > process > "
     "store provider extract fetch embed llm > "
-    "database data_directory child_processes > core > errors > settings tools > wire paths logs exits",
+    "database data_directory child_processes > core > errors > settings tools > wire paths logs exits command_groups",
     "svc_cli": "__main__ > main > app > commands > sync evals tools > uploads connections > "
     "client daemon_process service_units > daemon_probes progress render > console > settings credentials > "
     "errors interrupts > exits",
@@ -30,7 +30,13 @@ LIBRARY_OWNERS = {
     # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_daemon.llm", "svc_daemon.embed"),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
-    "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command", "svc_daemon.model_command"),
+    "typer": (
+        "svc_cli.app",
+        "svc_cli.commands",
+        "svc_daemon.command",
+        "svc_daemon.model_command",
+        "svc_daemon.command_groups",
+    ),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),

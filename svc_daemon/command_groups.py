@@ -1,0 +1,30 @@
+"""Groups of `svc-daemon` commands, whose help shows a whole sentence for each command."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands. Wraps the sentences; the library would cut them off at the end of the line."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(limit=1000)) for name, each in commands if each])
+
+
+def new_group(name: str, help_text: str) -> typer.Typer:
+    """Create a Typer app with plain-text help and without Typer's own completion options."""
+    return typer.Typer(
+        name=name,
+        help=help_text,
+        cls=CommandGroup,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
