@@ -78,7 +78,7 @@ def leave_half_a_document(file: Path, source_id: str) -> None:
     document = pack(make_document(source_id, "fox", "fox", "fox", buckets=["bkt_1"]))
     file.parent.mkdir(exist_ok=True)
     database = Database(file, prepare=prepare)
-    key = database.write(lambda connection: steps.create_hidden(connection, document))
+    key = database.write(lambda connection: steps.create(connection, document, is_hidden=True))
     database.write(lambda connection: steps.add_piece(connection, key, 0, document.pieces[0]))
     database.write(lambda connection: steps.add_chunks(connection, key, 0, document.chunk_rows[:2]))
     database.close()
@@ -203,6 +203,9 @@ def test_a_large_document_goes_through_every_change(provider: EmbeddedProvider, 
     assert stored is not None
     assert (stored.text, tuple(stored.chunk for stored in stored.chunks)) == (document.text, document.chunks)
     assert len(found(provider, "vulpes", "bkt_2", limit=5000)) == len(document.chunks)
+    put(provider, "src_1", "owl", generation=2)
+    assert count_rows(outside)["chunks"] == before["chunks"] + 1
+    provider.put_documents(TEAM, [replace(document, generation=3)])
     provider.delete_document(TEAM, "src_1")
     assert count_rows(outside) == before
     check_index(outside)

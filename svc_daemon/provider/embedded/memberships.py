@@ -13,11 +13,11 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
     return tuple(row["bucket_id"] for row in rows)
 
 
-def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Sequence[str]) -> None:
-    """Add a hidden document to these distinct buckets; its chunks are not counted until it is visible."""
+def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Sequence[str], chunks: int) -> None:
+    """Add a document to these distinct buckets; `chunks` is as for `count_in`."""
     connection.executemany(
-        "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, 0)",
-        [(document_key, bucket_id) for bucket_id in bucket_ids],
+        "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
+        [(document_key, bucket_id, chunks) for bucket_id in bucket_ids],
     )
 
 

@@ -1,7 +1,7 @@
 """Converts a document to rows before the write transaction begins, to keep the transaction short."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.text.words import cut_unspaced
@@ -14,9 +14,13 @@ from svc_daemon.provider.errors import ProviderFailed
 ZLIB_LEVEL = 1
 #: Characters of text in one piece.
 PIECE_CHARACTERS = 1_000_000
-#: Maximum chunks that one transaction writes or removes, each with about 2 KB in the write-ahead log, and as much for a
-#: vector. The number of workers limits concurrent documents, so that the log stays far below 64 MB.
-SLICE_CHUNKS = 1000
+#: Maximum chunks that one transaction writes or removes, so that it takes about 30 ms and holds up no other write for
+#: long. Each has about 2 KB in the write-ahead log, and as much for a vector; the number of workers limits concurrent
+#: documents, so that the log stays far below 64 MB.
+SLICE_CHUNKS = 250
+
+#: Maximum characters that one transaction indexes of several documents, for the same reason.
+BATCH_CHARACTERS = 300_000
 
 #: Terminates each heading of a path: the unit separator, which does not occur in readable text.
 HEADING_END = "\x1f"
@@ -38,6 +42,11 @@ class PackedDocument:
     pieces: tuple[bytes, ...]
     #: In order; the position is the ordinal.
     chunk_rows: tuple[ChunkRow, ...]
+
+    @property
+    def characters(self) -> int:
+        """The size of the text that is indexed."""
+        return sum(len(row[-3]) + len(row[-2]) + len(row[-1]) for row in self.chunk_rows)
 
     @property
     def is_large(self) -> bool:
@@ -84,6 +93,20 @@ def pack(document: IndexDocument) -> PackedDocument:
             for chunk in document.chunks
         ),
     )
+
+
+def cut_batches(documents: Sequence[PackedDocument]) -> Iterator[list[PackedDocument]]:
+    """Split documents, in order, into batches that each fit into one transaction; large documents are alone."""
+    batch: list[PackedDocument] = []
+    size = 0
+    for document in documents:
+        if batch and (document.is_large or batch[0].is_large or size + document.characters > BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += document.characters
+    if batch:
+        yield batch
 
 
 def unpack_text(pieces: Sequence[bytes]) -> str:

@@ -20,26 +20,32 @@ MOST_ANEW = 50_000
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     """Index these chunks, with their current text in the view."""
-    connection.execute(
-        """
-        INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets)
-        SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
-        WHERE chunk_key BETWEEN :first AND :last
-        """,
-        keys.parameters(),
+    connection.executemany(
+        "INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets) VALUES (?, ?, ?, ?, ?, ?)",
+        _read(connection, keys),
     )
 
 
 def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     """Remove these chunks from the index. The view must still return exactly the text that was indexed."""
-    connection.execute(
+    connection.executemany(
         """
         INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
-        SELECT 'delete', chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
+        VALUES ('delete', ?, ?, ?, ?, ?, ?)
+        """,
+        _read(connection, keys),
+    )
+
+
+def _read(connection: sqlite3.Connection, keys: KeyRange) -> list[sqlite3.Row]:
+    """Read what is to be indexed. `INSERT ... SELECT` would write a segment of postings at each statement."""
+    return connection.execute(
+        """
+        SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
         WHERE chunk_key BETWEEN :first AND :last
         """,
         keys.parameters(),
-    )
+    ).fetchall()
 
 
 def count_removed(connection: sqlite3.Connection, chunks: int) -> None:

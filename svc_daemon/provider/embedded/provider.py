@@ -59,8 +59,7 @@ class EmbeddedProvider:
             return
         index = self._files.get(team_id)
         with self._files.translated(team_id):
-            for document in packed:
-                writing.put(index.database, document)
+            writing.put(index.database, packed)
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         index = self._index_of(team_id, source_id)

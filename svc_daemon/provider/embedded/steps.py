@@ -11,26 +11,42 @@ from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
-def create_hidden(connection: sqlite3.Connection, document: PackedDocument) -> int:
-    """Create the document's row, hidden, and its memberships. Returns its key."""
-    rows = connection.execute(
+def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidden: bool) -> int:
+    """Create the document's row and its memberships. Returns its key, the highest of all."""
+    chunks = len(document.chunk_rows)
+    cursor = connection.execute(
         """
         INSERT INTO documents (source_id, generation, title, title_unspaced, chunks, pieces, hidden)
-        VALUES (?, ?, ?, ?, ?, ?, 1) RETURNING document_key
+        VALUES (?, ?, ?, ?, ?, ?, ?)
         """,
         (
             document.source_id,
             document.generation,
             document.title,
             pack_unspaced(document.title),
-            len(document.chunk_rows),
+            chunks,
             len(document.pieces),
+            is_hidden,
         ),
-    ).fetchall()
-    key = int(rows[0]["document_key"])
+    )
+    key = int(cursor.lastrowid or 0)
     # Memberships precede the first chunk, because a chunk's postings contain the buckets.
-    memberships.create_buckets(connection, key, document.bucket_ids)
+    memberships.create_buckets(connection, key, document.bucket_ids, 0 if is_hidden else chunks)
     return key
+
+
+def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
+    """Create documents whose sources have no visible one, with text, chunks and postings; they are visible at once."""
+    keys = []
+    for document in packed:
+        key = create(connection, document, is_hidden=False)
+        keys.append(KeyRange.of_document(key))
+        for piece, text_zlib in enumerate(document.pieces):
+            add_piece(connection, key, piece, text_zlib)
+        _insert_chunks(connection, keys[-1], document.chunk_rows)
+    # The documents have consecutive keys, so their chunks have a range of their own.
+    postings.add_postings(connection, KeyRange(keys[0].first, keys[-1].last))
+    _count(connection, sum(len(document.chunk_rows) for document in packed))
 
 
 def add_piece(connection: sqlite3.Connection, document_key: int, piece: int, text_zlib: bytes) -> None:
@@ -42,13 +58,7 @@ def add_piece(connection: sqlite3.Connection, document_key: int, piece: int, tex
 def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, rows: Sequence[ChunkRow]) -> None:
     """Store and index chunks of the document; `ordinal` is that of the first."""
     keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
-    connection.executemany(
-        """
-        INSERT INTO chunks (chunk_key, char_start, char_end, page, line_start, line_end, headings, text, unspaced)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [(key, *row) for key, row in enumerate(rows, start=keys.first)],
-    )
+    _insert_chunks(connection, keys, rows)
     postings.add_postings(connection, keys)
 
 
@@ -127,6 +137,16 @@ def list_hidden(connection: sqlite3.Connection) -> list[int]:
     """List the keys of hidden documents."""
     rows = connection.execute("SELECT document_key FROM documents WHERE hidden = 1 ORDER BY document_key")
     return [row["document_key"] for row in rows]
+
+
+def _insert_chunks(connection: sqlite3.Connection, keys: KeyRange, rows: Sequence[ChunkRow]) -> None:
+    connection.executemany(
+        """
+        INSERT INTO chunks (chunk_key, char_start, char_end, page, line_start, line_end, headings, text, unspaced)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [(key, *row) for key, row in enumerate(rows, start=keys.first)],
+    )
 
 
 def _set_hidden(connection: sqlite3.Connection, document_key: int, hidden: bool) -> None:
