@@ -639,7 +639,7 @@ complete -c svc -n '__svc_at svc agent set' -l no-autostart -d 'Fail if the loca
 complete -c svc -n '__svc_at svc agent set' -l no-input -d 'Never ask a question, even on a terminal'
 complete -c svc -n '__svc_at svc agent set' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc agent set' -l help -d 'Show the help.'
-complete -c svc -n '__svc_at svc agent rm' -l force -d 'Delete without asking, even if the agent has a --surface'
+complete -c svc -n '__svc_at svc agent rm' -l force -d 'Delete without asking, even if a surface is set for the agent'
 complete -c svc -n '__svc_at svc agent rm' -l dry-run -d 'Show what would be done, without doing it'
 complete -c svc -n '__svc_at svc agent rm' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc agent rm' -l ndjson -d 'Print each result as it arrives, as a line of JSON'

@@ -55,7 +55,7 @@ def probe(
         connection.connect()
     except TimeoutError:
         return Foreign("it takes no connection")
-    except (OSError, UnicodeError):  # UnicodeError: a label of the host is empty or too long
+    except (OSError, UnicodeError):  # UnicodeError: a label of the host name is empty or too long
         return None
     try:
         query = f"?nonce={nonce}" if secret else ""

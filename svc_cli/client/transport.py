@@ -140,7 +140,7 @@ class Transport:
         while True:
             attempt += 1
             outcome = try_once(request)
-            # The service doesn't count replays and refusals; it may have counted a request whose connection broke.
+            # Replays and refusals don't count against the rate limit; a request whose connection broke may count.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()

@@ -225,7 +225,7 @@ def rm(
     call: Invocation,
     agent: AgentArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Delete without asking, even if the agent has a --surface.")
+        bool, typer.Option("--force", help="Delete without asking, even if a surface is set for the agent.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

@@ -139,7 +139,7 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
 @check("service")
 def check_service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
-        return  # `check_daemon` reports that; a check must not start a daemon
+        return  # no daemon is running, which `check_daemon` reports; connecting would start one
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         buckets = client.buckets(members=False)["buckets"]
         formats = [each["name"] for each in client.limits()["formats"]]

@@ -97,7 +97,7 @@ class Invocation:
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
         """Connect to the service in use, and close the client at the end of the block."""
-        with interrupts.shielded():  # Python's importer may swallow an interrupt
+        with interrupts.shielded():  # an interrupt during an import may be lost
             from svc_cli.connections import connected
 
         autostart = not self.flags.no_autostart

@@ -1,4 +1,4 @@
-"""The display of `status --watch`: redrawn in place on a terminal, otherwise an occasional line."""
+"""Shows the state for `svc status --watch`: redrawn in place on a terminal, otherwise as an occasional line."""
 
 import time
 from types import TracebackType

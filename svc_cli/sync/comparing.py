@@ -94,7 +94,7 @@ class Comparison:
         return taken
 
     def _examine(self, entry: Entry, row: Row | None) -> Change | None:
-        """Return the change of one file, which may have a row; None if it has been deleted since it was found."""
+        """Return the change of one file; `row` is its row in the index. None if it was deleted after it was found."""
         filters = self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)

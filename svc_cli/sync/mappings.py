@@ -1,4 +1,4 @@
-"""A mapping: a folder, the bucket it goes into, its filters, and the name by which the bucket knows its sources."""
+"""Mappings: each has a folder to sync, its bucket, its filters, and the name that is stored with its sources."""
 
 import hashlib
 import json

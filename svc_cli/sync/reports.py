@@ -1,4 +1,4 @@
-"""The outcome of each file of a sync, with the counts and the exit code."""
+"""The report of a sync: the outcome of each file, the counts, and the exit code."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ class Cause(StrEnum):
     JUST_DELETED = "just_deleted"
     #: A file did not reach the service.
     NOT_SENT = "not_sent"
-    #: A source could not be given its new title.
+    #: The source of a file that was moved could not be renamed.
     MOVE_NOT_SENT = "move_not_sent"
     #: New bytes could not be indexed.
     NEWLY_FAILED = "newly_failed"

@@ -97,7 +97,7 @@ def is_utf8(name: str) -> bool:
 
 
 def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
-    """Return why the entry with this name and absolute path is left out; None if it is not."""
+    """Return why the entry with this name and absolute path is left out; None if it is included."""
     if name.startswith("."):
         return "dotfile"
     if rules.layers and rules.ignores(path, is_folder=is_folder):
@@ -107,7 +107,7 @@ def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool)
 
 
 def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_characters: int) -> str | None:
-    """Return why the file with this title is left out, judged by its metadata; None if it is not."""
+    """Return why the file with this title is left out, judged by its metadata; None if it is included."""
     if not stat.S_ISREG(facts.st_mode):
         return "not a regular file"
     if facts.st_size == 0:
@@ -133,7 +133,7 @@ def can_extract(path: Path, extensions: frozenset[str]) -> bool:
         with path.open("rb") as file:
             start = file.read(SNIFF_BYTES)
     except OSError:
-        return True  # the attempt to read it will report why it can't be read
+        return True  # the error is reported when the file is read
     return is_text(start)
 
 
