@@ -64,9 +64,10 @@ async def look_for_model(request: Request) -> BaseModel:
 
 
 def check_operator(request: Request) -> None:
-    """Raises `not_found` for clients elsewhere, `origin_not_allowed` for browsers, `invalid_project_key` for the rest.
+    """Check that the operator sent the request.
 
-    Pages of a configured origin may use the API, but not these routes.
+    Raises `not_found` if the client is on another machine, `origin_not_allowed` if it is a browser (even with a page of
+    an allowed origin), and `invalid_project_key` if the operator token is missing or wrong.
     """
     try:
         address = ip_address(request.client.host if request.client else "")
@@ -92,7 +93,7 @@ def _route(method: str, path: str, handler: Answering, *, has_body: bool = False
             if not has_body:
                 await refuse_dry_run_in_body(request)
         body = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
-        # The response may contain a new key.
+        # The response may contain a new API key, so it must not be cached.
         return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
     return Route(path, guarded, methods=[method])

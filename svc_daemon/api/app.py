@@ -111,9 +111,9 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # A redirect would have an empty body. An unknown path gets the error envelope instead.
+    # Starlette would redirect a path with a trailing slash, without a body. It gets an error response instead.
     app.router.redirect_slashes = False
-    # Built on first request, because building takes 0.2 s and most daemons never serve it.
+    # The document is built on the first request, because this takes 0.2 s and most daemons never serve it.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
     #: Set when the server begins to shut down, so that pending waits end.
     app.state.stopping = asyncio.Event()

@@ -37,13 +37,13 @@ class Endpoint:
     _: KW_ONLY
     #: Model of the JSON body; None if there is none.
     body: type[BaseModel] | None = None
-    #: Whether it has no side effects, whatever its method.
+    #: Whether it has no side effects, even if its method is POST.
     reads: bool = False
     #: Whether it responds with an event stream if the body requests one.
     streams: bool = False
     #: Whether a missing body counts as an empty object.
     optional: bool = False
-    #: Whether the body is a multipart form with a file.
+    #: The fields of a multipart form with a file, with their descriptions; empty if the body is not a form.
     form: Mapping[str, str] = field(default_factory=dict)
     #: Whether the body is raw bytes of any type.
     raw: bool = False
@@ -61,7 +61,7 @@ class Endpoint:
     keyed: bool = True
 
 
-# Parameters and errors shared by the endpoints of several handler modules.
+# Query parameters and error codes that several endpoints have in common.
 
 DRY = {DRY_RUN: "true: only validate."}
 PAGE = {
@@ -117,7 +117,7 @@ def refuse_dry_run_in_query(request: Request) -> None:
 
 
 async def refuse_dry_run_in_body(request: Request) -> None:
-    """Raises `invalid_request` if an otherwise unused body, which may have any format, asks for a dry run."""
+    """Raises `invalid_request` if the body asks for a dry run. It is otherwise unused, and may have any format."""
     data = await read_bytes(request, max_bytes=context_of(request).limits.json_bytes)
     if DRY_RUN.encode() not in data:
         return

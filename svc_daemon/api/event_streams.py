@@ -1,4 +1,4 @@
-"""Event streams: send an answer while it is being generated, and stop the work if the client disconnects.
+"""Event streams: send an answer while it is being generated, and cancel the work if the client disconnects.
 
 Nothing is sent before the first event, so failures before it become ordinary error responses.
 """
@@ -25,7 +25,7 @@ class EventStream(Response):
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         self.status_code, self.background, self._events = 200, None, events
-        # Proxies may neither cache nor buffer it.
+        # Keep proxies from caching or buffering the stream.
         self.init_headers({"Content-Type": MEDIA_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it

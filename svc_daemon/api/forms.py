@@ -28,7 +28,8 @@ FILE_FIELD = "file"
 PIECE_BYTES = 256 * 1024
 MAX_FIELDS = 16
 MAX_FIELD_BYTES = 16 * 1024
-#: Upper bound for fields, boundaries and headers. A longer body than the file limit plus this is refused unread.
+#: Maximum size of fields, boundaries and headers together. If Content-Length exceeds the sum of this and the file
+#: limit, the body is refused without reading it.
 OVERHEAD_BYTES = 1024 * 1024
 
 #: The usual form of this header; other forms are left to the library's parser, which takes ten times as long.
@@ -41,12 +42,12 @@ _PLAIN_ENCODINGS = {b"7bit", b"8bit", b"binary"}
 
 
 class FileSink(Protocol):
-    """Where the bytes of a file go."""
+    """The destination of a file's bytes."""
 
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Undo everything. Called at most once, and never after the form was returned."""
+        """Discard all bytes. Called at most once, and never after the form has been returned."""
 
 
 SinkT = TypeVar("SinkT", bound=FileSink)
@@ -144,10 +145,10 @@ class _Intake(Generic[SinkT]):
 
 
 class _FormReader:
-    """What has been read of a form: its fields, its file's name and type, and pending file bytes.
+    """Collects the fields of a form, its file's name and type, and file bytes not yet passed to the sink.
 
-    The parser calls back part by part: header name and value (each perhaps in pieces), end of header, end of headers,
-    data (in pieces), end of part; and once at the closing boundary.
+    For each part, the parser's callbacks report the header names and values (perhaps in pieces), the end of each
+    header and of all headers, the data in pieces, and the end of the part. The last callback is the closing boundary.
     """
 
     def __init__(self, boundary: bytes, max_file_bytes: int) -> None:
@@ -161,7 +162,7 @@ class _FormReader:
         self._ended = False
         self._headers: dict[bytes, bytes] = {}
         self._header_name = self._header_value = b""
-        #: The field that is being read; None inside of the file.
+        #: The field that is being read; None while the file is being read.
         self._field: str | None = None
         self._field_data = b""
         self._parser = _parser(boundary, self)

@@ -44,17 +44,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: How many messages over the usual JSON limit may be in memory at once, since each takes several times its size.
-#: Others wait on disk.
+#: Maximum number of messages larger than the usual JSON limit that are in memory at once, since each takes several
+#: times its size. Further ones wait on disk.
 LARGE_AT_ONCE = 2
-#: How long temporary errors are retried here, since models are not good at retrying.
+#: How long temporary errors are retried here, in seconds, since models are not good at retrying.
 PATIENCE_S = 10.0
-#: The pause before a retry if the response has no Retry-After.
+#: The pause in seconds before a retry if the response has no Retry-After.
 PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
 #: Bodies are passed to handlers in chunks of this size, as if from a socket.
 _CHUNK_BYTES = 1024 * 1024
-#: Headers that the library requires; the real ones have been checked.
+#: The `mcp` library checks these headers itself, and refuses other values. The client's own headers have been checked
+#: before, so they are replaced by values that the library accepts.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
@@ -87,13 +88,13 @@ class Door:
         entries = 0
         try:
             async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
-                # As in every body; base64, which is what makes a message large, has none of these.
+                # The same limit as for other JSON bodies. Base64, which makes messages large, has none of these bytes.
                 entries += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
                 if entries > MAX_ENTRIES:
                     raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
-            # With the headers that the library requires, whatever the client has sent.
+            # Replace the headers that the library checks.
             others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
             plain = {**scope, "headers": [*others, *_INSISTED]}
             answering = servers.answer_message(

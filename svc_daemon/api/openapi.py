@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the endpoint rows and the wire models."""
+"""Builds the OpenAPI document from the tables of endpoints and the wire models."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ def codes_of(endpoint: Endpoint) -> list[E]:
     codes += _FORM if endpoint.form else ()
     codes += _REPEATABLE if endpoint.repeatable else ()
     codes += _WRITING if endpoint.method != "GET" else ()
-    # Bodies are read even by routes that don't use them, since they may ask for a dry run.
+    # Even routes without a body read one, because it may ask for a dry run.
     codes += (E.REQUEST_TOO_LARGE,) if endpoint.method not in ("GET", "OPTIONS") and not endpoint.raw else ()
     return list(dict.fromkeys(codes))
 

@@ -39,7 +39,7 @@ Row = TypeVar("Row", bound=Identified)
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """The context of a create, for code shared by several routes."""
+    """What the routes that create something have in common: context, key, idempotency key and route."""
 
     #: The caller's key.
     key: KeyRow
@@ -48,7 +48,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Convert the create for `replaying`. If the fingerprint is None, only the key identifies a replay."""
+        """Build this request's `Repeatable`. If the fingerprint is None, the idempotency key alone decides."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 

@@ -29,8 +29,8 @@ class Claim:
     route: str
     #: SHA-256 of the request's normalized content; None if the key alone decides.
     fingerprint: str | None
-    #: The fingerprint that earlier releases computed for the same request: their responses stay stored for some days
-    #: after an upgrade.
+    #: The fingerprint that earlier releases computed for the same request, whose responses are still stored for some
+    #: days after an upgrade.
     former_fingerprint: str | None = None
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-#: A killed process leaves fewer stored files without a row than this; so many mean that the state is too old.
+#: A killed process leaves fewer stored files without a row than this; if there are this many, the state database was
+#: probably replaced by an older copy.
 MANY_FILES = 10
 #: Maximum size of a write-ahead log that is checkpointed normally; a larger one is a problem.
 LOG_BYTES = 64 * 1024 * 1024

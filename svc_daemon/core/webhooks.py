@@ -1,6 +1,6 @@
 """Webhooks: their payload, when a call is retried, and how it is signed (Standard Webhooks, v1: HMAC-SHA256).
 
-    pending    a call is due: the first, the retry after a pause, or one that was requested again
+    pending    a call is due: the first one, the retry after a pause, or a resend that was requested
     delivered  the receiver answered 2xx
     failed     the receiver did not, and no attempt is left
 

@@ -79,7 +79,7 @@ class LocalEmbedder:
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            # In the order of sending, so that each wait is for a single text, however slow the model is.
+            # Wait in the order of sending, so that the time limit applies to each text, not to all of them together.
             vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()

@@ -8,7 +8,7 @@ from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 
 #: Maximum length of a line; a chat event has only a few words.
 LINE_BYTES = 256 * 1024
-#: Maximum number of tokens that is accepted; a larger one would overflow where it is stored.
+#: Maximum number of tokens that a server may report; a larger number would overflow the database column.
 MOST_TOKENS = 10**12
 #: Finish reasons of an incomplete answer; any other reason means that it is complete.
 _CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}

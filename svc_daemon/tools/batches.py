@@ -76,7 +76,7 @@ class UploadedBatch(ToolResult):
 class LoadedFile:
     """A file of the batch with its bytes."""
 
-    #: Derived from the position in the list, so that a repeated call uses the same id.
+    #: Derived from the file's position in the list, so that a repeated call uses the same id.
     id: str
     given: BatchFileGiven
     file: File

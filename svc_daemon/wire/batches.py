@@ -47,7 +47,7 @@ class BatchFile(NoDryRunBody):
 
 
 class BatchFields(RequestBody):
-    """What the bodies of all batch creates have in common."""
+    """The fields that the bodies of all requests to create a batch have in common."""
 
     manifest: Manifest
     files: list[BatchFile]
@@ -59,7 +59,7 @@ class BatchFields(RequestBody):
 class BatchCreate(BatchFields):
     """Body of `POST /v1/buckets/{bucket}/batches`."""
 
-    #: Whether to answer an address that takes the bytes of all files at once; each needs a `sha256`.
+    #: Whether to return a URL that accepts the bytes of all files at once; each file then needs a `sha256`.
     pack: bool = False
 
 
@@ -70,14 +70,14 @@ class BatchTarget(WireModel):
     session_id: str
     upload_url: str
     bucket_ids: list[str]
-    #: Its place in the pack; missing if the batch has none.
+    #: Offset of the file's first byte in the pack; missing if the batch has no pack.
     offset: int | None = None
     size_bytes: int | None = None
     expires_at: str
 
 
 class BatchPack(WireModel):
-    """Where to send the bytes of all items at once. `upload_url` is a capability; it must not be logged."""
+    """Where to send the bytes of all items at once. `upload_url` needs no API key, so it must not be logged."""
 
     upload_url: str
     size_bytes: int
@@ -99,7 +99,7 @@ class Batch(WireModel):
     bucket_ids: list[str]
     items: list[BatchTarget]
     rejected: list[RejectedItem]
-    #: Missing unless it was asked for, and the batch is small enough for it.
+    #: Missing unless it was requested and the batch is small enough.
     pack: BatchPack | None = None
     expires_at: str
     request_id: str

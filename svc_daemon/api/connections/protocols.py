@@ -2,7 +2,7 @@
 
 Theory of operation. A connection is in one of four states:
 
-    idle            no byte of a request yet; closed by uvicorn's keep-alive timer, or by ours on a new connection
+    idle            no byte of a request yet; closed by uvicorn's keep-alive timer, or after `head_s` if it is new
     reading a head  closed after `head_s`, with 408
     serving         the application has the request; `Deadlines` times its body, and we time out unread responses
     lingering       answered before the whole body arrived (`transports`); closed after `linger_s` or `linger_bytes`
@@ -208,7 +208,7 @@ class ClientProtocol(H11Protocol):
             super().shutdown()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are text, ours an envelope
-        # Called while h11's error is being handled. It reports a missing or second Host in its message only.
+        # This is called while h11's error is being handled. Only its message shows a missing or repeated Host header.
         error = sys.exception()
         if getattr(error, "error_status_hint", 400) == 431:
             self._refuse(ServiceError(ErrorCode.HEADERS_TOO_LARGE))
@@ -247,7 +247,7 @@ class ClientProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
         else:
-            # Browsers open connections in advance; a response without a request would confuse them.
+            # Browsers open connections in advance, and don't expect a response without a request.
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:

@@ -1,4 +1,4 @@
-"""Shared by Responses and chat completions: reads the conversation, shows the sources of an answer."""
+"""Shared by Responses and chat completions: reads the conversation, and converts the sources of an answer."""
 
 import logging
 from collections.abc import Iterable

@@ -55,7 +55,7 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
-#: What the answer to a create has only if there is a pack.
+#: The fields that the response to a create has only if there is a pack.
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
@@ -98,7 +98,7 @@ async def open_batch(
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    # A pack is another way of sending the same files, so a replay may ask for it, or not.
+    # A pack is only another way to send the same files, so a replay may differ in whether it asks for one.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):
@@ -226,7 +226,7 @@ def _new_item(
     """Create the session of one file from its manifest item."""
     described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
     sized = file.model_dump(exclude={"client_file_id", "webhook"})
-    # Validated already, part by part.
+    # `model_construct` skips validation: item and file have already been validated.
     upload = new_upload(context, key, destination, UploadCreate.model_construct(**described, **sized))
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
@@ -290,7 +290,7 @@ def _item(item: verbs.BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)
     if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
-        # Its message may name one of the others.
+        # The message may name a bucket that the key has no access to.
         error = error.model_copy(update={"message": ERRORS[E(error.code)].sentence})
     return wire.BatchItem(
         client_file_id=member.client_file_id,

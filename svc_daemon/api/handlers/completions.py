@@ -1,7 +1,7 @@
 """Handler of OpenAI's chat completions.
 
-A stream starts with the role, followed by the text in pieces. The final chunk has the annotations, and `grounded`,
-`sources` and `warnings` beside its choices. If usage was requested, another chunk contains it. `[DONE]` ends the
+A stream starts with the role, followed by the text in pieces. The final chunk has the annotations, and also `grounded`,
+`sources` and `warnings`. If usage was requested, another chunk contains it. `[DONE]` ends the
 stream. An error after the stream has begun is sent as an `error` in OpenAI's format, and ends the stream.
 """
 

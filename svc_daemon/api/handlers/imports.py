@@ -66,7 +66,7 @@ async def take_url(
         force=body.force,
         webhook=webhook,
     )
-    # URLs replay by their key alone (specification, UploadRow, rule 5).
+    # For URL imports, the idempotency key alone identifies a replay (specification, UploadRow, rule 5).
     repeatable = creating.claiming(None)
     if is_dry_run(request, body.dry_run):
         if find_outcome(context, repeatable) is not None:

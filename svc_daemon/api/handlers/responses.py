@@ -4,9 +4,9 @@ The events of a stream, in this order, with numbers from 0 and one id throughout
 
     response.created, response.in_progress, response.output_item.added, response.content_part.added
     response.output_text.delta                      for each piece of the text
-      response.output_text.annotation.added         behind each piece that is a mark
+      response.output_text.annotation.added         after each piece that is a citation mark
     response.output_text.done, response.content_part.done, response.output_item.done
-    response.completed                              or response.incomplete where the model was cut short
+    response.completed                              or response.incomplete if the model's answer was cut off
 
 An error after the stream has begun is sent twice: as `error` with the service's own code, and as `response.failed`,
 which ends it.

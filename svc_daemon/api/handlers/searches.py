@@ -19,7 +19,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: Query string parameters that mean the body's `query`.
+#: The query string parameter that corresponds to `query` in the body.
 QUERY = "q"
 #: Parameters that may be repeated to form a list.
 LISTS = ("buckets", "source_ids", "tags")
@@ -68,7 +68,7 @@ def _fields(request: Request) -> dict[str, Any]:
     """Convert the query string to the fields of the equivalent POST body. Raises `invalid_request` if it can't."""
     sent = request.query_params
     meant = {name: wire.SearchRequest.field_meant_by(name) for name in sent}
-    # Each scope under its own name.
+    # Synonyms of a scope are renamed to its field.
     named = {name: field if field in (*SINGLES, *LISTS) else name for name, field in meant.items()}
     for name, field in named.items():
         if name != field and list(named.values()).count(field) > 1:

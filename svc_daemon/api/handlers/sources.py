@@ -1,4 +1,4 @@
-"""Handlers of sources, of the memberships of one bucket, and of the tasks that index or delete."""
+"""Handlers of sources, of their memberships in buckets, and of tasks."""
 
 from dataclasses import replace
 from functools import partial
@@ -146,7 +146,7 @@ async def refresh(request: Request) -> Response:
     body = await optional_body_of(request, Refresh)
     source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
     response = answer(request, wire.SourceRefreshed, view_source(source, key), changed=changed)
-    # 202, because searches don't find the new content yet.
+    # 202, because searches find the new content only after it has been indexed.
     response.status_code = 202 if changed else 200
     return response
 
@@ -248,7 +248,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # Read after the task, so that a finished task is never shown with stale counts.
+    # Read the counts after the task, so that a finished task is never shown with old counts.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     progress = context.progress.get((task.id, task.token)) if task.status == "running" else None
     if progress is not None:

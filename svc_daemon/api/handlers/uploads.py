@@ -116,7 +116,7 @@ async def finalize(request: Request) -> Response:
         judged = await judge_finalize(context_of(request), upload)
         if judged.error is not None:
             raise judged.error
-        # The known part of the answer.
+        # The fields of the source that are known before it is created.
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
         source = judged.source
         return would_create(request, view_source(source, key).model_dump(include=known) if source else None)
@@ -147,7 +147,7 @@ def new_upload(context: Context, key: KeyRow, destination: Destination, body: wi
     """Validate the body and create its session. Raises the same errors as a one-call upload."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
-    # Refused before any byte is sent.
+    # Refuse an empty file before the client sends it.
     if body.size_bytes == 0:
         raise ServiceError(E.EMPTY_FILE, f"{filename} has no bytes.")
     if body.size_bytes > (most := context.limits.file_bytes):
@@ -179,8 +179,8 @@ def url_of(request: Request, upload: UploadRow) -> str:
 
 
 def storage_url(request: Request, session_id: str, token: str) -> str:
-    """Build a storage URL with its capability token; the id is of a session, or of a batch whose pack it takes."""
-    # `url_for` would look through all routes, for each of the hundred files of a batch.
+    """Build a storage URL with its token. The id is that of a session, or of a batch if the URL accepts its pack."""
+    # `url_for` would search all routes, for each of the hundred files of a batch.
     return f"{str(request.base_url).rstrip('/')}{STORAGE_PREFIX}{session_id}/{token}"
 
 
@@ -205,7 +205,7 @@ async def preflight(_request: Request) -> Response:
         "Access-Control-Allow-Methods": "PUT, OPTIONS",
         "Access-Control-Allow-Headers": "Content-Type, Content-Range, X-Guploader-No-308",
         "Access-Control-Max-Age": "3600",
-        # A public page may send to a service on a private address or on the user's own machine.
+        # Allow a page on a public address to upload to a service on a private address or on the user's own machine.
         "Access-Control-Allow-Private-Network": "true",
     }
     return Response(status_code=204, headers=headers)

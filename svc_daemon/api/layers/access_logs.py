@@ -12,7 +12,7 @@ NO_ROUTE = "-"
 
 
 class AccessLogs:
-    """Must run outside Faults, so that refused and failed requests are logged too."""
+    """Middleware that logs each response; outside Faults, so that refused and failed requests are logged too."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float]) -> None:
         self.app = app

@@ -1,6 +1,6 @@
 """Deadlines: how long a client may take to send a body.
 
-Only time in which we wait for the client counts against it; a handler may take as long as it needs between two chunks.
+Only time spent waiting for the client counts; a handler may take as long as it needs between two chunks.
 `Deadlines` times bodies; heads, idle connections and responses that are not read are timed by `connections.protocols`.
 """
 

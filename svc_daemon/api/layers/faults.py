@@ -173,8 +173,7 @@ class Faults:
     async def _respond(self, fault: ServiceError, scope: Scope, send: Send) -> None:
         path = scope["path"]
         if fault.code is ErrorCode.NOT_FOUND and fault.message == ERRORS[fault.code].sentence:
-            # Also for paths that the caller may not access. The path shows if the client's base URL has /v1 twice or
-            # not at all.
+            # The message shows the path, so that a client notices if its base URL has /v1 twice or not at all.
             message = f"There is nothing at {path[:MAX_PATH_SHOWN]!r}."
             fault = ServiceError(fault.code, f"{message} The API's paths begin with /v1, once; /openapi.json has all.")
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:

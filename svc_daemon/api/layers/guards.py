@@ -1,7 +1,8 @@
 """Guards before routing: requests that no handler should ever see are refused here.
 
-A foreign page, or a name that resolves to loopback, can make a browser send requests to a local daemon; Host, Origin
-and Sec-Fetch-Site reveal that. A proxy may read a body with two framings differently from this service.
+A web page can make a browser send requests to a local daemon, directly or through a host name that resolves to
+loopback (DNS rebinding). The headers Host, Origin and Sec-Fetch-Site reveal this. Requests whose body has two lengths
+are refused too: a proxy could interpret them differently (request smuggling).
 """
 
 import re
@@ -70,7 +71,7 @@ class Guards:
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests have none of these headers but Host.
+        # Most requests have only one of these headers, Host.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
@@ -93,7 +94,7 @@ class Guards:
 
 
 def _refuse_odd_framing(names: set[bytes], scope: Scope) -> None:
-    """RFC 9112, section 6.1: both framings, or chunks in HTTP/1.0, are how requests are smuggled."""
+    """Refuse both Content-Length and Transfer-Encoding, and chunks in HTTP/1.0 (request smuggling, RFC 9112, 6.1)."""
     if b"transfer-encoding" not in names:
         return
     if b"content-length" in names:

@@ -2,7 +2,7 @@
 
 From the outermost to the innermost:
 
-    ResponseHeaders  gives the request its id, and adds headers to every response, including errors
+    ResponseHeaders  assigns the request id, and adds headers to every response, including errors
     AccessLogs       logs each response, including those of Faults
     Faults           turns exceptions raised further inside into responses
     Guards           refuses requests before anything is read or looked up

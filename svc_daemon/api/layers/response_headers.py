@@ -58,7 +58,7 @@ def name_bucket(request: Request, slug: str) -> None:
 
 
 class ResponseHeaders:
-    """Gives the request its id, in `scope["state"]["request_id"]` and in the logs, and adds the headers."""
+    """Assigns the request id, in `scope["state"]["request_id"]` and in the logs, and adds the headers."""
 
     def __init__(self, app: ASGIApp, new_id: Callable[[], str], successors: Mapping[str, str]) -> None:
         self.app = app

@@ -116,7 +116,7 @@ def _checksum(body: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a key may do, where, with which models, and until when."""
+    """The capabilities of a key, the buckets and models that it may use, and its expiry."""
 
     capabilities: tuple[str, ...]
     #: Bucket ids; None means all.

@@ -45,7 +45,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class ManifestNaming:
-    """The buckets of a batch: every item has buckets of its own, or the root has some."""
+    """The buckets of a batch, named for each item, at the root of the manifest, or both."""
 
     root: Naming | None
     #: Each item's own, in their order.

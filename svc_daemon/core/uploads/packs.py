@@ -26,10 +26,10 @@ class PackItem:
     """An item's place in its pack."""
 
     session_id: str
-    #: Its first byte in the pack.
+    #: Offset of the item's first byte in the pack.
     offset_bytes: int
     size_bytes: int
-    #: Its leading bytes that are not needed: those stored, or all of them if the session has ended.
+    #: Number of leading bytes that need not be sent: those already stored, or all if the session has ended.
     held_bytes: int
 
 
