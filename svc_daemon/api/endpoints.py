@@ -57,7 +57,7 @@ class Endpoint:
     repeatable: bool = False
     #: For an alias kept for old clients, the path that replaces it.
     successor: str | None = None
-    #: Whether it requires an API key.
+    #: Whether the endpoint requires an API key.
     keyed: bool = True
 
 

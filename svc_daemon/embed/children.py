@@ -1,7 +1,7 @@
 """The process that runs the model: texts in, vectors out, until the daemon closes the socket.
 
-It has the same number of threads for queries and for chunks. The latter have a low priority: searches never wait for
-chunks, and extraction, which has a somewhat higher priority, precedes embedding.
+It has the same number of threads for queries and for chunks. The threads for chunks have a low priority, so searches
+never wait for them. Extraction has a somewhat higher priority, so it precedes the embedding of chunks.
 """
 
 import json

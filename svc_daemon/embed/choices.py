@@ -46,7 +46,7 @@ class OperatorsChoice:
     """A Choice based on the settings and the installed model."""
 
     folder: ModelFolder
-    #: Standard error of the process that runs an installed model.
+    #: File for the standard error of the process that runs an installed model.
     error_log: Path
     #: None to use the installed model.
     server: EmbedSettings | None = None

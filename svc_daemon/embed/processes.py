@@ -26,11 +26,11 @@ from svc_daemon.embed.models import InstalledModel, ModelFolder
 
 log = logging.getLogger(__name__)
 
-#: A process is killed if it has not loaded its model, or returned the next vector of a batch, within this time.
+#: Time in seconds within which a process must load its model and return each vector of a batch; otherwise it is killed.
 PATIENCE_S = 60.0
-#: It is also killed if it has not answered a query within this time: its query threads do nothing else.
+#: Time in seconds within which it must answer a query; shorter, because the threads for queries do nothing else.
 QUERY_PATIENCE_S = 10.0
-#: The pause before another process is started: after the first death, and at most.
+#: The pause before the process is started again, in seconds: after the first death, and the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -52,7 +52,7 @@ class LocalEmbedder:
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or len(os.sched_getaffinity(0)))]
         self._error_log = error_log
         self._monotonic = monotonic
-        #: Held while a process is started, so that there is only one.
+        #: Held while a process is started, so that only one is started at a time.
         self._starting = threading.Lock()
         self._process: _Process | None = None
         self._is_closed = False
@@ -143,7 +143,7 @@ class _Process:
         self._error_log = error_log
         self._started_s = monotonic()
         self._lock = threading.Lock()
-        #: Done when the model is loaded, or could not be loaded.
+        #: Resolved when the model is loaded, or could not be loaded.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
         #: When each unanswered query was sent, whether or not its caller is still waiting.
@@ -176,8 +176,8 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # The process died, or reads nothing; the listener thread fails this text too, unless it has already
-                # ended.
+                # The process died or reads nothing. Killing it makes the listener thread fail this text too, unless the
+                # thread has already ended.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:

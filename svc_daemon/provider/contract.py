@@ -177,7 +177,7 @@ class SemanticMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A chunk that matches the query, and why."""
+    """A chunk that matches the query, with its scores."""
 
     chunk_id: str
     source_id: str

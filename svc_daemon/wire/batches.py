@@ -36,7 +36,7 @@ class Manifest(NoDryRunBody):
 
 
 class BatchFile(NoDryRunBody):
-    """Describes the bytes of the manifest item with the same `client_file_id`."""
+    """The name and size of the file whose manifest item has the same `client_file_id`."""
 
     client_file_id: ClientFileId
     filename: str

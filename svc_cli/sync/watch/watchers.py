@@ -15,7 +15,7 @@ from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
 from svc_cli.sync.runs import identify_root
 from svc_cli.sync.safety import Cause, Withheld
-from svc_cli.sync.watch import filesystems
+from svc_cli.sync.watch import file_systems
 from svc_cli.sync.watch.engines import WAIT_S, Engine
 from svc_cli.sync.watch.hints import EVERYTHING, Event, Kind, hints_of
 from svc_cli.sync.watch.records import Record
@@ -181,7 +181,7 @@ class Watcher:
         """Start to observe the folder; returns False if even polling fails. A full sync must follow."""
         from svc_cli.sync.watch.observers import LimitReached, Observer
 
-        silence = filesystems.find_silence(self.mapping.folder)
+        silence = file_systems.find_silence(self.mapping.folder)
         if silence is not None and self.polling is None:
             self._poll_because(f"{silence} reports no changes")
         polls = self.polling is not None
@@ -206,7 +206,7 @@ class Watcher:
         self.agenda.call(loss, now_s)
         if loss != "limit" or self.polling is not None:
             return
-        count = filesystems.count_folders(self.mapping.folder)
+        count = file_systems.count_folders(self.mapping.folder)
         self._poll_because(
             f"the system gives too few watches; this needs {count}: "
             f"`sudo sysctl fs.inotify.max_user_watches={max(2 * count, 524_288)}`, then start the watcher again"

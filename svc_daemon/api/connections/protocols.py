@@ -52,7 +52,7 @@ _ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 def server_config(
     app: ASGIApp, limits: ClientLimits, new_id: Callable[[], str], *, max_head_bytes: int, stop_s: int
 ) -> uvicorn.Config:
-    """Create the uvicorn configuration, for serving on sockets that the caller has bound.
+    """Create the uvicorn configuration for a server on sockets that the caller has bound.
 
     `new_id` creates complete request ids. `stop_s` limits how long shutdown waits for requests in flight.
     """

@@ -1,1 +1,1 @@
-"""Handlers, one module per noun: parse the request, call one operation, respond. Each module ends with endpoints."""
+"""Handlers, one module per noun: parse the request, call one operation, respond. Each ends with its endpoints."""

@@ -68,7 +68,7 @@ PRESETS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyParts:
-    """The parts of a well-formed key."""
+    """The id and the secret of a well-formed key."""
 
     key_id: str
     secret: str

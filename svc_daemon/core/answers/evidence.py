@@ -24,7 +24,7 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 SENTENCES = 50
 #: Factor for a sentence without a number if the question asks for one.
 WITHOUT_NUMBER = 0.1
-#: With this many chunks or more, single sentences no longer decide.
+#: Number of chunks from which on only whole passages are considered, not single sentences.
 MANY = 100
 
 #: Phrases, in lower case, of questions that only a number can answer.
@@ -102,7 +102,7 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """Stems of which the sentence or its context must contain one, if any; None if no number is asked for."""
+    """Return the stems of which the sentence or its context must contain one; None if no number is asked for."""
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})
     if _ASKS_FOR_SPAN.search(question):

@@ -1,9 +1,9 @@
 """Agents, and the sources that their policies allow them to retrieve.
 
     scope       retrieves indexed sources that are
-    buckets     active members of one of `bucket_ids`; `*` means every active bucket. Never Q and A sources
-    sources     listed in `source_ids`, including Q and A, in any active bucket or in none
-    team        in any active bucket or in none, including Q and A
+    buckets     active members of one of `bucket_ids`; `*` means every active bucket. Never Q&A sources
+    sources     listed in `source_ids`, including Q&A, in any active bucket or in none
+    team        in any active bucket or in none, including Q&A
 
 A policy narrows what the caller may see, and never widens it. It fails closed: a stored policy that does not have
 exactly the fields that `policy_text` writes retrieves nothing.
@@ -25,7 +25,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 BUCKETS, SOURCES, TEAM = "buckets", "sources", "team"
 SCOPES = (BUCKETS, SOURCES, TEAM)
-#: In `bucket_ids`: every active bucket of the team.
+#: The value in `bucket_ids` that means every active bucket of the team.
 EVERY_BUCKET = "*"
 DEFAULT_NAME = "Default agent"
 
@@ -44,7 +44,7 @@ class RetrievalPolicy:
     bucket_ids: tuple[str, ...] = ()
     #: Used with the scope `sources` only.
     source_ids: tuple[str, ...] = ()
-    #: In the grammar of `filters`; None filters nothing out.
+    #: In the syntax of `core.search.filters`; None means no filter.
     filters: dict[str, Any] | None = None
     #: Default number of passages, if the caller doesn't set it.
     top_k: int | None = None
@@ -53,7 +53,7 @@ class RetrievalPolicy:
 
     @property
     def goes_by_bucket(self) -> bool:
-        """Whether sources are found through their buckets only, which excludes Q and A and sources in no bucket."""
+        """Whether sources are found through their buckets only, which excludes Q&A and sources in no bucket."""
         return self.scope == BUCKETS
 
     @property
@@ -90,13 +90,13 @@ NOTHING = RetrievalPolicy()
 class TeamAgent:
     """One agent of a team."""
 
-    #: The part of its model id after the colon; `default` for the default one.
+    #: The part of the model id after the colon; `default` for the default agent.
     id: str
     team_id: str
     name: str
-    #: A short description of who the agent is.
+    #: A short description of the agent's role, such as `the HR assistant`.
     role: str = ""
-    #: How it should answer.
+    #: How the agent should answer.
     instructions: str = ""
     policy: RetrievalPolicy = NOTHING
     #: Why the stored policy is invalid and retrieves nothing; None if it is valid.
@@ -154,7 +154,7 @@ def read_policy(text: str) -> RetrievalPolicy:
 #: The field that each scope uses.
 _LISTS = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
 
-#: A path and a message.
+#: The path of a field, and an error message.
 Fault = tuple[str, str]
 
 

@@ -231,7 +231,7 @@ _MARKS = (
 
 _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
-#: How many bytes are checked to recognise text.
+#: Number of leading bytes that are checked to recognize text.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 # Nothing that has matched is tried in another way (`*+`, `(?>`): with many comments or lines, that would never end.

@@ -9,7 +9,7 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
 #: A chunk's key and its BM25; higher is better.
 Ranked = tuple[int, float]
-#: The same, and its feedback score; None if feedback was not used.
+#: A chunk's key, its BM25 and its feedback score; the last is None if feedback was not used.
 Refined = tuple[int, float, float | None]
 
 

@@ -67,7 +67,7 @@ def show(
 ) -> int | None:
     """Make the document visible and hide the one that it replaces; change nothing if it may not replace it.
 
-    Returns the key of whichever of the two is hidden afterwards, to be removed; None if there is none.
+    Returns the key of the one of the two that is hidden afterwards and must be removed; None if there is none.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):
