@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from svc_cli.client.calls import Calls, part
@@ -17,14 +18,14 @@ MOST_FILES = 100
 FinalizeMode = Literal["finalize_uploaded", "abandon_pending"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Member:
     """One file of a batch. `description.sha256` must be set: the id is derived from it."""
 
     description: Description
     size_bytes: int
 
-    @property
+    @cached_property
     def client_file_id(self) -> str:
         """Return the id of the file within its batch, derived from title and content only."""
         text = json.dumps([self.description.title, self.description.sha256])
@@ -34,13 +35,17 @@ class Member:
 class BatchCalls(Calls):
     """Methods for batches; the bytes of their files are sent with `send_bytes`, like those of sessions."""
 
-    def open_batch(self, bucket: str, members: Sequence[Member], key: str) -> Reply:
+    def open_batch(self, bucket: str, members: Sequence[Member], key: str, *, pack: bool = False) -> Reply:
         """Open a batch under a `batch_idempotency_key`: `{batch_id, items: [{client_file_id, session_id, upload_url}],
         rejected: [{client_file_id, error}], …}`. The same members under the same key return the same sessions.
 
+        With `pack`, also `{pack: {upload_url, size_bytes}}`, unless the files are too large together or the service too
+        old: this URL takes the bytes of all items, each at the `offset` that its item names.
+
         Raises ApiError `invalid_request` if none of the files can be accepted.
         """
-        return self._create(f"/v1/buckets/{part(bucket)}/batches", manifest_of(members, key), None)
+        body = manifest_of(members, key) | ({"pack": True} if pack else {})
+        return self._create(f"/v1/buckets/{part(bucket)}/batches", body, None)
 
     def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> Json:
         """Create sources from the files whose bytes are complete: `{status, finalized, replayed, failed, pending}`."""

@@ -59,6 +59,7 @@ class Watch:
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
         #: A bucket that all of them belong to; its list is used if there are many.
         self.bucket = bucket
+        self.failed_count = 0
         #: The ids of unsettled sources, in the order given; only the keys count.
         self._open = dict.fromkeys(self.seen)
         #: By batch, oldest first: the sources that are still to be requested through it.
@@ -69,8 +70,9 @@ class Watch:
     def see(self, source_id: str, source: Json) -> None:
         """Record the present state of a source."""
         self.seen[source_id] = source
-        if is_settled(source):
-            self._open.pop(source_id, None)
+        if source_id in self._open and is_settled(source):
+            del self._open[source_id]
+            self.failed_count += source.get("status") == "failed"
 
     @property
     def open_ids(self) -> list[str]:

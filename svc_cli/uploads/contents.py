@@ -95,7 +95,7 @@ def changed() -> FileRefused:
 
 
 def _read_once(path: Path, max_bytes: int) -> FileContent | None:
-    """Read and hash the file; None if it changed during the read. Reads at most one byte more than the limit."""
+    """Read and hash the file; None if it changed during the read."""
     if str(path) == STDIN:
         data = sys.stdin.buffer.read(max_bytes + 1)
         if len(data) > max_bytes:
@@ -108,7 +108,7 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
             raise FileRefused("this is not a regular file.", code="svc_not_a_file", hint="pipe it in: `svc upload -`.")
         if before.st_size > max_bytes:
             raise _too_large(before.st_size, max_bytes)
-        while size_bytes <= max_bytes and (block := file.read(min(BLOCK_BYTES, max_bytes + 1 - size_bytes))):
+        while size_bytes < before.st_size and (block := file.read(min(BLOCK_BYTES, before.st_size - size_bytes))):
             digest.update(block)
             size_bytes += len(block)
             first = first or block

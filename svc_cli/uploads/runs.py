@@ -129,8 +129,7 @@ class UploadRun:
         watch = Watch(pending, bucket_id, batches)
 
         def show(seen: Watch) -> None:
-            failed = sum(source.get("status") == "failed" for source in seen.seen.values())
-            self.progress.update(seen.settled_count, f"{failed} failed" if failed else "")
+            self.progress.update(seen.settled_count, f"{seen.failed_count} failed" if seen.failed_count else "")
 
         try:
             wait_until_settled(self.client, watch, timeout_s=timeout_s, on_change=show)

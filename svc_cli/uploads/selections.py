@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.uploads.contents import STDIN
@@ -27,8 +28,17 @@ from svc_cli.uploads.skips import (
     reason_by_name,
 )
 
-#: The entries of one folder that are still to be visited, each with the ignore rules that apply to it.
-_Level = Iterator[tuple["os.DirEntry[str]", IgnoreRules]]
+
+class _Level(NamedTuple):
+    """A folder that is being walked."""
+
+    #: What comes before the names of its entries, in the paths as given and in absolute ones.
+    prefix: str
+    absolute: str
+    #: The ignore rules that apply to its entries.
+    rules: IgnoreRules
+    #: The entries that are still to be visited.
+    entries: "Iterator[os.DirEntry[str]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,38 +99,38 @@ class Selection:
         """Add the files below a folder, in order. Not recursive, since a tree may be deeper than Python's stack."""
         levels = [self._list(root, rules_above(root.absolute()))]
         while levels:
-            found = next(levels[-1], None)
-            if found is None:
+            folder = levels[-1]
+            entry = next(folder.entries, None)
+            if entry is None:
                 levels.pop()
                 continue
-            entry, rules = found
-            path = Path(entry.path)
+            path = folder.prefix + entry.name
             is_link = entry.is_symlink()
-            is_folder = leads_to_folder(path) if is_link else entry.is_dir(follow_symlinks=False)
-            reason = reason_by_name(entry.name, str(path.absolute()), rules, is_folder=is_folder)
+            is_folder = leads_to_folder(Path(path)) if is_link else entry.is_dir(follow_symlinks=False)
+            reason = reason_by_name(entry.name, folder.absolute + entry.name, folder.rules, is_folder=is_folder)
             reason = "link" if reason is None and is_link else reason
             if reason:
-                self.skips.append(Skip(self._titles.name(str(path)) + ("/" if is_folder else ""), reason))
+                self.skips.append(Skip(self._titles.name(path) + ("/" if is_folder else ""), reason))
             elif is_folder:
-                levels.append(self._list(path, rules))
+                levels.append(self._list(Path(path), folder.rules))
             else:
-                self._take(entry)
+                self._take(entry, path)
 
     def _list(self, folder: Path, above: IgnoreRules) -> _Level:
         # Rules are matched on absolute paths: `docs`, `./docs` and `.` may be the same folder.
-        rules = above.inside(folder.absolute())
+        absolute = folder.absolute()
+        entries: list[os.DirEntry[str]] = []
         try:
             with os.scandir(folder) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
             self.skips.append(Skip.unreadable(f"{self._titles.name(str(folder))}/", error))
-            return
-        yield from ((entry, rules) for entry in entries)
+        prefixes = (str(each / "_")[:-1] for each in (folder, absolute))
+        return _Level(*prefixes, above.inside(absolute), iter(entries))
 
-    def _take(self, entry: "os.DirEntry[str]") -> None:
+    def _take(self, entry: "os.DirEntry[str]", path: str) -> None:
         """Add a file found in a folder, or record why it is skipped."""
-        path, policy = Path(entry.path), self.policy
-        name, title = self._titles.name(str(path)), composed(str(path))
+        policy, name, title = self.policy, self._titles.name(path), composed(path)
         try:
             facts = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
@@ -131,10 +141,10 @@ class Selection:
         reason = reason_by_facts(title, facts, policy.max_bytes, policy.max_path_characters)
         if reason is None and name != title:
             reason = SPELLED_TWICE
-        if reason is None and not can_extract(path, policy.extensions):
+        if reason is None and not can_extract(Path(path), policy.extensions):
             reason = UNREADABLE_TYPE
         if reason is None:
-            self.files.append(SelectedFile(path, title, is_named=False))
+            self.files.append(SelectedFile(Path(path), title, is_named=False))
         else:
             self.skips.append(Skip(name, reason))
 

@@ -127,7 +127,7 @@ def leads_to_folder(link: Path) -> bool:
 
 def can_extract(path: Path, extensions: frozenset[str]) -> bool:
     """Whether the service can read the file, judged by its name or, if that is inconclusive, by whether it is text."""
-    if not {path.suffix.lower(), "".join(path.suffixes[-2:]).lower()}.isdisjoint(extensions):
+    if path.suffix.lower() in extensions or "".join(path.suffixes[-2:]).lower() in extensions:
         return True
     try:
         with path.open("rb") as file:

@@ -4,15 +4,17 @@ Each create has an idempotency key derived from the content, so a repeated run c
 replays its answer for a key that it has seen. If the source has since been deleted, renamed or removed from the bucket,
 the file is created again with the key of the next epoch, a counter that is part of the key.
 
-A batch is opened by one create; its bytes are sent in parallel, and one finalize makes sources of all of them. Files
-that are pending after a finalize are sent or finalized again as long as that makes progress; files that were rejected
-or failed are recorded with their error and not retried.
+A batch is opened by one create; its bytes are sent as one pack, and one finalize makes sources of all of them. Files
+that are pending after a finalize are sent one by one and finalized again as long as that makes progress; files that
+were rejected or failed are recorded with their error and not retried. A service that offers no pack gets the files one
+by one too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Literal
 
 from svc_cli.client.api import Client
@@ -21,7 +23,7 @@ from svc_cli.client.storage import OnSent
 from svc_cli.client.uploads import Description, NewFile, idempotency_key, session_key
 from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SvcError
 from svc_cli.exits import Exit
-from svc_cli.uploads.contents import FileContent, changed
+from svc_cli.uploads.contents import BLOCK_BYTES, FileContent, changed
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
@@ -33,7 +35,7 @@ MOST_ROUNDS = 10
 _REFUSALS = frozenset({400, 413, 422})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transfer:
     """A file to be sent. The result is recorded in `item`."""
 
@@ -45,7 +47,7 @@ class Transfer:
     def size_bytes(self) -> int:
         return self.content.size_bytes
 
-    @property
+    @cached_property
     def member(self) -> Member:
         """Return the file as a member of a batch."""
         return Member(self.description, self.size_bytes)
@@ -57,6 +59,46 @@ class TransferGroup:
 
     kind: Literal["one", "session", "batch"]
     transfers: tuple[Transfer, ...]
+
+
+class Pack:
+    """The content of one PUT: the bytes of a batch's files, one after the other. Files are read as they are sent."""
+
+    def __init__(self, opened: Json, transfers: Mapping[str, Transfer]) -> None:
+        """`opened` is the answer that opened the batch, with `pack`; `transfers` are its files by client_file_id."""
+        self.upload_url: str = opened["pack"]["upload_url"]
+        self.size_bytes: int = opened["pack"]["size_bytes"]
+        places = [(item["offset"], transfers[item["client_file_id"]]) for item in opened["items"]]
+        self._places = sorted(places, key=lambda place: place[0])
+
+    def blocks(self, offset: int) -> Iterator[bytes]:
+        """Yield the bytes from `offset` on.
+
+        A file that can no longer be read as it was hashed is refused, and zeros take its place, so that the files
+        behind it keep theirs. No source is made of the zeros, since they don't have the hash of the file.
+        """
+        for begin, transfer in self._places:
+            left_bytes = begin + transfer.size_bytes - max(begin, offset)
+            if left_bytes <= 0:
+                continue
+            try:
+                if transfer.item.error is None:
+                    for block in transfer.content.blocks(transfer.size_bytes - left_bytes):
+                        yield block
+                        left_bytes -= len(block)
+            except FileRefused as error:
+                transfer.item.refuse(error)
+            while left_bytes:
+                yield bytes(min(BLOCK_BYTES, left_bytes))
+                left_bytes -= min(BLOCK_BYTES, left_bytes)
+
+    def count(self, sent_bytes: int) -> None:
+        """Add to each file its share of the last `sent_bytes` of the pack."""
+        first = self.size_bytes - sent_bytes
+        for begin, transfer in self._places:
+            if transfer.item.error is None:
+                end = begin + transfer.size_bytes
+                transfer.item.sent_bytes += max(0, end - max(begin, first))
 
 
 class Sender:
@@ -146,7 +188,8 @@ class Sender:
     def _send_epoch(self, transfers: Mapping[str, Transfer], epoch: int) -> list[Transfer]:
         """Send one batch. Returns the files that can no longer become sources under this epoch's key."""
         members = [transfer.member for transfer in transfers.values()]
-        opened = self.client.open_batch(self.bucket_id, members, batch_key(self.bucket_id, members, epoch))
+        key = batch_key(self.bucket_id, members, epoch)
+        opened = self.client.open_batch(self.bucket_id, members, key, pack=True)
         batch_id = opened.body["batch_id"]
         self._on_batch(batch_id)
         for transfer in transfers.values():
@@ -154,18 +197,32 @@ class Sender:
         for rejected in opened.body["rejected"]:
             _refuse(transfers[rejected["client_file_id"]], _error(rejected["error"]))
         urls = {item["client_file_id"]: item["upload_url"] for item in opened.body["items"]}
-        open_ids, dead, resume = list(urls), list[Transfer](), opened.is_replay
-        if opened.is_replay:
-            open_ids, dead = self._sort_replayed(batch_id, transfers)
+        unsent, dead = self._sort_replayed(batch_id, transfers) if opened.is_replay else (list(urls), [])
+        open_ids, resume = unsent, opened.is_replay
+        if opened.body.get("pack") and len(unsent) == len(urls):
+            unsent = [] if self._send_pack(Pack(opened.body, transfers), resume=resume) else unsent
+            resume = True
         for _ in range(MOST_ROUNDS):
             if not open_ids:
                 break
-            self._send_all({urls[each]: transfers[each] for each in open_ids}, resume=resume)
-            open_ids, resume = self._finalize(batch_id, transfers, open_ids), True
+            self._send_all({urls[each]: transfers[each] for each in unsent}, resume=resume)
+            open_ids, unsent = self._finalize(batch_id, transfers, open_ids)
+            resume = True
         missing = {"code": "blob_not_uploaded", "message": "its bytes did not arrive.", "retryable": True}
-        for each in open_ids:
-            _refuse(transfers[each], _error(missing))
+        for transfer in (transfers[each] for each in open_ids):
+            if transfer.item.error is None:
+                _refuse(transfer, _error(missing))
         return dead
+
+    def _send_pack(self, pack: Pack, *, resume: bool) -> bool:
+        """Send the bytes of all files together; returns False if the service takes them only one by one."""
+        try:
+            pack.count(self.client.send_bytes(pack.upload_url, pack, resume=resume, on_sent=self._on_sent))
+        except ApiError as error:
+            if stops_everything(error):
+                raise
+            return False
+        return True
 
     def _sort_replayed(self, batch_id: str, transfers: Mapping[str, Transfer]) -> tuple[list[str], list[Transfer]]:
         """Split the files of a batch that an earlier run opened, and record the results of those that have a source.
@@ -198,10 +255,12 @@ class Sender:
             for _, future in sending:
                 future.cancel()
 
-    def _finalize(self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]) -> list[str]:
-        """Finalize the batch, record the results, and return the ids of the files that are still pending.
+    def _finalize(
+        self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Finalize the batch and record the results. Returns the pending files, and those of them to be sent again.
 
-        If sending any of the open files failed, the service is asked to abandon the files that are still pending.
+        If sending any of the open files failed, the service is asked to abandon the files whose bytes are missing.
         """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
@@ -213,8 +272,9 @@ class Sender:
             transfer = transfers[failed["client_file_id"]]
             if transfer.item.error is None:
                 _refuse(transfer, _error(failed["error"]))
-        pending = [each["client_file_id"] for each in report["pending"]]
-        return [each for each in pending if transfers[each].item.error is None]
+        pending = {each["client_file_id"]: each["reason"] for each in report["pending"]}
+        lacking = [each for each, reason in pending.items() if reason != "time_budget_exhausted"]
+        return list(pending), [each for each in lacking if transfers[each].item.error is None]
 
     def _send_bytes(self, upload_url: str, transfer: Transfer, *, resume: bool) -> None:
         """Send the bytes of a file that the service doesn't have yet. Raises FileRefused if the file has changed."""
