@@ -62,7 +62,8 @@ WaitOption = Annotated[
     typer.Option(help="Wait until everything is searchable (ready) or only stored (accepted).  [default: ready]"),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", metavar="N", help="Send up to N files at the same time.  [default: 4]")
+    int | None,
+    typer.Option("--jobs", "-j", metavar="N", help="Send up to N files or batches at the same time.  [default: 4]"),
 ]
 NoCreateOption = Annotated[
     bool, typer.Option("--no-create", help="Fail if the bucket does not exist, instead of creating it.")

@@ -1,8 +1,9 @@
 """Sends many files in parallel: packs them into groups, sends the groups in threads, and reports each as it ends.
 
-There are two kinds of threads. Senders are shared by all batches and send the bytes of files. Each shipper handles one
-batch from its creation to its finalization, so that the next batch is opened while the bytes of the previous one are
-still being sent. The caller's thread packs files and collects results; it calls all callbacks except `on_sent`.
+There are two kinds of threads. Each shipper handles one batch from its creation to its finalization, so that the next
+batch is opened while the bytes of the previous one are still being sent. Senders send single files: those that are in
+no batch, and those of a batch that can't be sent as a pack. The caller's thread packs files and collects results; it
+calls all callbacks except `on_sent`.
 
 Files are grouped in the order in which they are added. A run that follows a killed one therefore forms the same groups
 from the remaining files, and resumes their sessions. In a group the small files come first, since the service indexes
@@ -122,7 +123,7 @@ class TransferQueue:
         self.batch_ids: list[str] = []
         self._client = client
         self._senders = Crew(jobs, "send")
-        self._shippers = Crew(BATCHES_AT_ONCE, "ship")
+        self._shippers = Crew(min(BATCHES_AT_ONCE, jobs), "ship")
         self._jobs = jobs
         self._sender = Sender(client, bucket_id, self._senders.pool, on_sent=on_sent, on_batch=self.batch_ids.append)
         self._packer = Packer(mode)
@@ -154,7 +155,8 @@ class TransferQueue:
 
     def send(self, group: TransferGroup) -> None:
         """Send a group as soon as there is capacity. Raises SvcError like `add`."""
-        crew, most = (self._shippers, BATCHES_AT_ONCE) if group.kind == "batch" else (self._senders, self._jobs)
+        is_batch = group.kind == "batch"
+        crew, most = (self._shippers, min(BATCHES_AT_ONCE, self._jobs)) if is_batch else (self._senders, self._jobs)
         while sum(each.kind == group.kind for each in self._under_way.values()) >= most:
             self._collect_or_raise()
         with shielded():

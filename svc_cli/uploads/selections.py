@@ -125,8 +125,8 @@ class Selection:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
             self.skips.append(Skip.unreadable(f"{self._titles.name(str(folder))}/", error))
-        prefixes = (str(each / "_")[:-1] for each in (folder, absolute))
-        return _Level(*prefixes, above.inside(absolute), iter(entries))
+        prefix, absolute_prefix = (str(each / "_")[:-1] for each in (folder, absolute))
+        return _Level(prefix, absolute_prefix, above.inside(absolute), iter(entries))
 
     def _take(self, entry: "os.DirEntry[str]", path: str) -> None:
         """Add a file found in a folder, or record why it is skipped."""
