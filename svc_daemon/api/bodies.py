@@ -82,7 +82,7 @@ async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[by
     """Yield the body as it arrives. Raises 413 `request_too_large` as soon as it is known to exceed `max_bytes`."""
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
-        # Nothing has been received yet, so a client that waits for 100 Continue gets the error and sends nothing.
+        # Nothing has been received yet, so a client that waits for 100 Continue gets the error instead.
         raise _too_large(max_bytes)
     received_bytes = 0
     async with aclosing(request.stream()) as chunks:

@@ -24,7 +24,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One method on one path."""
+    """A route: one HTTP method on one path."""
 
     method: str
     #: Path template, with parameters in braces.

@@ -62,7 +62,7 @@ def is_id(text: str, prefix: str) -> bool:
     return text.startswith(prefix + "_")
 
 
-#: The advertised model id prefix, and the one that old clients send.
+#: The model id prefixes: the one in responses, and the one that old clients send.
 SPELLINGS = ("svc-agent", "svc-rag-agent")
 #: The agent that a model id without a colon refers to.
 DEFAULT_AGENT = "default"

@@ -136,7 +136,7 @@ class ModelFolder:
             # The same model is already there, but damaged. A running service has it in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
-        # Otherwise, a power failure could leave a record of a folder that doesn't exist.
+        # Sync first: otherwise, after a power failure, the record could name a folder that doesn't exist.
         sync_folder(self.root)
         replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
         self._remove_leftovers(keep=staging)

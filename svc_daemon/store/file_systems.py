@@ -1,4 +1,4 @@
-"""Syncing a whole file system at once with `syncfs`, where that is as safe as an fsync of each file.
+"""Syncs a whole file system at once with `syncfs`, if that is as safe as an fsync of each file.
 
 Since Linux 5.8, `syncfs` reports the errors that occurred while the file system was written to disk since the
 descriptor was opened. So the descriptor must be opened before the first write. Only file systems of local disks are

@@ -189,7 +189,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
 
 
 def gone() -> CallFailed:
-    """Create the error for a key, or for all epochs, whose source has been deleted."""
+    """Create the error if the source of the caller's key, or those of all epochs, have been deleted."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="What was stored under this idempotency key is gone by now; use another key.",

@@ -1,8 +1,8 @@
 """Guards before routing: requests that no handler should ever see are refused here.
 
 A web page can make a browser send requests to a local daemon, directly or through a host name that resolves to
-loopback (DNS rebinding). The headers Host, Origin and Sec-Fetch-Site reveal this. Requests whose body has two lengths
-are refused too: a proxy could interpret them differently (request smuggling).
+loopback (DNS rebinding). The headers Host, Origin and Sec-Fetch-Site reveal this. Requests with both Content-Length and
+Transfer-Encoding are refused too, because a proxy could interpret them differently (request smuggling).
 """
 
 import re

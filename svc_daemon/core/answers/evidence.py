@@ -24,7 +24,7 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 SENTENCES = 50
 #: Factor for a sentence without a number if the question asks for one.
 WITHOUT_NUMBER = 0.1
-#: Number of chunks from which on only whole passages are considered, not single sentences.
+#: If a team has at least this many chunks, only whole passages are considered, not single sentences.
 MANY = 100
 
 #: Phrases, in lower case, of questions that only a number can answer.

@@ -4,9 +4,9 @@ A pack has no bytes of its own. Each item's bytes are appended to the file of th
 been sent to the session's own URL, so every item is in a state of `sessions`, and both ways of sending can be mixed:
 
 - The offset of the pack is the end of its contiguous stored range: all items before it are stored whole, or have ended.
-- Bytes of an item that are already stored are skipped, whoever sent them. So are those of an item whose session has
-  ended (finalized, canceled, failed), which nothing can be added to.
-- While one of its sessions is open, the pack is open too; once all have ended, it only reports how they ended.
+- Bytes of an item that are already stored are skipped, however they were sent. So are all bytes of an item whose
+  session has ended (finalized, canceled, failed).
+- A pack is open as long as one of its sessions is open; once all have ended, it only reports how they ended.
 
 After a crash, the sizes of the sessions' files give the offset: whole items, and the beginning of the next one.
 """
@@ -23,7 +23,7 @@ _REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
 
 @dataclass(frozen=True, slots=True)
 class PackItem:
-    """An item's place in its pack."""
+    """The position of an item in its pack, and how much of it is stored."""
 
     session_id: str
     #: Offset of the item's first byte in the pack.

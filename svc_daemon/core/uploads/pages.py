@@ -1,4 +1,4 @@
-"""Whether a fetched URL is a web page or a file, the errors that suggest the other endpoint, and titles of pages."""
+"""Decides whether a fetched URL is a web page or a file, and extracts the titles of web pages."""
 
 import html
 import re
