@@ -183,7 +183,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._call("POST", "/v1/search", json={"query": query, **options})
 
     def task(self, task_id: str) -> Json:
-        """The state of one task."""
+        """Return one task with its current state."""
         return self._get(f"/v1/knowledge/tasks/{part(task_id)}")
 
     # Keys

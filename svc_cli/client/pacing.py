@@ -1,7 +1,8 @@
-"""Limits the rate of creates to what the service allows; after a 429 all creates wait.
+"""Limits the rate of creates (requests that add sources, or open sessions or batches) to what the service allows.
 
-This mirrors the service's token bucket with one token less, so that small delays on the network cause no refusal. A
-token is returned if the service did not count the create (a replay or a refusal).
+After a 429 response, all creates wait. The limit mirrors the service's token bucket with one token less, so that small
+delays on the network cause no refusal. A token is returned if the service did not count the create (a replay or a
+refusal).
 """
 
 import random

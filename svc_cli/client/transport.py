@@ -48,7 +48,7 @@ class Request:
     form: Mapping[str, str] | None = None
     file: tuple[str, bytes] | None = None
     idempotency_key: str | None = None
-    #: Whether this is a create, and so subject to the rate limit.
+    #: Whether the request adds a source, or opens a session or a batch, and so is subject to the service's rate limit.
     is_create: bool = False
     #: Read timeout: longest wait for the next bytes of the response, in seconds.
     silence_s: float = 60.0

@@ -54,21 +54,21 @@ class Watch:
     def __init__(
         self, source_ids: Iterable[str], bucket: str | None = None, batches: Mapping[str, str] | None = None
     ) -> None:
-        """`batches` has the batch of each source that was sent in one, by the source's id."""
+        """`batches` maps the ids of sources that were sent in batches to the ids of their batches."""
         #: The last known state by id, in the order given.
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
         #: A bucket that all of them belong to; its list is used if there are many.
         self.bucket = bucket
         self.failed_count = 0
-        #: The ids of unsettled sources, in the order given; only the keys count.
+        #: The ids of unsettled sources, in the order given; the values are not used.
         self._open = dict.fromkeys(self.seen)
-        #: By batch, oldest first: the sources that are still to be requested through it.
+        #: For each batch, oldest first, the ids of the sources whose states are read from the batch.
         self.in_batches: dict[str, set[str]] = {}
         for source_id, batch_id in sorted((batches or {}).items(), key=lambda pair: pair[1]):
             self.in_batches.setdefault(batch_id, set()).add(source_id)
 
     def see(self, source_id: str, source: Json) -> None:
-        """Record the present state of a source."""
+        """Record the current state of a source."""
         self.seen[source_id] = source
         if source_id in self._open and is_settled(source):
             del self._open[source_id]

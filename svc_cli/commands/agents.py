@@ -1,4 +1,4 @@
-"""`svc agent …`: creates, shows, changes and deletes agents and what they may search."""
+"""`svc agent …`: creates, lists, shows, changes and deletes agents."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""`svc doctor`: checks everything an installation needs; reports a line per check, with a hint how to fix a problem."""
+"""`svc doctor`: checks everything an installation needs, and prints a line per check, with a hint for each problem."""
 
 import os
 import platform

@@ -92,7 +92,7 @@ class Invocation:
 
     @cached_property
     def settings(self) -> CliSettings:
-        """The settings that apply in the current folder."""
+        """Return the settings that apply in the current folder."""
         return CliSettings.load(os.environ, Path.cwd())
 
     @contextmanager

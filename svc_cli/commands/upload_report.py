@@ -41,7 +41,7 @@ class Summary:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of items for each outcome, and the numbers of ready and pending items."""
+        """Return the number of items for each outcome, and the numbers of ready and pending items."""
         counted = Counter(item.action for item in self.items)
         return {action: counted[action] for action in ACTIONS} | {
             "ready": sum(item.ready for item in self.items),
@@ -50,7 +50,7 @@ class Summary:
 
     @property
     def exit(self) -> Exit:
-        """The exit code of the command."""
+        """Return the exit code of the command."""
         return self.stopped_by.exit if self.stopped_by else exit_for(self.items, is_strict=self.is_strict)
 
     def as_json(self) -> Json:
