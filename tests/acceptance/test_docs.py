@@ -1,5 +1,6 @@
 """What README.md and the pages of docs/ show is what happens: their commands, run in order."""
 
+import json
 import os
 import re
 import shlex
@@ -136,3 +137,21 @@ def test_a_build_fails_when_an_expectation_is_broken(builder: Installation) -> N
     assert 'handbook.md > Vacation: "31 days": the text is in none of its passages' in broken.stdout
     (report,) = ElementTree.parse(builder.root / "eval.xml").getroot()
     assert (report.get("tests"), report.get("failures")) == ("2", "1")
+
+
+def test_the_script_that_sends_a_pack_does_it_and_its_rest_can_be_sent(builder: Installation) -> None:
+    send, resume = re.findall(r"^```sh\n(.*?)^```$", read_page("how-to/packs.md"), re.DOTALL | re.MULTILINE)
+    notes = {f"{number}.md": f"# Note {number}\n\nThe quay has {number} cranes.\n" for number in range(12)}
+    for name, text in notes.items():
+        write(builder.root / "notes", name, text)
+    builder.environ |= {"KEY": builder.key, "BASE_URL": builder.base_url}
+    with builder.client() as client:
+        client.put("/v1/buckets/handbook").raise_for_status()
+    first = 'curl -sS -X PUT -H "Content-Range: bytes 0-99/$(wc -c < pack.bin)" --data-binary @- "$PACK_URL"'
+    cut = send.replace('curl -sSf -T pack.bin "$PACK_URL"', f"head -c 100 pack.bin | {first}\n{resume}")
+    assert cut != send
+    for script, outcome in ((cut, "finalized"), (send, "replayed")):
+        ended = run(builder, f"set -eu\n{script}")
+        assert ended.exit == 0, ended.stderr
+        finalized = json.loads((builder.root / "finalized.json").read_text(encoding="utf-8"))
+        assert [item["client_file_id"] for item in finalized[outcome]] == sorted(f"notes/{name}" for name in notes)

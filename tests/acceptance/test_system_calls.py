@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -22,7 +23,17 @@ BUCKET = "faults"
 STRACE = shutil.which("strace")
 #: What makes bytes durable, gives them their names and takes them away, and how many of each one thread makes from the
 #: start to the end of the load below.
-CALLS = {"fsync": 16, "fdatasync": 44, "rename": 9, "unlink": 2, "pwrite64": 480, "write": 17, "openat": 1500}
+CALLS = {
+    "fsync": 16,
+    "fdatasync": 44,
+    "syncfs": 1,
+    "link": 12,
+    "rename": 9,
+    "unlink": 2,
+    "pwrite64": 480,
+    "write": 17,
+    "openat": 1500,
+}
 #: Full, broken and read-only disks, too few descriptors, no memory; and the death of the process.
 FAULTS = ("error=ENOSPC", "error=EIO", "error=EROFS", "error=EMFILE", "error=ENOMEM", "signal=KILL")
 #: What a client waits for an answer before it sends again.
@@ -44,6 +55,8 @@ class Load:
     """Files that a client sends with their keys, again and again until each is acknowledged."""
 
     files: dict[str, bytes] = field(default_factory=lambda: {f"{n}.md": _note(n) for n in range(8)})
+    #: Files that are sent as one pack.
+    packed: dict[str, bytes] = field(default_factory=lambda: {f"{n}.md": _note(n) for n in range(8, 20)})
     #: The ids that were acknowledged, by file.
     ids: dict[str, str] = field(default_factory=dict)
     #: Sources whose deletion was acknowledged.
@@ -56,12 +69,32 @@ class Load:
             client.put(f"/v1/buckets/{BUCKET}")
             for name, data in self.files.items():
                 answer = upload(client, BUCKET, name, data, f"key-{name}")
-                if answer.status_code in {200, 201}:
+                if _is_taken(answer):
                     assert self.ids.setdefault(name, answer.json()["id"]) == answer.json()["id"]
-                else:
-                    assert answer.json()["error"]["retryable"], answer.text
+            self._send_pack(client)
             if "0.md" in self.ids and client.delete(f"/v1/sources/{self.ids['0.md']}").status_code in {200, 404}:
                 self.deleted.add(self.ids["0.md"])
+
+    @property
+    def is_sent(self) -> bool:
+        return self.ids.keys() == {*self.files, *self.packed}
+
+    def _send_pack(self, client: httpx.Client) -> None:
+        """Send the pack from its beginning, and finalize what has arrived."""
+        items = [{"client_file_id": name, "sha256": _hash(data)} for name, data in self.packed.items()]
+        files = [{"client_file_id": n, "filename": n, "size_bytes": len(data)} for n, data in self.packed.items()]
+        body = {"pack": True, "manifest": {"version": 1, "items": items}, "files": files}
+        path = f"/v1/buckets/{BUCKET}/batches"
+        opened = client.post(path, json=body, headers={"Idempotency-Key": "pack"})
+        if not _is_taken(opened):
+            return
+        url = urlsplit(opened.json()["pack"]["upload_url"]).path
+        if not _is_taken(client.put(url, content=b"".join(self.packed.values()))):
+            return
+        ended = client.post(f"{path}/{opened.json()['batch_id']}/finalize")
+        for item in [*ended.json()["finalized"], *ended.json()["replayed"]] if _is_taken(ended) else []:
+            name, source_id = item["client_file_id"], item["knowledge_id"]
+            assert self.ids.setdefault(name, source_id) == source_id
 
     def hold(self, installation: Installation) -> None:
         """Every acknowledged file is there once with its bytes and ready, every deleted one is gone."""
@@ -70,8 +103,18 @@ class Load:
             for name, source_id in kept.items():
                 assert wait_ended(client, source_id)["ready"], name
                 content = client.get(f"/v1/sources/{source_id}/content").content
-                assert hashlib.sha256(content).digest() == hashlib.sha256(self.files[name]).digest()
+                assert _hash(content) == _hash((self.files | self.packed)[name])
             assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(kept.values())
+
+
+def _is_taken(answer: httpx.Response) -> bool:
+    """Whether the request had its effect; what is refused may be sent again."""
+    assert answer.status_code in {200, 201} or answer.json()["error"]["retryable"], answer.text
+    return answer.is_success
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _note(number: int) -> bytes:
@@ -115,7 +158,7 @@ def _run_through(installation: Installation, moment: tuple[str, str, str]) -> No
 
     def is_all_sent() -> bool:
         load.send(installation)
-        return load.ids.keys() == load.files.keys()
+        return load.is_sent
 
     wait_until(is_all_sent, "the acknowledgement of all files")
     load.hold(installation)

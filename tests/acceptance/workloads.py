@@ -136,11 +136,15 @@ class Client(threading.Thread):
     def batch(self) -> None:
         words, bucket = [self._new_word() for _ in range(3)], self._bucket()
         files = [{"client_file_id": w, "filename": f"{w}.md", "size_bytes": len(document(w))} for w in words]
-        body = {"manifest": {"version": 1, "items": [{"client_file_id": word} for word in words]}, "files": files}
+        items = [{"client_file_id": word, "sha256": _sha256(document(word))} for word in words]
+        body = {"manifest": {"version": 1, "items": items}, "files": files, "pack": self._random.random() < 0.5}
         path = f"/v1/buckets/{bucket}/batches"
         opened = self.call("POST", path, (200, 201), json=body, headers={"Idempotency-Key": words[0]})
-        for item in opened["items"]:
-            self._send(item["upload_url"], document(item["client_file_id"]))
+        if "pack" in opened:
+            self._send(opened["pack"]["upload_url"], b"".join(map(document, words)))
+        else:
+            for item in opened["items"]:
+                self._send(item["upload_url"], document(item["client_file_id"]))
         ended = self.call("POST", f"{path}/{opened['batch_id']}/finalize", (200,))
         for item in ended["finalized"] + ended["replayed"]:
             word = item["client_file_id"]

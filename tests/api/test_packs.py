@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.store import file_systems
 from tests.api import sessions
-from tests.api.answers import body_of, details_of
+from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
+from tests.api.fixtures import LimitDaemon
 from tests.api.puts import DATA, HALF, PUTS, SIZE, STATES, expected_of
 from tests.api.sessions import (
     ask_batch,
@@ -21,6 +23,7 @@ from tests.api.sessions import (
     put,
     put_part,
 )
+from tests.store.folders import watch_syncs
 
 #: The items of `DATA`: one of a single byte, and one that ends where HALF does.
 CUTS = (0, 1, 300, HALF, SIZE)
@@ -88,3 +91,154 @@ def test_a_pack_becomes_the_sources_of_its_items(working: Daemon) -> None:
         assert sessions.stored_bytes(working, made[name]) == data
         assert working.source(made[name])["sha256"] == sessions.sha256_of(data)
     assert list(working.files.parts.iterdir()) == []
+
+
+def test_what_a_pack_needs_is_asked_for(shared: Daemon) -> None:
+    body = pack_body(PIECES)
+    for place in (1, 3):
+        del body["manifest"]["items"][place]["sha256"]
+    errors = details_of(ask_batch(shared, body), "invalid_request")["errors"]
+    assert [error["path"] for error in errors] == ["manifest.items.1.sha256", "manifest.items.3.sha256"]
+    assert refused_field(ask_batch(shared, pack_body(PIECES) | {"pack": "yes"})) == "pack"
+
+
+def test_a_rejected_item_has_no_place(shared: Daemon) -> None:
+    body = pack_body(PIECES)
+    body["files"][1]["filename"] = "../x"
+    batch = body_of(ask_batch(shared, body), 201)
+    assert ([item["offset"] for item in batch["items"]], batch["pack"]["size_bytes"]) == (
+        [0, 1, HALF - 299],
+        SIZE - 299,
+    )
+
+
+def test_a_batch_that_is_too_large_for_a_pack_has_none(limited: LimitDaemon) -> None:
+    daemon = limited(pack_bytes=SIZE)
+    for files, pack in ((PIECES, {"size_bytes": SIZE}), ([*PIECES, ("more", b"x")], None)):
+        batch = body_of(ask_batch(daemon, pack_body(files)), 201)
+        dry = body_of(ask_batch(daemon, pack_body(files) | {"dry_run": True}))["would_create"]
+        assert ("pack" in batch, "offset" in batch["items"][0], dry.get("pack")) == (bool(pack), bool(pack), pack)
+        assert all(body_of(put(daemon, item, data)) for item, (_, data) in zip(batch["items"], files, strict=True))
+    assert daemon.show("/v1/limits")["limits"]["pack_bytes"]["value"] == SIZE
+
+
+def test_a_replay_gives_the_pack_again_with_or_without(daemon: Daemon) -> None:
+    first = ask_batch(daemon, pack_body(PIECES), repeat_key="k")
+    batch = body_of(first, 201)
+    assert without_id(body_of(ask_batch(daemon, pack_body(PIECES), repeat_key="k"))) == without_id(batch)
+    plain = body_of(ask_batch(daemon, pack_body(PIECES) | {"pack": False}, repeat_key="k"))
+    assert (plain["batch_id"], "pack" in plain) == (batch["batch_id"], False)
+    daemon.advance(86_500)
+    old, new = batch["pack"], body_of(ask_batch(daemon, pack_body(PIECES), repeat_key="k"))["pack"]
+    assert (old["upload_url"] != new["upload_url"], old["expires_at"] < new["expires_at"]) == (True, True)
+    details_of(put(daemon, old, DATA), "session_not_found")
+    body_of(put(daemon, new, DATA))
+
+
+def test_a_wrong_token_opens_no_pack(shared: Daemon) -> None:
+    batch, other = in_state(shared, "pending"), in_state(shared, "pending")
+    token = sessions.path_of(batch).rpartition("/")[2]
+    single = sessions.path_of(batch["items"][0]).rpartition("/")[2]
+    wrong = (f"{batch['batch_id']}/{'0' * 64}", f"{other['batch_id']}/{token}", f"bat_missing/{token}")
+    for path in (*wrong, f"{batch['batch_id']}/{single}", f"{batch['items'][0]['session_id']}/{token}"):
+        details_of(shared.ask("PUT", f"/v1/storage/{path}", key="", content=DATA), "session_not_found")
+    assert (received(shared, batch), received(shared, other)) == (0, 0)
+
+
+def test_a_page_of_any_origin_may_send_a_pack(shared: Daemon) -> None:
+    batch, foreign = in_state(shared, "pending"), {"Origin": "https://page.example", "Sec_Fetch_Site": "cross-site"}
+    answer = put(shared, batch, DATA[:100], f"bytes 0-99/{SIZE}", X_Guploader_No_308="yes", **foreign)
+    override, kept = (answer.headers.get(name) for name in ("X-Http-Status-Code-Override", "Range"))
+    assert (answer.status_code, answer.content, override, kept) == (200, b"", "308", "bytes=0-99")
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_a_damaged_item_is_pending_and_can_be_sent_again_either_way(daemon: Daemon) -> None:
+    damaged = bytearray(DATA)
+    for place in (CUTS[1] + 5, CUTS[3] + 5):
+        damaged[place] ^= 1
+    batch = open_pack(daemon, PIECES)
+    assert body_of(put(daemon, batch, bytes(damaged)))["status"] == "uploaded"
+    first = finalize_batch(daemon, batch)
+    assert outcomes(first) == {"p0": "finalized", "p1": "pending", "p2": "finalized", "p3": "pending"}
+    assert {item["reason"] for item in first["pending"]} == {"checksum_mismatch"}
+    body_of(put(daemon, batch["by_id"]["p1"], dict(PIECES)["p1"]))
+    assert part_kept(put(daemon, batch, b"", "bytes */*")) == f"bytes=0-{CUTS[3] - 1}"
+    body_of(put_part(daemon, batch, DATA, CUTS[3] - 20, SIZE - 1))
+    last = finalize_batch(daemon, batch)
+    assert outcomes(last) == {"p0": "replayed", "p1": "finalized", "p2": "replayed", "p3": "finalized"}
+    for item in last["finalized"]:
+        assert sessions.stored_bytes(daemon, item["knowledge_id"]) == dict(PIECES)[item["client_file_id"]]
+
+
+def test_an_item_sent_by_itself_counts_whenever_it_comes(daemon: Daemon) -> None:
+    batch = open_pack(daemon, PIECES)
+    items, pieces = batch["by_id"], dict(PIECES)
+    # Before: what the pack brings of it is ignored, even if it differs.
+    body_of(put(daemon, items["p1"], pieces["p1"]))
+    body_of(put(daemon, items["p3"], pieces["p3"]))
+    assert part_kept(put(daemon, batch, b"", "bytes */*")) is None
+    other = DATA[:1] + b"x" * 299
+    assert part_kept(put(daemon, batch, other, f"bytes 0-299/{SIZE}")) == "bytes=0-299"
+    # In between: a part of it, which the pack goes on from.
+    assert part_kept(put_part(daemon, items["p2"], pieces["p2"], 0, 49)) == "bytes=0-49"
+    assert part_kept(put(daemon, batch, b"", "bytes */*")) == "bytes=0-349"
+    assert body_of(put_part(daemon, batch, DATA, 300, HALF - 1))["status"] == "uploaded"
+    # After.
+    assert body_of(put(daemon, items["p0"], b"?"))["sha256"] == sessions.sha256_of(pieces["p0"])
+    made = finalize_batch(daemon, batch)["finalized"]
+    stored = {item["client_file_id"]: sessions.stored_bytes(daemon, item["knowledge_id"]) for item in made}
+    assert stored == pieces
+
+
+def test_half_a_pack_is_finalized_and_the_rest_follows(daemon: Daemon) -> None:
+    batch = open_pack(daemon, PIECES)
+    assert part_kept(put_part(daemon, batch, DATA, 0, HALF + 9)) == f"bytes=0-{HALF + 9}"
+    half = finalize_batch(daemon, batch)
+    assert outcomes(half) == {"p0": "finalized", "p1": "finalized", "p2": "finalized", "p3": "pending"}
+    assert (half["status"], half["pending"][0]["reason"]) == ("partial", "blob_not_uploaded")
+    assert part_kept(put(daemon, batch, b"", f"bytes */{SIZE}")) == f"bytes=0-{HALF + 9}"
+    assert body_of(put_part(daemon, batch, DATA, HALF, SIZE - 1))["status"] == "uploaded"
+    assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized", "replayed"}
+    assert body_of(put(daemon, batch, b"", f"bytes */{SIZE}"))["status"] == "finalized"
+
+
+def test_an_item_that_ended_leaves_its_place_empty(daemon: Daemon) -> None:
+    batch = open_pack(daemon, PIECES)
+    daemon.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['p1']['session_id']}")
+    body_of(put(daemon, batch, DATA))
+    assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "finalized") | {"p1": "failed"}
+    given_up = in_state(daemon, "uploading")
+    finalize_batch(daemon, given_up, mode="abandon_pending")
+    assert body_of(put(daemon, given_up, b"", "bytes */*"))["status"] == "finalized"
+    assert list(daemon.files.parts.iterdir()) == []
+
+
+def test_an_expired_pack_takes_nothing_and_is_swept(daemon: Daemon) -> None:
+    batch = in_state(daemon, "uploading")
+    daemon.advance(86_500)
+    details_of(put(daemon, batch, DATA), "session_expired")
+    sessions.wait_swept(daemon, lambda: list(daemon.files.parts.iterdir()) == [], "its bytes are removed")
+    details_of(put(daemon, batch, DATA), "session_expired")
+    assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
+
+
+def test_the_legacy_route_ignores_a_pack(shared: Daemon) -> None:
+    body = pack_body(PIECES)
+    body["manifest"]["bucket_slugs"] = ["inbox"]
+    answer = body_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), 201)
+    assert ("pack" in answer, "offset" in answer["items"][0]) == (False, False)
+
+
+def test_one_sync_and_one_commit_each_for_a_hundred_files(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [(f"f{number}", b"Crane number %d stands on the quay.\n" % number) for number in range(100)]
+    whole = b"".join(data for _, data in files)
+    body_of(put(daemon, open_pack(daemon, files), whole))
+    synced = watch_syncs(monkeypatch)
+    commits = daemon.context.database.commits
+    batch = open_pack(daemon, files)
+    body_of(put(daemon, batch, whole))
+    assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(dict(files), "finalized")
+    assert (daemon.context.database.commits - commits, synced[-1]) == (2, "blobs")
+    assert len(synced) == (2 if file_systems.is_syncable(daemon.files.parts) else 102)

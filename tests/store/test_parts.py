@@ -12,40 +12,10 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.errors import StorageError
-from svc_daemon.paths import DataFiles
-from svc_daemon.store.blobs import Blobs
-from svc_daemon.store.parts import WRITE_BYTES, Parts
+from svc_daemon.store.parts import WRITE_BYTES
+from tests.store.folders import Folder
 
 DATA = os.urandom(WRITE_BYTES + 1000)
-
-
-class Folder:
-    """A data folder with parts and blobs."""
-
-    def __init__(self, root: Path, executor: ThreadPoolExecutor) -> None:
-        self.files = DataFiles(root)
-        for folder in (self.files.blobs, self.files.staging, self.files.parts):
-            folder.mkdir(parents=True)
-        self.broken: list[OSError] = []
-        self.blobs = Blobs(self.files, executor, lambda: "staged")
-        self.parts = Parts(self.files.parts, self.blobs, self.broken.append)
-
-    def append(self, *chunks: bytes) -> int:
-        """Append and sync; the bytes stored then."""
-
-        async def work() -> int:
-            with closing(await self.parts.open("upl_a")) as writer:
-                for chunk in chunks:
-                    await writer.append(chunk)
-                return await writer.sync()
-
-        return asyncio.run(work())
-
-    def stored(self) -> bytes:
-        return (self.files.parts / "upl_a").read_bytes()
-
-    def hash(self) -> str:
-        return asyncio.run(self.parts.hash("upl_a"))
 
 
 @pytest.fixture

@@ -1,0 +1,61 @@
+"""A data folder with parts and blobs, for tests of the bytes of open sessions."""
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.paths import DataFiles
+from svc_daemon.store import file_systems
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.parts import Parts
+
+
+class Folder:
+    """A data folder with parts and blobs."""
+
+    def __init__(self, root: Path, executor: ThreadPoolExecutor) -> None:
+        self.files = DataFiles(root)
+        for folder in (self.files.blobs, self.files.staging, self.files.parts):
+            folder.mkdir(parents=True)
+        self.broken: list[OSError] = []
+        self.blobs = Blobs(self.files, executor, lambda: "staged")
+        self.parts = Parts(self.files.parts, self.blobs, self.broken.append)
+
+    def append(self, *chunks: bytes) -> int:
+        """Append and sync; the bytes stored then."""
+
+        async def work() -> int:
+            with closing(await self.parts.open("upl_a")) as writer:
+                for chunk in chunks:
+                    await writer.append(chunk)
+                return await writer.sync()
+
+        return asyncio.run(work())
+
+    def stored(self) -> bytes:
+        return (self.files.parts / "upl_a").read_bytes()
+
+    def hash(self) -> str:
+        return asyncio.run(self.parts.hash("upl_a"))
+
+
+def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of what is synced from now on, one file system as `*`."""
+    names: list[str] = []
+    whole, one = file_systems.sync, os.fsync
+
+    def sync(descriptor: int) -> None:
+        names.append("*")
+        whole(descriptor)
+
+    def fsync(descriptor: int) -> None:
+        names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        one(descriptor)
+
+    monkeypatch.setattr(file_systems, "sync", sync)
+    monkeypatch.setattr(os, "fsync", fsync)
+    return names
