@@ -242,3 +242,15 @@ def test_one_sync_and_one_commit_each_for_a_hundred_files(daemon: Daemon, monkey
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(dict(files), "finalized")
     assert (daemon.context.database.commits - commits, synced[-1]) == (2, "blobs")
     assert len(synced) == (2 if file_systems.is_syncable(daemon.files.parts) else 102)
+
+
+def test_bytes_that_a_kill_left_are_synced_before_they_are_acknowledged(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = open_pack(daemon, PIECES)
+    left = [item["session_id"] for item in batch["items"][:2]]
+    for session_id, size_bytes in zip(left, (1, 50), strict=True):
+        (daemon.files.parts / session_id).write_bytes(DATA[:1] + DATA[1:size_bytes])
+    synced = watch_syncs(monkeypatch)
+    assert part_kept(put(daemon, batch, b"", "bytes */*")) == "bytes=0-50"
+    assert set(left) <= set(synced)

@@ -63,6 +63,21 @@ def test_one_sync_makes_a_pack_durable(folder: Folder, monkeypatch: pytest.Monke
     assert (synced[1:] == []) == is_syncable, "what is durable is not synced again"
 
 
+def test_the_file_system_is_opened_before_the_first_write(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise `syncfs` would not report the errors of the writes before."""
+    opened: list[str] = []
+    real = os.open
+
+    def watched(path: Path, *arguments: int) -> int:
+        opened.append(Path(path).name)
+        return real(path, *arguments)
+
+    monkeypatch.setattr(file_systems, "is_syncable", lambda _: True)
+    monkeypatch.setattr(os, "open", watched)
+    send(folder, WHOLE)
+    assert opened == ["parts", *NAMES]
+
+
 def test_files_are_synced_one_by_one_where_they_are_few_or_it_must_be(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
