@@ -91,6 +91,10 @@ def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tup
     return moves, rest
 
 
+#: The fields of a source that `merge` and `row_of` use.
+MERGED = ("id", "title", "sha256", "size_bytes", "status", "ready", "replaces", "error")
+
+
 def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
     """Update the index's rows from the bucket. `sources` are all sources of the mapping.
 

@@ -13,7 +13,7 @@ from svc_cli.errors import SvcError, refused_by_system
 from svc_cli.progress import Flow, Progress
 from svc_cli.sync.index import BUCKET_ID, REVISION, Index, Row, State, unwritable
 from svc_cli.sync.mappings import Mapping, Prune
-from svc_cli.sync.plan import Holdings, merge
+from svc_cli.sync.plan import MERGED, Holdings, merge
 from svc_cli.sync.reports import Report
 from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete
 from svc_cli.sync.snapshots import Filters
@@ -87,10 +87,14 @@ class SyncRun:
 
     def list_bucket(self, bucket_id: str, rows: dict[str, Row]) -> Holdings:
         """List the mapping's sources and bring the index's rows up to date; a dry run saves nothing."""
-        pages = list(self.client.source_pages(bucket_id, {"status": "all", "mapping": self.mapping.name}))
-        holdings = merge(rows, (source for page in pages for source in page["sources"]))
+        revisions: set[int] = set()
+        sources: list[Json] = []
+        for page in self.client.source_pages(bucket_id, {"status": "all", "mapping": self.mapping.name}):
+            revisions.add(page["revision"])
+            # Whole sources of a large bucket would take hundreds of megabytes.
+            sources += ({name: source.get(name) for name in MERGED} for source in page["sources"])
+        holdings = merge(rows, sources)
         if not self.options.is_dry:
-            revisions = {page["revision"] for page in pages}
             # If the bucket changed while its pages were read, store no revision, so that the next run lists it again.
             is_settled = len(revisions) == 1 and not holdings.surplus
             self.index.replace_all(holdings.rows.values())
