@@ -17,7 +17,7 @@ from svc_cli.commands.options import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
 from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_by_system
 from svc_cli.exits import Exit
-from svc_daemon.wire.faults import plain
+from svc_daemon.wire.field_errors import plain
 
 #: The module of each command in `commands`, and the line that `svc --help` shows without importing it. The most used
 #: commands come first.

@@ -27,7 +27,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.faults import plain
+from svc_daemon.wire.field_errors import plain
 
 
 async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:

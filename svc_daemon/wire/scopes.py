@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from svc_daemon.wire.faults import plain
+from svc_daemon.wire.field_errors import plain
 from svc_daemon.wire.requests import RequestBody
 
 BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from svc_daemon.api.forms import OVERHEAD_BYTES
-from svc_daemon.api.layers.faults import is_openai_path
+from svc_daemon.api.layers.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.tasks import cancel_task

@@ -1,6 +1,6 @@
 """Watches folders, and syncs them into their buckets when files change.
 
-hints            converts file system events to hints: relative paths and what happened to them (pure)
+file_events      converts file system events to hints: relative paths and what happened to them (pure)
 settling         decides when a path has settled, that is, has stopped changing (pure)
 file_systems     detects file systems that report no changes, and counts folders
 observers        receives file system events through watchdog

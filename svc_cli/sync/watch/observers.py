@@ -20,7 +20,7 @@ from watchdog.events import (
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingObserver
 
-from svc_cli.sync.watch.hints import Event
+from svc_cli.sync.watch.file_events import Event
 
 #: The events to observe. Opening and reading files is not among them: a sync reads files, and would trigger itself.
 WATCHED: list[type[FileSystemEvent]] = [

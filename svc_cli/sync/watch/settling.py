@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from svc_cli.sync.snapshots import folders_above
-from svc_cli.sync.watch.hints import EVERYTHING, Hint, Kind
+from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 
 #: Seconds without a change after which a path counts as settled, by the last event.
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}

@@ -17,7 +17,7 @@ from svc_cli.sync.runs import identify_root
 from svc_cli.sync.safety import Cause, Withheld
 from svc_cli.sync.watch import file_systems
 from svc_cli.sync.watch.engines import WAIT_S, Engine
-from svc_cli.sync.watch.hints import EVERYTHING, Event, Kind, hints_of
+from svc_cli.sync.watch.file_events import EVERYTHING, Event, Kind, hints_of
 from svc_cli.sync.watch.records import Record
 from svc_cli.sync.watch.schedules import Agenda
 from svc_cli.sync.watch.settling import REST_S, Facts, Settler

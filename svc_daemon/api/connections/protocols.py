@@ -33,7 +33,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from svc_daemon.api.connections.transports import ClientTransport
 from svc_daemon.api.layers.deadlines import ClientLimits
-from svc_daemon.api.layers.faults import response_of
+from svc_daemon.api.layers.error_responses import response_of
 from svc_daemon.api.layers.response_headers import identity_headers
 from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError

@@ -1,6 +1,6 @@
 """When paths come to rest: steps of (seconds, what happens), against the seconds at which each path is settled."""
 
-from svc_cli.sync.watch.hints import EVERYTHING, Hint, Kind
+from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 from svc_cli.sync.watch.settling import BUSY_S, MANY, Facts, Settler
 
 #: Something happened at a second: a hint about a path, and what the path looks like from then on.

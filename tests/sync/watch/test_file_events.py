@@ -1,6 +1,6 @@
 """What the file system reports, and what it means for the files below the root."""
 
-from svc_cli.sync.watch.hints import EVERYTHING, Event, Hint, Kind, hints_of
+from svc_cli.sync.watch.file_events import EVERYTHING, Event, Hint, Kind, hints_of
 
 ROOT = "/users/ann/docs"
 
