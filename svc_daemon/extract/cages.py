@@ -207,8 +207,11 @@ class _Server:
 
 def _read_small(path: Path) -> bytes | Exception:
     try:
-        with path.open("rb", buffering=0) as blob:
-            data = blob.read(WAVE_DOCUMENT_BYTES + 1)
+        blob = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.read(blob, WAVE_DOCUMENT_BYTES + 1)
+        finally:
+            os.close(blob)
     except OSError as error:
         return error
     return data if len(data) <= WAVE_DOCUMENT_BYTES else NeedsOwnChild()

@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from svc_daemon.core.text.chunking import chunk_document
+from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
 from svc_daemon.core.text.media_types import detect, find_format
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import pages_named
@@ -48,6 +48,12 @@ from svc_daemon.extract.waves import NeedsOwnChild, shares
 
 _BLOB, _OUTPUT = 0, 3
 _PR_SET_PDEATHSIG = 1
+
+
+def preload() -> None:
+    """Read a few words in each format of waves, so that no child needs to import, compile or cache for it again."""
+    for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
+        list(_read(b"# a\n\nb,c\n", DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 
 
 def live(

@@ -65,6 +65,8 @@ class ForkServer:
         # closes the socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        children.preload()
+        # Memory pages of frozen objects stay shared, because a child's garbage collector doesn't write to them.
         gc.freeze()
         is_open = True
         while is_open:
@@ -157,7 +159,6 @@ def _import_reader(requested: DocumentRequest) -> None:
         # If the parser can't be imported, the child reports it.
         with suppress(ImportError):
             import_module(module)
-        # Memory pages of frozen objects stay shared, because a child's garbage collector doesn't write to them.
         gc.freeze()
 
 
