@@ -109,14 +109,13 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
-    for signal_number in (signal.SIGCHLD, signal.SIGALRM):
+    for signal_number in (signal.SIGCHLD, signal.SIGALRM, signal.SIGPROF):
         signal.signal(signal_number, signal.SIG_DFL)
-    # The server enforces the wall-clock limit; the alarm is for a child whose server was killed.
-    signal.alarm(math.ceil(limits.wall_seconds) + 1)
     os.umask(0o077)
     os.nice(limits.nice)
     _set_limit(resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes)
-    _set_limit(resource.RLIMIT_CPU, limits.cpu_seconds, (documents or 1) * (limits.cpu_seconds + 1))
+    cpu_seconds = (documents or 1) * limits.cpu_seconds
+    _set_limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
     file_bytes = 0 if documents else limits.file_bytes
     _set_limit(resource.RLIMIT_FSIZE, file_bytes, file_bytes)
     _set_limit(resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors)
@@ -136,9 +135,11 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
     is_wave = "documents" in request
     requests = json.loads(blob.readline()) if is_wave else [request["document"]]
     for number, message in enumerate(requests):
-        if number:
-            progress.note(number)
-            _renew_time(limits)
+        progress.note(number)
+        # The server enforces the wall-clock limit; the alarm is for a child whose server was killed.
+        signal.alarm(math.ceil(limits.wall_seconds) + 1)
+        # A timer, because the limit of a process has whole seconds, and those before have used some of them.
+        signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = parse_document(message)
         data = blob.read(requested.size)
         try:
@@ -151,14 +152,6 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
             out.write(failure_line(failures.unreadable("The document is nested too deeply.")))
         out.flush()
     out.close()
-
-
-def _renew_time(limits: CageLimits) -> None:
-    """Give the next document all of the time that the first one had."""
-    signal.alarm(math.ceil(limits.wall_seconds) + 1)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    _set_limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime) + limits.cpu_seconds, hard)
 
 
 def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits: CageLimits) -> Iterator[bytes]:

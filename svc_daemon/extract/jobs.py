@@ -85,22 +85,22 @@ class Job:
             failure = failures.crashed("The extraction server could not begin with the document.")
             failure.__cause__ = refused
             return failure
+        if outcome["exit"] is None:
+            return failures.crashed("The extraction server ended while it read the document.")
         if outcome["at"] != number:
             # The child ended between two documents: it had not begun this one.
             return NotRead()
         return self._explain_end(outcome["exit"], is_overdue=outcome["killed"] == "wall")
 
-    def _explain_end(self, status: int | None, *, is_overdue: bool) -> ExtractionFailed:
+    def _explain_end(self, status: int, *, is_overdue: bool) -> ExtractionFailed:
         if is_overdue:
             return failures.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
-        if status == -signal.SIGXCPU:
+        if status in (-signal.SIGPROF, -signal.SIGXCPU):
             return failures.over_limit(f"Reading took more than {self._limits.cpu_seconds} s of processor time.")
         if status == OUT_OF_MEMORY:
             return failures.over_limit(f"Reading took more than {self._limits.memory_bytes // 1024**2} MB of memory.")
         if status == FAILED:
             return failures.unreadable("The parser failed: the file is damaged, or not what its content seems to be.")
-        if status is None:
-            return failures.crashed("The extraction server ended while it read the document.")
         return failures.crashed(f"The parser died on the document (exit status {status}).")
 
 

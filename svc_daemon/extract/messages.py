@@ -36,6 +36,7 @@ _LENGTH_BYTES = 4
 _ANCILLARY_BYTES = socket.CMSG_SPACE(2 * array.array("i").itemsize)
 _HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks"})
 _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "line_end")
+_PARTS = frozenset({"head", "text", "chunks"})
 #: One for all lines, because `json.dumps` with options makes one for each.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -157,7 +158,8 @@ class ChildReply:
                 self._pieces.append(message["text"])
             if "chunks" in message:
                 self._add_chunks(message["chunks"])
-            if "end" in message:
+            # What is no part of a document is its end, or damage.
+            if ("end" in message or message.keys().isdisjoint(_PARTS)) and message["end"]:
                 self.result = Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise crashed("The parser's reply was damaged.") from error

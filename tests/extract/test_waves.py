@@ -1,9 +1,13 @@
 """A wave gives each document what it would get alone, and what ends its child costs the document at hand alone."""
 
 import asyncio
-from collections.abc import Sequence
+import errno
+import os
+import resource
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
@@ -20,7 +24,7 @@ from svc_daemon.extract.waves import (
 from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
-from tests.extract.test_cages import CRASHED, server_of, servers_of, until, until_all_is_gone
+from tests.extract.test_cages import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_all_is_gone
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +32,7 @@ Result = Extraction | Exception
 
 #: Text that takes a child some hundredths of a second, and one in so small pieces that it takes seconds.
 LONG = b"- a few words\n\n" * 10_000
-TINY_PIECES = ChunkingOptions(target=2, min=2, max=2, overlap=1)
+TINY_PIECES = ChunkingOptions(target=1, min=1, max=1)
 
 
 def stored(folder: Path, *contents: tuple[str, bytes], chunking: ChunkingOptions | None = None) -> list[StoredDocument]:
@@ -61,7 +65,7 @@ def shown(results: Sequence[Result]) -> list[object]:
 
 def only_one_is_to_blame(results: Sequence[Result], code: SourceErrorCode, words: str) -> int:
     """All before the failed document are read, and none after it; return its number."""
-    number = next(place for place, result in enumerate(results) if not isinstance(result, Extraction))
+    number = [isinstance(result, Extraction) for result in results].index(False)
     failed = results[number]
     assert isinstance(failed, ExtractionFailed), repr(failed)
     assert (failed.code, words in failed.message) == (code, True), failed.message
@@ -116,16 +120,113 @@ async def test_what_a_foreign_parser_reads_is_left_for_a_child_of_its_own(
     assert isinstance(await alone(extractor, documents[1]), Extraction)
 
 
-async def test_a_document_that_kills_its_child_costs_only_itself(make_extractor: MakeExtractor, tmp_path: Path) -> None:
-    extractor = await make_extractor()
-    documents = stored(tmp_path, *[("a.md", LONG)] * WAVE_DOCUMENTS)
+async def begin_wave(
+    extractor: Extractor, documents: Sequence[StoredDocument]
+) -> tuple["asyncio.Task[list[Result]]", psutil.Process]:
+    """The task of a wave, and its child, which has read some of the documents."""
     reading = asyncio.create_task(extractor.extract_wave(documents))
     await until(lambda: any(server.children() for server in servers_of(extractor)), "the child")
     (child,) = server_of(extractor).children()
-    await until(lambda: child.io_counters().write_chars > 5 * len(LONG), "some replies")
-    child.kill()
-    number = only_one_is_to_blame(await reading, CRASHED, "died on the document (exit status -9)")
-    assert 0 < number < WAVE_DOCUMENTS - 1
+    await until(lambda: child.io_counters().write_chars > 3 * len(LONG), "some replies")
+    return reading, child
+
+
+async def test_what_ends_a_child_costs_the_document_at_hand_alone(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
+    documents = stored(tmp_path, *[("a.md", LONG)] * WAVE_DOCUMENTS)
+    ends: list[tuple[Callable[[psutil.Process], None], dict[str, int], SourceErrorCode, str]] = [
+        (lambda child: child.kill(), {}, CRASHED, "died on the document (exit status -9)"),
+        (lambda child: psutil.Process(child.ppid()).kill(), {}, CRASHED, "server ended"),
+        # Only a document that takes a second is over this limit, however long the others took.
+        (lambda child: child.suspend(), {"wall_seconds": 1}, OVER_LIMIT, "more than 1 s."),
+    ]
+    for end, limits, code, words in ends:
+        extractor = await make_extractor(**limits)
+        reading, child = await begin_wave(extractor, documents)
+        end(child)
+        number = only_one_is_to_blame(await reading, code, words)
+        assert 0 < number < WAVE_DOCUMENTS - 1
+        assert isinstance((await extractor.extract_wave(documents[-1:]))[0], Extraction)
+        await until_all_is_gone(extractor)
+
+
+async def test_a_document_over_a_limit_fails_and_those_before_it_are_read(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
+    small = await make_extractor()
+    await small.extract_wave(stored(tmp_path, ("a.md", b"a")))
+    memory_bytes = server_of(small).memory_info().vms + 16 * 1024**2
+    crumbs = b"# a\n\nb\n" * 32_000
+    for data, chunking, limits, words in (
+        (b"*a" * 125_000, TINY_PIECES, {"cpu_seconds": 1}, "1 s of processor time"),
+        (crumbs, None, {"memory_bytes": memory_bytes}, "MB of memory"),
+        (crumbs, None, {"output_bytes": 1024**2}, "over 1 MB"),
+    ):
+        before, after = [stored(tmp_path, *[("a.md", b"Some words.")] * 5) for _ in range(2)]
+        extractor = await make_extractor(**limits)
+        wave = [*before, *stored(tmp_path, ("slow.md", data), chunking=chunking), *after]
+        assert only_one_is_to_blame(await extractor.extract_wave(wave), OVER_LIMIT, words) == 5
+        await until_all_is_gone(extractor)
+
+
+async def test_the_limits_of_time_are_each_documents_own(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    # All together take longer than the limits for one.
+    extractor = await make_extractor(cpu_seconds=1, wall_seconds=2)
+    results = await extractor.extract_wave(stored(tmp_path, *[("a.md", LONG)] * 20))
+    assert [type(result) for result in results] == [Extraction] * 20
+
+
+async def test_a_wave_whose_replies_grow_large_ends_early(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    extractor = await make_extractor(wave_output_bytes=len(LONG))
+    results = await extractor.extract_wave(stored(tmp_path, ("a.md", b"a"), *[("b.md", LONG)] * 3))
+    assert [type(result) for result in results] == [Extraction, Extraction, NotRead, NotRead]
+
+
+async def test_a_cancelled_wave_ends_its_child(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    extractor = await make_extractor()
+    reading, _ = await begin_wave(extractor, stored(tmp_path, *[("a.md", LONG)] * WAVE_DOCUMENTS))
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await until_all_is_gone(extractor)
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="only Linux shows the limits and descriptors of another process")
+async def test_a_child_of_a_wave_can_open_little_and_write_nothing(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
+    extractor = await make_extractor(cpu_seconds=10)
+    reading, child = await begin_wave(extractor, stored(tmp_path, *[("a.md", LONG)] * WAVE_DOCUMENTS))
+    assert child.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
+    assert child.rlimit(psutil.RLIMIT_NOFILE) == (64, 64)
+    assert child.rlimit(psutil.RLIMIT_CPU) == (640, 641)
+    opened = {link.name: str(link.readlink()) for link in Path(f"/proc/{child.pid}/fd").iterdir()}  # noqa: ASYNC240
+    assert opened.pop("0").startswith("/memfd:")
+    assert opened.pop("3").startswith("pipe:")
+    assert opened == {"1": "/dev/null", "2": "/dev/null"}
+    assert [entry.name for entry in extractor.scratch_dir.iterdir()] == ["server.log"]
+    reading.cancel()
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="only Linux sets the limits of another process")
+async def test_a_shortage_is_the_fault_of_none(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    extractor = await make_extractor()
+    documents = stored(tmp_path, *[("a.md", b"Some words.")] * 3)
+    assert all(isinstance(result, Extraction) for result in await extractor.extract_wave(documents))
+    server = server_of(extractor)
+    for pid, descriptors in ((server.pid, server.num_fds()), (0, os.dup(0))):
+        if not pid:
+            os.close(descriptors)
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        # The daemon can open a document with one more, but not the pipe for the replies.
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (descriptors + (not pid), limits[1]))
+        try:
+            results = await extractor.extract_wave(documents)
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        assert [result.errno for result in results if isinstance(result, OSError)] == [errno.EMFILE] * 3
+    assert all(isinstance(result, Extraction) for result in await extractor.extract_wave(documents))
 
 
 def test_text_that_is_small_may_share_a_child() -> None:

@@ -1,0 +1,62 @@
+"""What the daemon makes of a child's replies and outcome, whatever the child writes."""
+
+import asyncio
+import os
+
+import pytest
+
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.extract.failures import no_text
+from svc_daemon.extract.jobs import Job, Outcome
+from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.messages import LINE_BYTES, failure_line, own_child_line, reply_lines
+
+pytestmark = pytest.mark.anyio
+
+GOOD = b"".join(reply_lines("text/plain", Document(text="a", blocks=()), ()))
+
+
+async def results_of(written: bytes, outcome: Outcome, count: int) -> list[str]:
+    """The names of the results of a job whose child wrote these bytes; it must be killed at the end."""
+    readable, writable = os.pipe()
+    ended = asyncio.get_running_loop().create_future()
+    ended.set_result(outcome)
+    kills: list[str] = []
+    job = Job(readable, ended, CageLimits(), lambda: kills.append("killed"))
+
+    def write() -> None:
+        try:
+            with os.fdopen(writable, "wb") as pipe:
+                pipe.write(written)
+        except BrokenPipeError:
+            pass
+
+    _, results = await asyncio.gather(asyncio.to_thread(write), job.results(count))
+    assert kills == ["killed"]
+    return [str(getattr(result, "code", type(result).__name__)) for result in results]
+
+
+async def test_damage_ends_a_wave_and_costs_one_document() -> None:
+    done = {"exit": 0, "killed": "", "at": 2}
+    failed = failure_line(no_text())
+    endless = b"x" * (LINE_BYTES + 10**6)
+    for damage in (b"words\n", b"[]\n", b"{}\n", b'{"head": 3}\n', b'{"chunks": [[1]]}\n', endless):
+        found = await results_of(GOOD + failed + damage + GOOD, done, 4)
+        assert found == ["Extraction", "no_extractable_text", "extraction_crashed", "NotRead"], damage[:20]
+    assert await results_of(GOOD + own_child_line() + GOOD, done, 3) == ["Extraction", "NeedsOwnChild", "Extraction"]
+
+
+async def test_an_outcome_blames_only_the_document_that_the_child_had_begun() -> None:
+    for outcome, expected in (
+        ({"exit": -9, "killed": "", "at": 1}, ["extraction_crashed", "NotRead"]),
+        ({"exit": -9, "killed": "", "at": 0}, ["NotRead", "NotRead"]),
+        ({"exit": -9, "killed": "wall", "at": 1}, ["extraction_limit_exceeded", "NotRead"]),
+        # It was killed just when it had begun the next one.
+        ({"exit": -9, "killed": "wall", "at": -1}, ["NotRead", "NotRead"]),
+        ({"exit": -24, "killed": "", "at": 0}, ["NotRead", "NotRead"]),
+        ({"exit": 0, "killed": "", "at": 1}, ["extraction_crashed", "NotRead"]),
+        ({"exit": None, "killed": "", "at": 0}, ["extraction_crashed", "NotRead"]),
+        ({"exit": 128, "killed": "", "at": 1}, ["OSError", "OSError"]),
+    ):
+        # The reply about the second document is cut off.
+        assert await results_of(GOOD + GOOD[:20], outcome, 3) == ["Extraction", *expected], outcome
