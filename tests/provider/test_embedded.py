@@ -148,6 +148,22 @@ def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, outsid
     check_index(outside)
 
 
+def test_documents_put_together_are_one_segment_of_postings_and_what_they_replace_another(
+    provider: EmbeddedProvider, outside: sqlite3.Connection
+) -> None:
+    def count_segments() -> int:
+        return int(outside.execute("SELECT count(DISTINCT segid) FROM chunk_index_idx").fetchone()[0])
+
+    for generation, segments in ((1, 1), (2, 2)):
+        before = count_segments()
+        texts = [" ".join(f"word{number}{letter}" for letter in "abcdefgh") for number in range(64)]
+        wave = [make_document(f"src_{n}", text, generation=generation) for n, text in enumerate(texts)]
+        provider.put_documents(TEAM, wave)
+        assert count_segments() == before + segments
+    check_index(outside)
+    assert count_rows(outside)["texts"] == len(wave)
+
+
 def test_a_put_that_fails_in_the_middle_leaves_whole_documents_and_can_be_repeated(
     provider: EmbeddedProvider, outside: sqlite3.Connection
 ) -> None:

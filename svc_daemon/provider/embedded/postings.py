@@ -26,15 +26,20 @@ def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     )
 
 
-def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
-    """Remove these chunks from the index. The view must still return exactly the text that was indexed."""
+def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
+    """Remove these chunks from the index. The view must still return exactly the text that was indexed.
+
+    Returns their number.
+    """
+    rows = _read(connection, keys)
     connection.executemany(
         """
         INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
         VALUES ('delete', ?, ?, ?, ?, ?, ?)
         """,
-        _read(connection, keys),
+        rows,
     )
+    return len(rows)
 
 
 def _read(connection: sqlite3.Connection, keys: KeyRange) -> list[sqlite3.Row]:

@@ -95,6 +95,24 @@ def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | Non
     return key
 
 
+def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -> None:
+    """Remove hidden documents that are all small."""
+    if not document_keys:
+        return
+    # FTS5 writes a segment when a key is lower than the one before, and when a statement that may change many rows
+    # begins: so postings are removed in order, and before the rows.
+    ranges = [KeyRange.of_document(key) for key in sorted(document_keys)]
+    chunks = sum(postings.remove_postings(connection, keys) for keys in ranges)
+    with overwriting(connection):
+        for keys in ranges:
+            _delete_chunks(connection, keys)
+        connection.executemany("DELETE FROM texts WHERE document_key = ?", [(key,) for key in document_keys])
+    for key in document_keys:
+        _delete_row(connection, key)
+    postings.count_removed(connection, chunks)
+    postings.clean_up(connection)
+
+
 def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> bool:
     """Remove up to `SLICE_CHUNKS` of a hidden document's last chunks. Returns False if there were none."""
     every = KeyRange.of_document(document_key)
@@ -107,8 +125,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     # Postings go first: FTS5 needs the exact text to remove them, which the view reads from the other tables.
     postings.remove_postings(connection, keys)
     with overwriting(connection):
-        connection.execute("DELETE FROM chunks WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
-        embeddings.delete(connection, keys)
+        _delete_chunks(connection, keys)
     postings.count_removed(connection, keys.last - keys.first + 1)
     return True
 
@@ -128,8 +145,7 @@ def remove_last_piece(connection: sqlite3.Connection, document_key: int) -> bool
 
 def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
     """Remove the row and memberships of a hidden document whose chunks and text have been removed."""
-    memberships.delete_buckets(connection, document_key)
-    connection.execute("DELETE FROM documents WHERE document_key = :key", {"key": document_key})
+    _delete_row(connection, document_key)
     postings.clean_up(connection)
 
 
@@ -147,6 +163,16 @@ def _insert_chunks(connection: sqlite3.Connection, keys: KeyRange, rows: Sequenc
         """,
         [(key, *row) for key, row in enumerate(rows, start=keys.first)],
     )
+
+
+def _delete_chunks(connection: sqlite3.Connection, keys: KeyRange) -> None:
+    connection.execute("DELETE FROM chunks WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
+    embeddings.delete(connection, keys)
+
+
+def _delete_row(connection: sqlite3.Connection, document_key: int) -> None:
+    memberships.delete_buckets(connection, document_key)
+    connection.execute("DELETE FROM documents WHERE document_key = :key", {"key": document_key})
 
 
 def _set_hidden(connection: sqlite3.Connection, document_key: int, hidden: bool) -> None:

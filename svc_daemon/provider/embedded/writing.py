@@ -108,9 +108,7 @@ def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) 
         steps.hide(connection, row)
     steps.create_shown(connection, newer)
     large = [row["document_key"] for row in replaced if is_large(row["chunks"], row["pieces"])]
-    for row in replaced:
-        if row["document_key"] not in large:
-            _remove(_all_on(connection), row["document_key"])
+    steps.remove_small(connection, [row["document_key"] for row in replaced if row["document_key"] not in large])
     return large
 
 
