@@ -16,14 +16,17 @@ class Clock:
 
     def timestamp(self, after_s: float = 0) -> str:
         """Return the current time plus `after_s` seconds, in the stored format."""
-        return to_text(self.now() + timedelta(seconds=after_s))
+        now = self.now()
+        return to_text(now + timedelta(seconds=after_s) if after_s else now)
 
 
 def to_text(moment: datetime) -> str:
     """Format as ISO 8601 UTC with milliseconds and `Z`; the texts sort chronologically."""
     if moment.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    # Called several times for each file that is stored, and nearly always in UTC.
+    in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return in_utc.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def from_text(text: str) -> datetime:

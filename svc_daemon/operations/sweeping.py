@@ -79,14 +79,16 @@ async def expire_uploads(context: Context) -> int:
     """Expire sessions and delete their bytes. Returns how many were found; fewer than STEP_LIMIT means all."""
     now = context.clock.timestamp()
     expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
-    for upload in expired:
-        # A chunk that is being received may extend the session; the next round checks again.
-        if context.writers.is_held(upload.id):
-            continue
-        async with context.writers.hold(upload.id, lets_go=False):
-            # A replay may have renewed the session since it was listed.
-            if await context.write(partial(uploads.expire_upload, upload_id=upload.id, now=now)):
-                await context.parts.delete(upload.id)
+    # A chunk that is being received may extend its session; the next round checks again.
+    free = [upload.id for upload in expired if not context.writers.is_held(upload.id)]
+
+    def work(connection: Connection) -> list[str]:
+        # A replay may have renewed a session since it was listed.
+        return [upload_id for upload_id in free if uploads.expire_upload(connection, upload_id, now)]
+
+    if free:
+        async with context.writers.hold(*free, lets_go=False):
+            await context.parts.delete(*await context.write(work))
     return len(expired)
 
 
