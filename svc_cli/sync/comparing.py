@@ -62,14 +62,16 @@ class Comparison:
         newcomers: dict[str, tuple[Change, Row]] = {}
         for entry in self.snapshot:
             self.met += 1
-            row = unmet.pop(entry.path, None)
+            row = self.rows.get(entry.path)
             if row is not None and row.state == ready and not self.is_thorough and row.is_same(entry.fingerprint):
+                unmet.pop(entry.path, None)
                 self.on_kept(entry.path)
                 continue
             change = self._examine(entry, row)
             if change is None:
-                unmet |= {row.path: row} if row is not None else {}
-            elif change.verb is Verb.CREATE and change.now is not None and change.now.sha256 in known_hashes():
+                continue
+            unmet.pop(entry.path, None)
+            if change.verb is Verb.CREATE and change.now is not None and change.now.sha256 in known_hashes():
                 newcomers[entry.path] = change, change.now
             else:
                 yield change
