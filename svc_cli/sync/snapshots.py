@@ -17,6 +17,7 @@ from svc_cli.uploads.skips import (
     Skip,
     Titles,
     composed,
+    has_twins,
     leads_to_folder,
     reason_by_facts,
     reason_by_name,
@@ -193,11 +194,9 @@ class Snapshot:
             self.is_complete = False  # this may be a moved file that is missing elsewhere
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None
-        is_plain = raw.isascii()
-        path = raw if is_plain else composed(raw)
+        path = composed(raw)
         reason = reason_by_facts(path, facts, self.filters.max_bytes, self.filters.max_path_characters)
-        # Only names with other characters can be spelled in two ways.
-        if reason is None and not is_plain and self._titles.name(raw) != path:
+        if reason is None and has_twins(raw) and self._titles.name(raw) != path:
             reason = SPELLED_TWICE
         if reason is None:
             return Entry(path, raw, Fingerprint.of(facts))

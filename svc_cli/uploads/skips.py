@@ -66,6 +66,11 @@ def code_of(reason: str) -> str:
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
 
 
+#: Finds a character because of which another path may differ only in Unicode normalization: any outside ASCII, or one
+#: of the three in ASCII that others are normalized to: the Kelvin sign, the Greek question mark and the Greek varia.
+has_twins = re.compile(r"[^\x00-\x7f]|[K;`]").search
+
+
 class Titles:
     """Assigns titles to the paths of a walk. Of paths that differ only in Unicode normalization, the first gets it."""
 
@@ -75,7 +80,7 @@ class Titles:
     def name(self, path: str) -> str:
         """Return the title of a path; if another path already has it, the path with non-ASCII characters escaped."""
         title = composed(path)
-        if title.isascii() or self._first.setdefault(title, path) == path:
+        if not has_twins(title) or self._first.setdefault(title, path) == path:
             return title
         return path.encode("ascii", "backslashreplace").decode()
 
