@@ -40,7 +40,8 @@ The life of an upload
  4. One transaction writes the idempotency key with its response, the source, its memberships and its task. Then the
     client receives 201.
  5. `workers.indexing` claims the task: this counts an attempt, takes a lease, and issues the fencing token that every
-    later write must present.
+    later write must present. Small documents of a team that wait together are claimed as a wave, and go through the
+    steps from here to 8 together.
  6. `extract` reads the blob in a child process, and splits the text into chunks, each with its location.
  7. `provider.embedded` commits the text and the chunks to the team's index. They are not visible to searches yet.
  8. One transaction makes the source `active`, and its memberships too if the index has exactly its buckets. Now the

@@ -172,7 +172,7 @@ async def _open_process(
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = prepare_installation(files, context.database, context.ids)
     cage_limits = CageLimits(
-        children=settings.limits.extract_children,
+        children=settings.limits.extract_children + 1,
         memory_bytes=settings.limits.extract_memory_bytes,
         cpu_seconds=settings.limits.extract_cpu_seconds,
         wall_seconds=settings.limits.extract_wall_seconds,

@@ -114,7 +114,7 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, including its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of documents that are extracted concurrently.
+    #: Maximum number of documents that are extracted concurrently, besides one more child for small ones.
     extract_children: int = field(default=2, metadata={"unit": "documents"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})

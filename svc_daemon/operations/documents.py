@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,12 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.errors import NotFound
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.waves import StoredDocument
 from svc_daemon.operations.indexing import IndexEntry, SourceReading, find_reading
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.store.sources import SourceRow, find_source
+from svc_daemon.store.sources import SourceRow, find_source, list_titles
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 
@@ -35,8 +37,7 @@ async def extract(context: Context, extractor: Extractor, reading: SourceReading
     source = reading.source
     path = context.blobs.find(source.blob_name)
     if path is None:
-        # The bytes are lost, so another attempt would not help.
-        raise ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")
+        raise _lost()
     return await extractor.extract(
         path,
         filename=source.filename,
@@ -73,27 +74,62 @@ async def read(context: Context, extractor: Extractor, reading: SourceReading) -
     return await extract(context, extractor, reading)
 
 
-def put(context: Context, source: SourceRow, extraction: Extraction) -> IndexEntry:
-    """Put the document into the index, under the source's current title. Raises ProviderError."""
+async def read_wave(
+    context: Context, extractor: Extractor, readings: Sequence[SourceReading]
+) -> list[Extraction | Exception]:
+    """Extract the stored bytes of several sources of one team in one child. Returns an entry for each.
+
+    An entry is the extraction, or what `read` would raise, or NotRead. Raises ProviderFailed if the disk has no room.
+    """
+    await asyncio.to_thread(check_room, context)
+    paths = [context.blobs.find(reading.source.blob_name) for reading in readings]
+    stored = [
+        StoredDocument(
+            path=path,
+            filename=reading.source.filename,
+            content_type=reading.source.content_type,
+            chunking=reading.chunking,
+        )
+        for reading, path in zip(readings, paths, strict=True)
+        if path is not None
+    ]
+    results = iter(await extractor.extract_wave(stored))
+    return [next(results) if path is not None else _lost() for path in paths]
+
+
+def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> list[IndexEntry]:
+    """Put these documents of one team into the index, under the sources' current titles. Raises ProviderError."""
     check_room(context)
-    document = IndexDocument(
-        source_id=source.id,
-        generation=source.generation,
-        title=source.title,
-        text=extraction.text,
-        chunks=extraction.chunks,
-        bucket_ids=source.searched_places,
+    team_id = documents[0][0].team_id
+    context.provider.put_documents(
+        team_id,
+        [
+            IndexDocument(
+                source_id=source.id,
+                generation=source.generation,
+                title=source.title,
+                text=extraction.text,
+                chunks=extraction.chunks,
+                bucket_ids=source.searched_places,
+            )
+            for source, extraction in documents
+        ],
     )
+    source_ids = [source.id for source, _ in documents]
+    titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
+    return [_settle(context, source, titles.get(source.id)) for source, _ in documents]
+
+
+def _settle(context: Context, source: SourceRow, title: str | None) -> IndexEntry:
+    """Give a document that was put into the index its source's current title; None if the source is gone."""
     provider = context.provider
-    provider.put_documents(source.team_id, [document])
-    now = _find(context, source)
-    if now is not None:
+    if title is not None:
         # The title may have changed since the claim, or since an earlier attempt that was killed after its put.
-        provider.set_title(source.team_id, source.id, now.title)
+        provider.set_title(source.team_id, source.id, title)
     # The buckets may be those of an earlier attempt too, and the generation a later one if the state went back.
     state = provider.get_document(source.team_id, source.id)
     is_ours = state is not None and state.generation == source.generation
-    return IndexEntry((now or source).title, state.bucket_ids if state is not None and is_ours else None)
+    return IndexEntry(title or source.title, state.bucket_ids if state is not None and is_ours else None)
 
 
 def undo(context: Context, source: SourceRow) -> None:
@@ -112,3 +148,8 @@ def check_room(context: Context) -> None:
 def _find(context: Context, source: SourceRow) -> SourceRow | None:
     """Return the source as it is now."""
     return context.read(lambda connection: find_source(connection, source.team_id, source.id))
+
+
+def _lost() -> ExtractionFailed:
+    # Another attempt would not help.
+    return ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")

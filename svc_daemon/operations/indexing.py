@@ -17,29 +17,37 @@ from math import inf
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.core import readiness, retries
+from svc_daemon.core import lanes, readiness, retries
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.errors import stored_error
+from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.syncing import take_place
-from svc_daemon.operations.tasks import claim_next, lease_end_s
+from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.process.contexts import Context, IndexingProgress
+from svc_daemon.process.turns import Turns
 from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets, touch_buckets_of
 from svc_daemon.store.memberships import activate_memberships, schedule_syncs
-from svc_daemon.store.sources import SourceRow, find_source, get_source, update_state
+from svc_daemon.store.sources import SourceRow, find_source, find_sources, update_state, update_statuses
 from svc_daemon.store.tasks import (
+    TaskQueue,
     TaskRow,
-    claim_task,
+    claim_tasks,
     finish_task,
     is_held,
     list_expired,
+    list_waiting,
+    list_waiting_teams,
     park_task,
     retry_task,
     succeed_task,
 )
-from svc_daemon.store.tombstones import create_detachment, has_detachment
+from svc_daemon.store.tombstones import create_detachment, list_detached
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
+
+#: Maximum size of the stored files of a wave together, so that its text stays small and its transactions short.
+WAVE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +106,46 @@ class Failure:
         return stored_error(self.code, self.message, retryable=self.retryable)
 
 
-async def claim_indexing(context: Context, team_ids: Sequence[str]) -> IndexingClaim | None:
-    """Claim the oldest waiting task of the first team in `team_ids` that has one."""
+async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
+    """Claim the documents of one child: a wave of at most `most`, or a single one, of the team whose turn it is.
 
-    def take(connection: Connection, task_id: str) -> IndexingClaim | None:
-        task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context))
-        if task is None:
-            return None
-        source = find_source(connection, task.team_id, task.source_id or "")
+    Returns None if no document is waiting, and fewer claims, perhaps none, if some were canceled in between.
+    """
+    now = context.clock.timestamp()
+
+    def find(connection: Connection) -> list[str]:
+        for lane in turns.lanes():
+            for team_id in turns.teams(lane, list_waiting_teams(connection, INDEXING, lane)):
+                queue = TaskQueue(type=INDEXING, lane=lane, team_id=team_id)
+                waiting = list_waiting(connection, queue, now, most if lane == lanes.WAVE else 1)
+                if waiting:
+                    count = lanes.fill([size_bytes for _, size_bytes in waiting], WAVE_BYTES)
+                    return [task_id for task_id, _ in waiting[:count]]
+        return []
+
+    # Look in a read, which needs no commit; only a claim does.
+    found = context.read(find)
+    return await context.write(lambda connection: _claim(connection, context, found)) if found else None
+
+
+def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) -> list[IndexingClaim]:
+    """Claim those of the tasks, all of one team, that are still queued."""
+    now = context.clock.timestamp()
+    tasks = claim_tasks(connection, task_ids, now, lease_end_s(context))
+    if not tasks:
+        return []
+    team_id, source_ids = tasks[0].team_id, [task.source_id or "" for task in tasks]
+    update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
+    sources = find_sources(connection, team_id, source_ids)
+    touch_buckets(connection, (bucket_id for source in sources.values() for bucket_id in source.places))
+    chunkings, claims = _chunkings(connection, list(sources.values())), []
+    for task in tasks:
+        source = sources.get(task.source_id or "")
         if source is None:
-            finish_task(connection, task, "canceled", context.clock.timestamp())
-            return None
-        _move(connection, context, source, readiness.INDEXING)
-        reading = SourceReading(replace(source, status=readiness.INDEXING), _chunking(connection, source))
-        return IndexingClaim(task, reading)
-
-    return await claim_next(context, INDEXING, take, team_ids)
+            finish_task(connection, task, "canceled", now)
+        else:
+            claims.append(IndexingClaim(task, SourceReading(source, chunkings[source.id])))
+    return claims
 
 
 def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
@@ -121,88 +153,105 @@ def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: in
     context.progress[claim.task.id, claim.task.token] = IndexingProgress(stage, chunks)
 
 
-def forget_progress(context: Context, claim: IndexingClaim) -> None:
-    context.progress.pop((claim.task.id, claim.task.token), None)
+def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
+    for claim in claims:
+        context.progress.pop((claim.task.id, claim.task.token), None)
 
 
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Once the index has the documents, make their sources `active`. Returns those whose claim is stale."""
+    """Once the index has the documents, all of one team, make their sources `active`. Returns those with stale claims.
 
-    def work(connection: Connection) -> tuple[list[IndexedDocument], set[asyncio.Event]]:
-        stale, touched, wakes = [], set[str](), set[asyncio.Event]()
-        for document in documents:
-            source = _complete(connection, context, document, wakes)
-            if source is None:
-                stale.append(document)
-            else:
-                touched.update(source.places)
-        touch_buckets(connection, touched)
-        return stale, wakes
-
-    stale, wakes = await context.write(work)
+    All that this changes is one transaction.
+    """
+    team_id = documents[0].claim.source.team_id
+    stale, wakes = await context.write(lambda connection: _complete(connection, context, team_id, documents))
     for wake in wakes:
         wake.set()
-    for team_id in {document.claim.source.team_id for document in documents}:
-        context.wakes.note_unembedded(team_id)
+    context.wakes.note_unembedded(team_id)
     return stale
 
 
 def _complete(
-    connection: Connection, context: Context, document: IndexedDocument, wakes: set[asyncio.Event]
-) -> SourceRow | None:
-    """Complete one document, and add what to wake. Returns the source as it was, or None if the claim is stale."""
-    claim, now = document.claim, context.clock.timestamp()
-    source = find_source(connection, claim.source.team_id, claim.source.id)
-    chunks = len(document.extraction.chunks)
-    if source is None or not succeed_task(connection, claim.task, "bucket_sync", chunks, now):
-        return None
-    recut = replace(source, rechunk=not is_cut_right(connection, source, claim.reading))
-    update_state(connection, indexed(recut, document.extraction, now))
-    if recut.rechunk:
-        wakes.add(context.wakes.rechunking)
-    is_current = document.entry.is_current(source)
-    if not is_current or source.in_maintenance or has_detachment(connection, source.id):
-        schedule_syncs(connection, source.id, now)
+    connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
+) -> tuple[list[IndexedDocument], set[asyncio.Event]]:
+    """Complete the documents. Returns those whose claim is stale, and the events of the workers to wake."""
+    now, wakes = context.clock.timestamp(), set[asyncio.Event]()
+    source_ids = [document.claim.source.id for document in documents]
+    sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
+    chunkings = _chunkings(connection, list(sources.values()))
+    stale, synced, unsynced = [], list[SourceRow](), list[SourceRow]()
+    for document in documents:
+        claim, source = document.claim, sources.get(document.claim.source.id)
+        chunks = len(document.extraction.chunks)
+        if source is None or not succeed_task(connection, claim.task, "bucket_sync", chunks, now):
+            stale.append(document)
+            continue
+        rechunk = chunkings[source.id] != claim.reading.chunking
+        update_state(connection, indexed(source, document.extraction, now, rechunk=rechunk))
+        is_current = document.entry.is_current(source)
         if not is_current:
             # The index may list a bucket that the source has left, or its old title.
-            create_detachment(connection, source.team_id, source.id)
+            create_detachment(connection, team_id, source.id)
+        is_synced = is_current and source.id not in detached and not source.in_maintenance
+        (synced if is_synced else unsynced).append(source)
+        wakes |= {context.wakes.rechunking} if rechunk else set()
+    activate_memberships(connection, [source.id for source in synced])
+    for source in synced:
+        wakes |= _make_ready(connection, context, source)
+    for source in unsynced:
+        schedule_syncs(connection, source.id, now)
         wakes.add(context.wakes.syncing)
-        return source
-    activate_memberships(connection, source.id)
+    touch_buckets(connection, (bucket_id for source in (*synced, *unsynced) for bucket_id in source.places))
+    return stale, wakes
+
+
+def _make_ready(connection: Connection, context: Context, source: SourceRow) -> set[asyncio.Event]:
+    """Do what follows from the source's memberships being active. Returns the events of the workers to wake."""
+    wakes = set[asyncio.Event]()
     if source.replaces is not None:
         for bucket_id in source.places:
             take_place(connection, context, source.team_id, source.id, bucket_id)
         wakes.add(context.wakes.sweeping)
     if source.webhook is not None:
-        record_event(connection, context, get_source(connection, source.team_id, source.id))
+        # None if another document of the wave has just replaced it.
+        found = find_source(connection, source.team_id, source.id)
+        if found is not None:
+            record_event(connection, context, found)
         wakes.add(context.wakes.delivering)
-    return source
+    return wakes
 
 
-async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure, jitter: float) -> None:
-    """Retry after a pause, or end as `failed` if no attempt is left or the failure is permanent."""
+async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
+    """Retry each after a pause, or end it as `failed` if no attempt is left or the failure is permanent."""
 
     def work(connection: Connection) -> None:
-        source = _held_source(connection, claim)
-        if source is not None:
-            _give_back(connection, context, claim.task, source, failure, jitter)
+        for claim, failure in failures:
+            source = _held_source(connection, claim)
+            if source is not None:
+                _end_attempt(connection, context, claim.task, source, failure, jitter)
 
     await context.write(work)
     context.wakes.indexing.set()
     context.wakes.delivering.set()
 
 
-async def park_indexing(context: Context, claim: IndexingClaim, pause_s: float | None = None) -> None:
-    """Queue the task again, without counting an attempt, because the process is stopping or short of a resource."""
+async def park_indexing(
+    context: Context, claims: Sequence[IndexingClaim], pause_s: float | None = None, lane: str | None = None
+) -> None:
+    """Queue the tasks again without counting an attempt, in another lane if one is given.
+
+    The process is stopping or short of a resource, or the documents were not read.
+    """
     due_at = None if pause_s is None else context.clock.timestamp(pause_s)
 
     def work(connection: Connection) -> None:
-        source = _held_source(connection, claim)
-        if source is not None:
-            park_task(connection, claim.task, due_at)
-            _move(connection, context, source, readiness.QUEUED)
+        held = [(claim.task, source) for claim in claims if (source := _held_source(connection, claim)) is not None]
+        for task, _ in held:
+            park_task(connection, task, due_at, lane)
+        _mark_queued(connection, context, [source for _, source in held])
 
     await context.write(work)
+    context.wakes.indexing.set()
 
 
 async def park_claimed(context: Context) -> None:
@@ -215,12 +264,12 @@ async def park_claimed(context: Context) -> None:
     await context.write(work)
 
 
-def put_back(connection: Connection, context: Context, task: TaskRow) -> None:
+def put_back(connection: Connection, context: Context, task: TaskRow, lane: str | None = None) -> None:
     """Queue the task again, without counting an attempt; its current claim becomes stale."""
-    park_task(connection, task)
+    park_task(connection, task, lane=lane)
     source = find_source(connection, task.team_id, task.source_id or "")
     if source is not None:
-        _move(connection, context, source, readiness.QUEUED)
+        _mark_queued(connection, context, [source])
 
 
 async def release_expired(context: Context, now_s: float) -> int:
@@ -233,14 +282,17 @@ async def release_expired(context: Context, now_s: float) -> int:
                 # A bad document can't crash such a task, so it is continued however often it is interrupted.
                 park_task(connection, task)
                 continue
+            if task.lane != lanes.SUSPECT:
+                # Which of the documents in work ended the worker isn't known, and most often it was none of them.
+                put_back(connection, context, task, lanes.SUSPECT)
+                continue
             source = find_source(connection, task.team_id, task.source_id or "")
             if source is None:
                 finish_task(connection, task, "canceled", context.clock.timestamp())
                 continue
-            # The worker is gone; all that is known is that the attempt did not finish.
             crash = "The service stopped in the middle of this document."
             failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, crash, retryable=True)
-            _give_back(connection, context, task, source, failure, jitter=0.0)
+            _end_attempt(connection, context, task, source, failure, jitter=0.0)
         return len(tasks)
 
     if not context.read(lambda connection: list_expired(connection, now_s)):
@@ -265,9 +317,15 @@ def is_cut_right(connection: Connection, source: SourceRow, reading: SourceReadi
 
 
 def _chunking(connection: Connection, source: SourceRow) -> ChunkingOptions:
-    oldest = next(iter(source.places), None)
-    bucket = find_bucket(connection, source.team_id, oldest) if oldest else None
-    return chunking_of(bucket) if bucket else ChunkingOptions()
+    return _chunkings(connection, [source])[source.id]
+
+
+def _chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict[str, ChunkingOptions]:
+    """Return the chunk sizes for each source, by its id: those of its oldest bucket."""
+    oldest = {source.id: (source.team_id, next(iter(source.places), "")) for source in sources}
+    buckets = {place: find_bucket(connection, *place) for place in set(oldest.values())}
+    chunkings = {place: chunking_of(bucket) if bucket else ChunkingOptions() for place, bucket in buckets.items()}
+    return {source_id: chunkings[place] for source_id, place in oldest.items()}
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
@@ -277,13 +335,14 @@ def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | No
     return find_source(connection, claim.source.team_id, claim.source.id)
 
 
-def indexed(source: SourceRow, extraction: Extraction, now: str) -> SourceRow:
+def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: bool) -> SourceRow:
     """Return the source's new row, for after the index has the extracted document."""
     return replace(
         source,
         status=readiness.ACTIVE,
         content_type=extraction.content_type,
         error=None,
+        rechunk=rechunk,
         warnings=extraction.warnings,
         extraction={
             "characters": len(extraction.text),
@@ -296,7 +355,7 @@ def indexed(source: SourceRow, extraction: Extraction, now: str) -> SourceRow:
     )
 
 
-def _give_back(
+def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> None:
     if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
@@ -318,3 +377,11 @@ def _move(
 ) -> None:
     update_state(connection, replace(source, status=status, error=error, updated_at=context.clock.timestamp()))
     touch_buckets_of(connection, source.id)
+
+
+def _mark_queued(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
+    """Show these sources as `queued` again."""
+    for team_id in {source.team_id for source in sources}:
+        ours = [source.id for source in sources if source.team_id == team_id]
+        update_statuses(connection, team_id, ours, readiness.QUEUED, context.clock.timestamp())
+    touch_buckets(connection, (bucket_id for source in sources for bucket_id in source.places))

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Any, TypeVar
 
-from svc_daemon.core import ids, readiness
+from svc_daemon.core import ids, lanes, readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.errors import ServiceError, StorageError
+from svc_daemon.extract.waves import may_share_a_child
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.keys import require
@@ -178,6 +179,7 @@ def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
     """Build a task row for `source.task_id`, ready to be claimed."""
     if source.task_id is None:
         raise ValueError(f"{source.id} names no task")
+    is_small = may_share_a_child(source.filename, source.content_type, source.size_bytes)
     return TaskRow(
         id=source.task_id,
         team_id=source.team_id,
@@ -185,6 +187,7 @@ def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
         source_id=source.id,
         max_attempts=context.limits.task_attempts,
         created_at=source.updated_at,
+        lane=lanes.WAVE if is_small else lanes.SINGLE,
     )
 
 

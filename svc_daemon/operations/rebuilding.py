@@ -177,7 +177,7 @@ async def note_read(context: Context, task: TaskRow, reading: SourceReading, ext
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
-        now = indexed(source, extraction, context.clock.timestamp()) if source else None
+        now = indexed(source, extraction, context.clock.timestamp(), rechunk=source.rechunk) if source else None
         if source and now and (source.extraction, source.warnings) != (now.extraction, now.warnings):
             update_state(connection, now)
         tasks.count_progress(connection, task)
@@ -275,8 +275,8 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         source = _unchanged(connection, reading)
         if source is None:
             return
-        cut = replace(source, rechunk=not is_cut_right(connection, source, reading))
-        update_state(connection, indexed(cut, extraction, source.updated_at))
+        is_outdated = not is_cut_right(connection, source, reading)
+        update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
         if set(source.places) != set(reading.source.places):
             # The source has left a bucket since the reading, but the index still lists that bucket.
             create_detachment(connection, source.team_id, source.id)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from sqlite3 import Connection
 from typing import TypeVar
 
+from svc_daemon.core import lanes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.tasks import TaskRow
-from svc_daemon.store.teams import list_team_ids
 
 T = TypeVar("T")
 
@@ -16,16 +16,12 @@ async def claim_next(
     context: Context,
     task_type: str,
     take: Callable[[Connection, str], T | None],
-    team_ids: Sequence[str] | None = None,
 ) -> T | None:
-    """Find the oldest waiting task of the first team that has one, and have `take` claim it by its id.
-
-    Teams are tried in the order of `team_ids`, or oldest first if it is None.
-    """
+    """Find the oldest waiting task of the first team that has one, and have `take` claim it by its id."""
     now = context.clock.timestamp()
 
     def find(connection: Connection) -> str | None:
-        teams = list_team_ids(connection) if team_ids is None else team_ids
+        teams = tasks.list_waiting_teams(connection, task_type, lanes.SINGLE)
         waiting = (tasks.find_waiting(connection, team_id, task_type, now) for team_id in teams)
         return next((task_id for task_id in waiting if task_id), None)
 
@@ -42,7 +38,12 @@ def lease_end_s(context: Context) -> float:
     return context.clock.monotonic() + context.limits.lease_seconds
 
 
-async def extend_claim(context: Context, task: TaskRow) -> None:
-    """Extend the worker's lease on the task."""
+async def extend_claims(context: Context, claimed: Sequence[TaskRow]) -> None:
+    """Extend the worker's lease on these tasks, in one transaction."""
     until_s = lease_end_s(context)
-    await context.write(lambda connection: tasks.extend_lease(connection, task, until_s))
+
+    def work(connection: Connection) -> None:
+        for task in claimed:
+            tasks.extend_lease(connection, task, until_s)
+
+    await context.write(work)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from sqlite3 import Connection
 
+from svc_daemon.core.lanes import LANES
 from svc_daemon.core.problems import Mend, Problem
 from svc_daemon.store.agents import list_agents
 from svc_daemon.store.sources import SourceRow
@@ -161,6 +162,7 @@ STATES = {
     ("sources", "status"): ("queued", "indexing", "active", "failed"),
     ("memberships", "sync_status"): ("queued", "syncing", "active", "failed"),
     ("tasks", "status"): ("queued", "running", "succeeded", "failed", "canceled"),
+    ("tasks", "lane"): LANES,
     ("uploads", "status"): ("open", "finalized", "canceled", "expired", "failed"),
     ("deliveries", "status"): ("pending", "delivered", "failed"),
 }

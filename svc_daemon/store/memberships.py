@@ -10,6 +10,7 @@ being rebuilt, its syncs wait, because their documents may not be in the index y
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -126,12 +127,12 @@ def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
     return cursor.rowcount == 1
 
 
-def activate_memberships(connection: Connection, source_id: str) -> None:
-    """Activate all the source's memberships, because its document was put into the index with these very buckets."""
+def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> None:
+    """Activate all memberships of these sources, whose documents were indexed with these very buckets."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL, due_at = NULL"
-        " WHERE source_id = :source_id",
-        {"source_id": source_id},
+        " WHERE source_id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(source_ids)},
     )
 
 

@@ -41,8 +41,27 @@ def make_schema(connection: sqlite3.Connection) -> None:
     connection.executemany(_RECORD, [(name,) for name in FORMER])
 
 
+def add_lanes(connection: sqlite3.Connection) -> None:
+    """Add the lane of each task; documents that wait already are read one by one.
+
+    The indexes find the next task of a lane, and the next one that is delayed, however many wait.
+    """
+    connection.execute(
+        "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single' CHECK (lane IN ('wave', 'single', 'suspect'))"
+    )
+    connection.execute("DROP INDEX tasks_open")
+    connection.execute("CREATE INDEX tasks_open ON tasks (type, status, lane, team_id, id) WHERE finished_at IS NULL")
+    connection.execute(
+        "CREATE INDEX tasks_delayed ON tasks (type, next_attempt_at)"
+        " WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
+    )
+
+
 #: The migrations, oldest first; each release appends its own. A migration and its record are one transaction.
-MIGRATIONS: dict[str, Callable[[sqlite3.Connection], None]] = {"m007_rechunking": make_schema}
+MIGRATIONS: dict[str, Callable[[sqlite3.Connection], None]] = {
+    "m007_rechunking": make_schema,
+    "m008_lanes": add_lanes,
+}
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -1,6 +1,7 @@
 """Sources: one row for each file, page or question, with its buckets, their sync state and its latest task."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from sqlite3 import Connection, Row
 from typing import Any
@@ -166,6 +167,24 @@ def find_source(connection: Connection, team_id: str, source_id: str) -> SourceR
     return SourceRow.from_row(row) if row else None
 
 
+def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, SourceRow]:
+    """Map the ids of those of the sources that exist to their rows."""
+    rows = connection.execute(
+        "SELECT * FROM source_views WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps(source_ids), "team_id": team_id},
+    ).fetchall()
+    return {row["id"]: SourceRow.from_row(row) for row in rows}
+
+
+def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
+    """Map the ids of those of the sources that exist to their titles."""
+    rows = connection.execute(
+        "SELECT id, title FROM sources WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps(source_ids), "team_id": team_id},
+    ).fetchall()
+    return {row["id"]: row["title"] for row in rows}
+
+
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
     """Raises NotFound; if the source was replaced, `details.replaced_by` has the id of its successor."""
     source = find_source(connection, team_id, source_id)
@@ -258,6 +277,17 @@ def update_state(connection: Connection, source: SourceRow) -> None:
             "replaces": source.replaces,
             "updated_at": source.updated_at,
         },
+    )
+
+
+def update_statuses(
+    connection: Connection, team_id: str, source_ids: Sequence[str], status: str, updated_at: str
+) -> None:
+    """Set the status of these sources, and clear their errors."""
+    connection.execute(
+        "UPDATE sources SET status = :status, error = NULL, updated_at = :updated_at"
+        " WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps(source_ids), "team_id": team_id, "status": status, "updated_at": updated_at},
     )
 
 

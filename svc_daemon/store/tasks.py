@@ -1,10 +1,12 @@
 """Tasks: the work queue. Claiming a task increments its attempts, takes a lease and issues a new fencing token."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
 from typing import Any
 
+from svc_daemon.core import lanes
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -34,6 +36,8 @@ class TaskRow:
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
+    #: In what company its document is read: `wave`, `single` or `suspect`.
+    lane: str = lanes.SINGLE
 
     @classmethod
     def from_row(cls, row: Row) -> "TaskRow":
@@ -45,8 +49,9 @@ class TaskRow:
 def create_task(connection: Connection, task: TaskRow) -> None:
     connection.execute(
         "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, token, max_attempts, chunks_done,"
-        " next_attempt_at, created_at)"
-        " VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :next_attempt_at, :created_at)",
+        " next_attempt_at, created_at, lane)"
+        " VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :next_attempt_at, :created_at,"
+        " :lane)",
         {
             "id": task.id,
             "team_id": task.team_id,
@@ -56,6 +61,7 @@ def create_task(connection: Connection, task: TaskRow) -> None:
             "max_attempts": task.max_attempts,
             "next_attempt_at": task.next_attempt_at,
             "created_at": task.created_at,
+            "lane": task.lane,
         },
     )
 
@@ -71,27 +77,71 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """Return the id of the team's oldest queued task of the type that is due, or None."""
+    """Return the id of the team's oldest queued task of the type that is due, or None; not for indexing."""
     row = connection.execute(
-        "SELECT id FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'queued' AND type = :type"
-        " AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
+        "SELECT id FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = 'single'"
+        " AND team_id = :team_id AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
         {"team_id": team_id, "type": task_type, "now": now},
     ).fetchone()
     return row["id"] if row else None
 
 
-def claim_task(
-    connection: Connection, task_id: str, now: str, lease_until_s: float, stage: str = "extract"
-) -> TaskRow | None:
-    """Claim a queued task: count an attempt and take a lease. Returns None if the task is no longer queued."""
+def list_waiting_teams(connection: Connection, task_type: str, lane: str) -> list[str]:
+    """List the teams that have queued tasks of the type in the lane, due or not; reads one index entry for each."""
+    rows = connection.execute(
+        "WITH RECURSIVE line (team_id) AS ("
+        " SELECT MIN(team_id) FROM tasks"
+        "   WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = :lane"
+        " UNION ALL"
+        " SELECT (SELECT MIN(t.team_id) FROM tasks t WHERE t.finished_at IS NULL AND t.type = :type"
+        "   AND t.status = 'queued' AND t.lane = :lane AND t.team_id > line.team_id)"
+        " FROM line WHERE line.team_id IS NOT NULL)"
+        " SELECT team_id FROM line WHERE team_id IS NOT NULL",
+        {"type": task_type, "lane": lane},
+    ).fetchall()
+    return [row["team_id"] for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskQueue:
+    """The queued tasks of one type and team that are read in the same company."""
+
+    type: str
+    lane: str
+    team_id: str
+
+
+def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int) -> list[tuple[str, int]]:
+    """List the queue's oldest tasks that are due: their ids, each with the size of its source in bytes."""
+    rows = connection.execute(
+        "SELECT t.id, COALESCE(s.size_bytes, 0) AS size_bytes FROM tasks t LEFT JOIN sources s ON s.id = t.source_id"
+        " WHERE t.finished_at IS NULL AND t.type = :type AND t.status = 'queued' AND t.lane = :lane"
+        " AND t.team_id = :team_id AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= :now)"
+        " ORDER BY t.id LIMIT :limit",
+        {"type": queue.type, "lane": queue.lane, "team_id": queue.team_id, "now": now, "limit": limit},
+    ).fetchall()
+    return [(row["id"], row["size_bytes"]) for row in rows]
+
+
+def claim_tasks(
+    connection: Connection, task_ids: Sequence[str], now: str, lease_until_s: float, stage: str = "extract"
+) -> list[TaskRow]:
+    """Claim those of the tasks that are queued: count an attempt of each and take a lease. Returns them by id."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
         " chunks_total = NULL"
-        " WHERE id = :id AND status = 'queued' RETURNING *",
-        {"id": task_id, "now": now, "lease_until_s": lease_until_s, "stage": stage},
+        " WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued' RETURNING *",
+        {"ids": json.dumps(task_ids), "now": now, "lease_until_s": lease_until_s, "stage": stage},
     ).fetchall()
-    return TaskRow.from_row(rows[0]) if rows else None
+    return sorted((TaskRow.from_row(row) for row in rows), key=lambda task: task.id)
+
+
+def claim_task(
+    connection: Connection, task_id: str, now: str, lease_until_s: float, stage: str = "extract"
+) -> TaskRow | None:
+    """Claim one task, like `claim_tasks`. Returns None if it is no longer queued."""
+    return next(iter(claim_tasks(connection, [task_id], now, lease_until_s, stage)), None)
 
 
 def claim_again(
@@ -166,14 +216,15 @@ def finish_task(
 def retry_task(
     connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
-    """Queue a claimed task for another attempt; does nothing if the claim is stale.
+    """Queue a claimed task for another attempt, and not in a wave again; does nothing if the claim is stale.
 
     With `is_endless`, the attempts never reach `max_attempts`, so that the task is retried without limit.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
         "UPDATE tasks SET status = 'queued', next_attempt_at = :next_attempt_at, error = :error, lease_until_s = NULL,"
-        " attempt = :attempt WHERE id = :id AND token = :token AND status = 'running'",
+        " attempt = :attempt, lane = CASE lane WHEN 'wave' THEN 'single' ELSE lane END"
+        " WHERE id = :id AND token = :token AND status = 'running'",
         {
             "id": task.id,
             "token": task.token,
@@ -184,12 +235,18 @@ def retry_task(
     )
 
 
-def park_task(connection: Connection, task: TaskRow, next_attempt_at: str | None = None) -> None:
-    """Queue a claimed task again without counting the attempt: the process is stopping, or a resource is short."""
+def park_task(
+    connection: Connection, task: TaskRow, next_attempt_at: str | None = None, lane: str | None = None
+) -> None:
+    """Queue a claimed task again without counting the attempt, in another lane if one is given.
+
+    The process is stopping, a resource is short, or the task must go on in other company.
+    """
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
-        " next_attempt_at = :next_attempt_at WHERE id = :id AND token = :token AND status = 'running'",
-        {"id": task.id, "token": task.token, "next_attempt_at": next_attempt_at},
+        " next_attempt_at = :next_attempt_at, lane = COALESCE(:lane, lane)"
+        " WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token, "next_attempt_at": next_attempt_at, "lane": lane},
     )
 
 
@@ -223,7 +280,7 @@ def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
 def list_running(connection: Connection, team_id: str, task_type: str) -> list[TaskRow]:
     """List the team's running tasks of the type, including those with an expired lease."""
     rows = connection.execute(
-        "SELECT * FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'running' AND type = :type",
+        "SELECT * FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'running' AND team_id = :team_id",
         {"team_id": team_id, "type": task_type},
     ).fetchall()
     return [TaskRow.from_row(row) for row in rows]
@@ -232,8 +289,8 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
 def next_attempt_due(connection: Connection, task_type: str) -> str | None:
     """Return the earliest time of a scheduled next attempt among queued tasks of the type, or None."""
     row = connection.execute(
-        "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND status = 'queued'"
-        " AND type = :type AND next_attempt_at IS NOT NULL",
+        "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
+        " AND type = :type",
         {"type": task_type},
     ).fetchone()
     due: str | None = row["due"]

@@ -4,6 +4,8 @@ If a refresh replaces the bytes of a source, the old blob gets a tombstone too. 
 blob.
 """
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -95,9 +97,13 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
     )
 
 
-def has_detachment(connection: Connection, source_id: str) -> bool:
-    row = connection.execute("SELECT 1 FROM detachments WHERE source_id = :id", {"id": source_id}).fetchone()
-    return row is not None
+def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
+    """List those of the sources that have a detachment."""
+    rows = connection.execute(
+        "SELECT source_id FROM detachments WHERE source_id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(source_ids)},
+    ).fetchall()
+    return {row["source_id"] for row in rows}
 
 
 def list_detachments(connection: Connection, *, after: str = "", limit: int) -> list[Detachment]:

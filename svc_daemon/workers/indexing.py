@@ -1,23 +1,38 @@
 """The indexing worker: claims tasks, extracts documents in child processes, passes the text to the provider.
 
-    claim (one transaction)  ->  extract (child process)  ->  put (provider, durable)  ->  complete (one transaction)
+    claim (one transaction)  ->  extract (one child)  ->  put (provider, durable)  ->  complete (one transaction)
 
-Completing makes the source ready, unless its buckets or title have changed since the claim (`operations.indexing`): the
-sync worker then updates the index first. How far a document is in between is kept in memory only.
+These steps are for a single document, or for a wave: up to 64 small documents of one team that share a child. What
+waits when a child is free is claimed together, so one document alone goes at once, and under load the waves grow. Lanes
+(`core.lanes`) take turns, and in each lane teams do, so that neither many documents nor large ones starve the others.
 
-If the process is killed, the task is still `running`, and the next start queues it again. Putting the same document
-twice is harmless, since it is keyed by source and generation. Teams take turns, so that a team with thousands of files
-doesn't starve the others.
+Completing makes the sources ready, except those whose buckets or title have changed since the claim
+(`operations.indexing`): the sync worker then updates the index first. Progress in between is kept in memory only.
+
+What becomes of a wave when something fails:
+
+    one document can't be read         its attempt is counted; it is tried again alone, or fails
+    the child dies or overruns         so does the document it was reading; those before it are indexed
+    documents after that one           NotRead: each goes on alone, and no attempt is counted
+    the index or the daemon refuses    a shortage: all wait; otherwise each goes on alone, and no attempt is counted
+    the daemon stops                   all are queued again, and no attempt is counted
+    the daemon dies                    the tasks are still `running`; the next start makes them suspects, which are read
+                                       alone, and only a suspect's attempt is counted if the daemon dies again
+
+Putting the same document twice is harmless, since it is keyed by source and generation.
 """
 
 import asyncio
 import logging
 import random
-from collections import deque
+from collections.abc import Sequence
 from functools import partial
 
+from svc_daemon.core import lanes
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead
 from svc_daemon.operations import documents
 from svc_daemon.operations.indexing import (
     Failure,
@@ -32,12 +47,12 @@ from svc_daemon.operations.indexing import (
     park_indexing,
 )
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.turns import Turns
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.tasks import next_attempt_due
-from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
-from svc_daemon.workers.runners import Worker, keep_lease
+from svc_daemon.workers.runners import Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
@@ -46,39 +61,41 @@ PAUSE_IN_SHORTAGE_S = 1.0
 
 
 class IndexingWorker(Worker):
-    """Indexes several documents at a time; a stop queues unfinished ones again without counting the attempt."""
+    """Indexes several waves and documents at a time; a stop queues unfinished ones without counting the attempt."""
 
     doing = "claiming"
 
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
-        self._slots = asyncio.Semaphore(context.limits.extract_children)
-        self._turns: deque[str] = deque()
+        # One more than there may be waves, or other children, so that neither kind waits for the other.
+        self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
+        self._turns = Turns(context.limits.extract_children)
 
     async def work(self) -> float:
-        """Claim one document, and start indexing it when a slot is free."""
+        """Claim what one child reads, and start indexing it when a slot is free."""
         await self._slots.acquire()
-        claim = None
+        claims = None
         try:
             # Uploads have priority: a burst is stored at full speed before its documents are read.
             await self.context.gates.let_uploads_go_first()
+            most = WAVE_DOCUMENTS
             if self.context.shortages.now is not None:
                 # Index one document at a time, to find out whether the shortage is over.
+                most = 1
                 if self.running:
                     await asyncio.wait(self.running)
                 await self.context.shortages.passed()
-            known = self.context.read(list_team_ids)
-            self._turns.extend(team_id for team_id in known if team_id not in self._turns)
-            claim = await claim_indexing(self.context, list(self._turns))
-            if claim is None:
+            claims = await claim_indexing(self.context, self._turns, most)
+            if claims is None:
                 return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING)))
-            self._turns.remove(claim.task.team_id)
-            self._turns.append(claim.task.team_id)
-            self.start(claim.task.id, self._index_in_slot(claim))
+            if claims:
+                task = claims[0].task
+                self._turns.begin(task.lane, task.team_id)
+                self.start(task.id, self._index_in_slot(claims))
             return 0
         finally:
-            if claim is None:
+            if not claims:
                 self._slots.release()
 
     async def stop(self) -> None:
@@ -86,43 +103,84 @@ class IndexingWorker(Worker):
         # A claim that was being made when the worker was stopped has no task that would release it.
         await park_claimed(self.context)
 
-    async def _index_in_slot(self, claim: IndexingClaim) -> None:
-        beat = asyncio.create_task(keep_lease(self.context, claim.task))
+    async def _index_in_slot(self, claims: Sequence[IndexingClaim]) -> None:
+        beat = asyncio.create_task(keep_leases(self.context, [claim.task for claim in claims]))
         try:
-            await self._index(claim)
+            await self._index(claims)
         except asyncio.CancelledError:
-            await park_indexing(self.context, claim)
+            await park_indexing(self.context, claims)
             raise
         finally:
-            forget_progress(self.context, claim)
             beat.cancel()
+            forget_progress(self.context, claims)
+            self._turns.end(claims[0].task.lane)
             self._slots.release()
 
-    async def _index(self, claim: IndexingClaim) -> None:
+    async def _index(self, claims: Sequence[IndexingClaim]) -> None:
+        failed: list[tuple[IndexingClaim, Exception]] = []
         try:
-            extraction = await documents.read(self.context, self._extractor, claim.reading)
-            note_progress(self.context, claim, "index", len(extraction.chunks))
-            entry = await asyncio.to_thread(documents.put, self.context, claim.source, extraction)
-            if await complete_indexing(self.context, [IndexedDocument(claim, extraction, entry)]):
-                await asyncio.to_thread(documents.undo, self.context, claim.source)
+            results = list(zip(claims, await self._read(claims), strict=True))
+            failed = [(claim, result) for claim, result in results if isinstance(result, Exception)]
+            read = [(claim, result) for claim, result in results if isinstance(result, Extraction)]
+            if read:
+                await self._put(read)
         except Exception as error:
-            await self._give_back(claim, error)
+            known = {claim.task.id for claim, _ in failed}
+            failed += [(claim, error) for claim in claims if claim.task.id not in known]
+        if failed:
+            await self._give_back(failed)
 
-    async def _give_back(self, claim: IndexingClaim, error: Exception) -> None:
+    async def _read(self, claims: Sequence[IndexingClaim]) -> list[Extraction | Exception]:
+        if len(claims) == 1:
+            return [await documents.read(self.context, self._extractor, claims[0].reading)]
+        return await documents.read_wave(self.context, self._extractor, [claim.reading for claim in claims])
+
+    async def _put(self, read: Sequence[tuple[IndexingClaim, Extraction]]) -> None:
+        for claim, extraction in read:
+            note_progress(self.context, claim, "index", len(extraction.chunks))
+        sources = [(claim.source, extraction) for claim, extraction in read]
+        entries = await asyncio.to_thread(documents.put, self.context, sources)
+        done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
+        for stale in await complete_indexing(self.context, done):
+            await asyncio.to_thread(documents.undo, self.context, stale.claim.source)
+
+    async def _give_back(self, failed: Sequence[tuple[IndexingClaim, Exception]]) -> None:
+        """Queue again or end the tasks of documents that could not be indexed."""
         shortages = self.context.shortages
-        trace = None
-        if isinstance(error, ExtractionFailed):
-            failure = Failure(error.code, error.message, error.retryable)
-        elif isinstance(error, ProviderError):
-            failure = Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable)
-        else:
-            # An unexpected error costs the source an attempt, but doesn't stop the worker.
-            trace = error
-            failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "Something unexpected went wrong.", retryable=True)
-        if failure.retryable and await shortages.is_cause_of(error, claim.source.id):
-            await shortages.get_through(partial(park_indexing, self.context, claim, PAUSE_IN_SHORTAGE_S))
-            return
-        level = logging.ERROR if trace else logging.INFO
-        log.log(level, "indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message, exc_info=trace)
-        jitter = random.SystemRandom().random()
-        await shortages.get_through(partial(fail_indexing, self.context, claim, failure, jitter))
+        unread, failures = [], []
+        by_error: dict[int, list[tuple[IndexingClaim, Exception]]] = {}
+        for claim, error in failed:
+            by_error.setdefault(id(error), []).append((claim, error))
+        for group in by_error.values():
+            claims, error = [claim for claim, _ in group], group[0][1]
+            if isinstance(error, NotRead):
+                unread += claims
+                continue
+            failure, is_expected = _explain(error)
+            if failure.retryable and await shortages.is_cause_of(error, claims[0].source.id):
+                await shortages.get_through(partial(park_indexing, self.context, claims, PAUSE_IN_SHORTAGE_S))
+                continue
+            what = claims[0].source.id if len(claims) == 1 else f"a wave of {len(claims)}"
+            level, trace = (logging.INFO, None) if is_expected else (logging.ERROR, error)
+            log.log(level, "indexing of %s failed: %s %s", what, failure.code, failure.message, exc_info=trace)
+            if len(claims) == 1:
+                failures.append((claims[0], failure))
+            else:
+                # What failed is the wave, and no document of it is known to be the cause.
+                unread += claims
+        if unread:
+            await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))
+        if failures:
+            jitter = random.SystemRandom().random()
+            await shortages.get_through(partial(fail_indexing, self.context, failures, jitter))
+
+
+def _explain(error: Exception) -> tuple[Failure, bool]:
+    """Return the failure that the error means, and whether it was to be expected: others are logged in full."""
+    if isinstance(error, ExtractionFailed):
+        return Failure(error.code, error.message, error.retryable), True
+    if isinstance(error, ProviderError):
+        return Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable), True
+    # An unexpected error costs the source an attempt, but doesn't stop the worker.
+    message = "Something unexpected went wrong."
+    return Failure(SourceErrorCode.EXTRACTION_CRASHED, message, retryable=True), False

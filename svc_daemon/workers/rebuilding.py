@@ -36,7 +36,7 @@ from svc_daemon.process.shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import TaskRow, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD
-from svc_daemon.workers.runners import LONGEST_S, Worker, keep_lease
+from svc_daemon.workers.runners import LONGEST_S, Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class RebuildingWorker(Worker):
         task = await claim_rebuild(self.context)
         if task is None:
             return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=REBUILD)))
-        beat = asyncio.create_task(keep_lease(self.context, task))
+        beat = asyncio.create_task(keep_leases(self.context, [task]))
         try:
             await self._rebuild(task)
         except asyncio.CancelledError:
@@ -108,7 +108,7 @@ class RebuildingWorker(Worker):
         source = reading.source
         try:
             extraction = await documents.read(self.context, self._extractor, reading)
-            await asyncio.to_thread(documents.put, self.context, source, extraction)
+            await asyncio.to_thread(documents.put, self.context, [(source, extraction)])
             await asyncio.to_thread(documents.undo, self.context, source)
             await note_read(self.context, task, reading, extraction)
         except (ExtractionFailed, ProviderError, OSError) as error:
@@ -183,7 +183,7 @@ class RechunkingWorker(Worker):
         if begun is None:
             return False
         try:
-            await asyncio.to_thread(documents.put, self.context, begun.source, extraction)
+            await asyncio.to_thread(documents.put, self.context, [(begun.source, extraction)])
         except ProviderError as error:
             if await self.context.shortages.is_cause_of(error):
                 raise Short from error

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.tasks import extend_claim
+from svc_daemon.operations.tasks import extend_claims
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.tasks import TaskRow
 
@@ -93,13 +93,13 @@ class Worker(ABC):
         return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), LONGEST_S)
 
 
-async def keep_lease(context: Context, task: TaskRow) -> None:
-    """Keep extending the task's lease; runs until cancelled."""
+async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
+    """Keep extending the leases of these tasks; runs until cancelled."""
     pause_s = beat_s = context.limits.lease_seconds / BEATS_PER_LEASE
     while True:
         await asyncio.sleep(pause_s)
         try:
-            await extend_claim(context, task)
+            await extend_claims(context, tasks)
             pause_s = beat_s
         except StorageError:
             # Retry soon, since the lease must be extended before another worker claims the task.

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Chunk, Extraction
 from svc_daemon.operations import documents, indexing, syncing, tasks
 from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexEntry, IndexingClaim
+from svc_daemon.process.turns import Turns
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.api.daemons import Daemon
@@ -22,13 +24,14 @@ CRASHED = Failure(SourceErrorCode.EXTRACTION_CRASHED, "The parser died.", retrya
 
 
 def claim(daemon: Daemon) -> IndexingClaim:
-    claimed = daemon.loop.run(indexing.claim_indexing(daemon.context, [daemon.team_id]))
-    assert claimed is not None
-    return claimed
+    """Of the oldest document of the next lane."""
+    claims = daemon.loop.run(indexing.claim_indexing(daemon.context, Turns(2), 1))
+    assert claims is not None
+    return claims[0]
 
 
 def put(daemon: Daemon, held: IndexingClaim) -> IndexEntry:
-    return documents.put(daemon.context, held.source, EXTRACTION)
+    return documents.put(daemon.context, [(held.source, EXTRACTION)])[0]
 
 
 def complete(daemon: Daemon, held: IndexingClaim, entry: IndexEntry | None = None) -> bool:
@@ -54,11 +57,11 @@ def shown(daemon: Daemon, source_id: str) -> dict[str, Any]:
 def test_a_claim_counts_an_attempt_and_nobody_else_gets_it(daemon: Daemon) -> None:
     source_id = daemon.add_source()
 
-    async def race() -> list[IndexingClaim | None]:
-        claims = [indexing.claim_indexing(daemon.context, [daemon.team_id]) for _ in range(20)]
-        return list(await asyncio.gather(*claims))
+    async def race() -> list[IndexingClaim]:
+        claims = [indexing.claim_indexing(daemon.context, Turns(2)) for _ in range(20)]
+        return [claim for claimed in await asyncio.gather(*claims) for claim in claimed or []]
 
-    (won,) = [claim for claim in daemon.loop.run(race()) if claim is not None]
+    (won,) = daemon.loop.run(race())
     assert (won.source.id, shown(daemon, source_id)["whole_task"]["attempt"]) == (source_id, 1)
 
 
@@ -67,13 +70,12 @@ def test_a_lease_holds_until_its_time_or_the_next_heartbeats_and_then_the_task_i
     held = claim(daemon)
     daemon.advance(29)
     assert release(daemon) == 0
-    daemon.loop.run(tasks.extend_claim(daemon.context, held.task))
+    daemon.loop.run(tasks.extend_claims(daemon.context, [held.task]))
     for seconds, released in ((29, 0), (2, 1)):
         daemon.advance(seconds)
         assert release(daemon) == released, seconds
     after = shown(daemon, source_id)
     assert (after["status"], after["whole_task"]["status"]) == ("queued", "queued")
-    assert after["whole_task"]["next_attempt_at"] is not None
 
 
 def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
@@ -91,10 +93,13 @@ def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
         daemon.wait(lambda: lease_until_s() > first, "a heartbeat")
 
 
-def test_three_lost_leases_end_as_failed(daemon: Daemon) -> None:
+def test_the_first_lost_lease_makes_a_suspect_and_three_more_end_as_failed(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    for _ in range(3):
-        claim(daemon)
+    for attempt in range(4):
+        assert (daemon.task(source_id)["attempt"], claim(daemon).task.lane) == (
+            max(attempt - 1, 0),
+            lanes.SUSPECT if attempt else lanes.WAVE,
+        )
         daemon.advance(100)
         assert release(daemon) == 1
         daemon.advance(100)
@@ -111,7 +116,7 @@ def test_the_next_start_releases_every_lease_at_once(daemon: Daemon, make_daemon
     assert release(started, inf) == 1
     started.start()
     started.wait_ready(source_id)
-    assert started.task(source_id)["attempt"] == 2
+    assert started.task(source_id)["attempt"] == 1
 
 
 def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
@@ -124,10 +129,10 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     before = shown(daemon, source_id)
     run = daemon.loop.run
     assert complete(daemon, stale) is False
-    run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
-    run(indexing.park_indexing(daemon.context, stale))
+    run(indexing.fail_indexing(daemon.context, [(stale, CRASHED)], jitter=0))
+    run(indexing.park_indexing(daemon.context, [stale]))
     indexing.note_progress(daemon.context, stale, "index", 9)
-    run(tasks.extend_claim(daemon.context, stale.task))
+    run(tasks.extend_claims(daemon.context, [stale.task]))
     assert shown(daemon, source_id) == before
 
 
@@ -137,14 +142,14 @@ def test_what_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
         return listed["revision"], listed["sources"]
 
     def fail() -> None:
-        daemon.loop.run(indexing.fail_indexing(daemon.context, held[-1], CRASHED, jitter=0))
+        daemon.loop.run(indexing.fail_indexing(daemon.context, [(held[-1], CRASHED)], jitter=0))
         daemon.advance(60)
 
     held: list[IndexingClaim] = []
     for step in (
         daemon.add_source,
         lambda: held.append(claim(daemon)),
-        lambda: daemon.loop.run(indexing.park_indexing(daemon.context, held[-1])),
+        lambda: daemon.loop.run(indexing.park_indexing(daemon.context, [held[-1]])),
         lambda: held.append(claim(daemon)),
         fail,
         lambda: held.append(claim(daemon)),
@@ -222,14 +227,14 @@ def test_a_delete_before_the_completion_wins(daemon: Daemon) -> None:
 
 def test_a_put_of_an_earlier_attempt_or_of_a_later_state_is_not_trusted(daemon: Daemon) -> None:
     daemon.make_bucket("second")
-    earlier, later = daemon.add_source(), daemon.add_source()
+    earlier = daemon.add_source()
     put(daemon, claim(daemon))
     join(daemon, earlier)
     daemon.advance(31)
     assert release(daemon) == 1
+    later = daemon.add_source()
     daemon.provider.put_documents(daemon.team_id, [make_document(later, "The quay of a later state.", generation=2)])
-    daemon.advance(31)
-    for source_id in (earlier, later):
+    for source_id in (later, earlier):
         held = claim(daemon)
         assert (held.source.id, complete(daemon, held, put(daemon, held))) == (source_id, True)
         assert (daemon.source(source_id)["status"], daemon.source(source_id)["ready"]) == ("active", False)

@@ -10,6 +10,7 @@ from svc_daemon.errors import StorageError
 from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
 from svc_daemon.operations.syncing import claim_syncs
+from svc_daemon.process.turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
@@ -94,14 +95,14 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_sync(daemon: Daemon) -> Non
 
 
 def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Daemon) -> None:
-    def claim() -> IndexingClaim | None:
-        return daemon.loop.run(claim_indexing(daemon.context, [daemon.team_id]))
+    def claim() -> list[IndexingClaim] | None:
+        return daemon.loop.run(claim_indexing(daemon.context, Turns(2)))
 
     daemon.add_source()
     first = claim()
     assert first is not None
     failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "It died.", retryable=True)
-    daemon.loop.run(fail_indexing(daemon.context, first, failure, jitter=0.9))
+    daemon.loop.run(fail_indexing(daemon.context, [(first[0], failure)], jitter=0.9))
     assert (recall(daemon), claim()) == (0, None)
     daemon.advance(-3600)
     assert recall(daemon) == 1 and claim() is not None

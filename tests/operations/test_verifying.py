@@ -147,7 +147,9 @@ def test_damage_of_the_state_is_reported_and_nothing_is_mended(whole: Whole, rep
 def test_every_column_of_json_and_every_state_is_looked_at(whole: Whole) -> None:
     with closing(sqlite3.connect(whole.files.state)) as state:
         tables = state.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-        checked = {(name, column) for name, sql in tables for column in re.findall(r"(\w*status) TEXT[^,]* CHECK", sql)}
+        checked = {
+            (name, column) for name, sql in tables for column in re.findall(r"(\w*status|lane) TEXT[^,]* CHECK", sql)
+        }
         for table, columns in checks.JSON_COLUMNS.items():
             assert set(columns) <= {row[1] for row in state.execute(f"PRAGMA table_info({table})")}
     assert set(checks.STATES) == checked

@@ -9,7 +9,8 @@ from svc_daemon.store import buckets, deliveries, idempotency, keys, memberships
 from svc_daemon.store.candidates import list_active_sources
 from svc_daemon.store.deliveries import DeliveryFilter
 from svc_daemon.store.sources import SourceFilter
-from svc_daemon.wire.tasks import INDEXING
+from svc_daemon.store.tasks import TaskQueue
+from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.rules.modules import Module, modules
 from tests.store.rows import NOW, OURS, plan
 
@@ -62,6 +63,8 @@ def test_open_sessions_are_found_among_the_open_ones_alone(db: Connection) -> No
 
 
 MEMBERS = "memberships_of_bucket"
+INDEXED = TaskQueue(type=INDEXING, lane="wave", team_id=OURS)
+QUEUE = "tasks_open (type=? AND status=? AND lane=? AND team_id=?)"
 #: What is asked, and what its plan must have in it.
 INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: keys.find_key(db, "key_1"), "SEARCH keys USING PRIMARY KEY (id=?)"),
@@ -78,7 +81,10 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: tasks.find_open_rebuild(db, OURS), "tasks_rebuild"),
     (lambda db: tasks.find_last_rebuild(db, OURS), "tasks_rebuild"),
     (lambda db: tasks.is_in_maintenance(db, OURS), "tasks_rebuild"),
-    (lambda db: tasks.find_waiting(db, OURS, INDEXING, NOW), "tasks_open (team_id=? AND status=?)"),
+    (lambda db: tasks.find_waiting(db, OURS, REBUILD, NOW), f"{QUEUE}"),
+    (lambda db: tasks.list_waiting(db, INDEXED, NOW, 64), f"{QUEUE}"),
+    (lambda db: tasks.next_attempt_due(db, INDEXING), "tasks_delayed (type=? AND next_attempt_at>?)"),
+    (lambda db: tasks.list_waiting_teams(db, INDEXING, "wave"), "tasks_open (type=? AND status=? AND lane=? AND team"),
     (lambda db: sources.find_source(db, OURS, "src_1"), "tasks_rebuild"),
     (lambda db: sources.find_page(db, OURS, "http://a.example/"), "sources_of_url"),
     (lambda db: sources.list_replacing(db, OURS, "src_1"), "sources_replacing"),

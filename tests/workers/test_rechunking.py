@@ -57,7 +57,7 @@ def begin_next(daemon: Daemon, chunking: dict[str, int] | None = None) -> Source
 
 def finish(daemon: Daemon, begun: SourceReading) -> None:
     extraction = daemon.loop.run(extract(daemon.context, daemon._extractor, begun))
-    documents.put(daemon.context, begun.source, extraction)
+    documents.put(daemon.context, [(begun.source, extraction)])
     daemon.loop.run(finish_rechunk(daemon.context, begun, extraction))
 
 

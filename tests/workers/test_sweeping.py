@@ -7,6 +7,7 @@ import pytest
 from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import claim_indexing
 from svc_daemon.operations.syncing import claim_syncs
+from svc_daemon.process.turns import Turns
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.provider.samples import put
@@ -46,7 +47,7 @@ def wait_round(daemon: Daemon, condition: Callable[[], bool], what: str) -> None
 
 def test_the_round_releases_leases_that_ran_out(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    daemon.loop.run(claim_indexing(daemon.context, [daemon.team_id]))
+    daemon.loop.run(claim_indexing(daemon.context, Turns(2)))
     daemon.start("sweeping")
     wait_round(daemon, lambda: daemon.task(source_id)["status"] == "queued", "the task is released")
 
