@@ -15,6 +15,7 @@ SMALL_RUNS = {
     "bench_folders --files 20 --size-bytes 300 --commands upload --limits without --bare --json": "rows",
     "bench_calls --files 3 --json": "rows",
     "bench_mixed --documents 4 --json": "rows",
+    "bench_extraction --documents 70 --alone 2": "bare_ms alone waves times_cheaper",
     "bench_sync --files 20 --moved 5 --rounds 1 --json": "rows",
     "bench_sessions --size-bytes 100000 --rounds 1": "put_ms times_as_long",
     "bench_batches --batches 3 --files 2 --calls 5": "one many times_as_long",
