@@ -1,0 +1,233 @@
+"""Files that go up together as a pack: what is cut, damaged, changed or gone on the way costs only itself."""
+
+import hashlib
+import json
+import random
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc_cli.client import Client, Description
+from svc_cli.client.retries import RetryPolicy
+from svc_cli.errors import NetworkFailed
+from svc_cli.uploads.contents import KEPT_BYTES, FileContent, read
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.queues import TransferQueue
+from svc_cli.uploads.transfers import Pack, Transfer
+from tests.acceptance.calls import list_sources, port_of
+from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.proxies import CHUNK_BYTES, CuttingProxy, Proxy
+from tests.cli.odd_servers import OddServer
+
+#: Some are read again when they are sent, some are kept in memory.
+SIZES = [KEPT_BYTES + 36_000, 10, 300_000, KEPT_BYTES, 120_000]
+QUICK = RetryPolicy(first_delay_s=0.001)
+Place = Callable[..., list[Transfer]]
+
+
+@dataclass(frozen=True)
+class Rewritten(FileContent):
+    """A file that somebody rewrites in place between two of its blocks, without a trace in its times."""
+
+    def blocks(self, offset: int) -> Iterator[bytes]:
+        yield bytes(1000)
+        yield self.path.read_bytes()[offset + 1000 :]
+
+
+class FlippingProxy(Proxy):
+    """Flips one byte that comes through, so many after the first."""
+
+    def __init__(self, target_port: int, at: int) -> None:
+        super().__init__(target_port)
+        self._left = at
+
+    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+        while data := bytearray(client.recv(CHUNK_BYTES)):
+            if 0 <= self._left < len(data):
+                data[self._left] ^= 1
+            self._left -= len(data)
+            target.sendall(data)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Write files of these sizes, read them, and describe them as transfers."""
+
+    def make(sizes: Sequence[int] = SIZES) -> list[Transfer]:
+        letters, transfers = random.Random(5), []
+        for number, size_bytes in enumerate(sizes):
+            path = tmp_path / f"{number}.md"
+            path.write_text("".join(letters.choices("abcdefghij     ", k=size_bytes)))
+            content = read(path, 10**8)
+            description = Description(filename=path.name, title=path.name, sha256=content.sha256)
+            transfers.append(Transfer(ReportItem(path=path.name, action="created"), content, description))
+        return transfers
+
+    return make
+
+
+def _send(url: str, key: str, bucket: str, transfers: Sequence[Transfer]) -> list[str]:
+    """Send them as one batch; the ids of the batches, one for each time that they were opened."""
+    with Client(url, key, policy=QUICK) as client:
+        bucket_id = client.ensure_bucket(bucket)["id"]
+        with TransferQueue(client, bucket_id, 4, "batch", on_end=lambda _: None) as queue:
+            for transfer in transfers:
+                queue.add(transfer)
+            queue.finish()
+    return queue.batch_ids
+
+
+def _send_here(installation: Installation, bucket: str, transfers: Sequence[Transfer], port: int = 0) -> list[str]:
+    return _send(f"http://127.0.0.1:{port or port_of(installation)}", installation.key, bucket, transfers)
+
+
+def _puts(installation: Installation) -> int:
+    """How many requests have brought bytes, as the daemon's log counts them."""
+    lines = installation.files.log.read_text(encoding="utf-8").splitlines()
+    fields = [json.loads(line).get("fields", {}) for line in lines]
+    return sum(each.get("method") == "PUT" and "storage" in each["route"] for each in fields)
+
+
+def _expect_stored(installation: Installation, bucket: str, transfers: Sequence[Transfer]) -> None:
+    """The bucket has a source of each, once, with the bytes as they were hashed, and nothing else."""
+    with installation.client() as client:
+        stored = {source["title"]: source for source in list_sources(client, bucket)}
+        assert len(list_sources(client, bucket)) == len(stored)
+        assert {name: source["id"] for name, source in stored.items()} == {
+            each.item.path: each.item.source_id for each in transfers
+        }
+        for transfer in transfers:
+            content = client.get(f"/v1/sources/{transfer.item.source_id}/content").content
+            assert hashlib.sha256(content).hexdigest() == transfer.content.sha256, transfer.item.path
+            assert transfer.item.error is None
+
+
+def _pack(transfers: Sequence[Transfer]) -> Pack:
+    """The pack of an answer that has the files in the opposite order."""
+    items, offset = [], sum(each.size_bytes for each in transfers)
+    size_bytes = offset
+    for each in transfers:
+        offset -= each.size_bytes
+        items.append({"client_file_id": each.member.client_file_id, "offset": offset})
+    opened = {"items": items, "pack": {"upload_url": "", "size_bytes": size_bytes}}
+    return Pack(opened, {each.member.client_file_id: each for each in transfers})
+
+
+def test_a_pack_has_the_same_bytes_from_every_offset(place: Place) -> None:
+    transfers = place()
+    whole = b"".join(each.content.path.read_bytes() for each in reversed(transfers))
+    ends = [sum(SIZES[-count:]) for count in range(1, 6)]
+    for offset in (0, 1, *ends, *(end - 1 for end in ends), *(end + 1 for end in ends[:-1])):
+        assert b"".join(_pack(transfers).blocks(offset)) == whole[offset:], offset
+
+
+def test_what_was_sent_is_counted_for_its_file(place: Place) -> None:
+    transfers = place()
+    pack = _pack(transfers)
+    pack.count(SIZES[0] + SIZES[1] + 7)
+    pack.count(3)
+    assert [each.item.sent_bytes for each in transfers] == [SIZES[0] + 3, SIZES[1], 7, 0, 0]
+
+
+def test_a_pack_is_one_request_for_all_its_bytes(shared_installation: Installation, place: Place) -> None:
+    before, transfers = _puts(shared_installation), place([50] * 60 + SIZES)
+    assert len(_send_here(shared_installation, "together", transfers)) == 1
+    _expect_stored(shared_installation, "together", transfers)
+    assert [each.item.sent_bytes for each in transfers] == [each.size_bytes for each in transfers]
+    wait_until(lambda: _puts(shared_installation) == before + 1, "one request in the log")
+    _send_here(shared_installation, "together", again := place([50] * 60 + SIZES))
+    _expect_stored(shared_installation, "together", again)
+    assert sum(each.item.sent_bytes for each in again) == 0
+
+
+def test_a_pack_that_is_cut_again_and_again_arrives_whole(shared_installation: Installation, place: Place) -> None:
+    moments, transfers = random.Random(3), place()
+    budgets = [500, 4000, *(moments.randrange(1000, sum(SIZES) // 6) for _ in range(6))]
+    with CuttingProxy(port_of(shared_installation), budgets) as proxy:
+        _send_here(shared_installation, "cut", transfers, proxy.port)
+    assert (proxy.cuts >= 6, len(proxy.budgets)) == (True, 0)
+    _expect_stored(shared_installation, "cut", transfers)
+    assert sum(each.item.sent_bytes for each in transfers) == sum(SIZES)
+
+
+def test_a_run_goes_on_in_the_pack_of_a_run_that_was_cut(shared_installation: Installation, place: Place) -> None:
+    parts, sizes = shared_installation.files.parts, [400_000] * 10
+    others = set(parts.iterdir())
+    # The first connection is that of the API, the second brings the pack.
+    cutting = CuttingProxy(port_of(shared_installation), [10**9, 2_000_000, *[1] * 40])
+    with cutting as proxy, pytest.raises(NetworkFailed):
+        _send_here(shared_installation, "continued", place(sizes), proxy.port)
+    stored = wait_until(lambda: sum(part.stat().st_size for part in {*parts.iterdir()} - others), "the first bytes")
+    transfers = place(sizes)
+    _send_here(shared_installation, "continued", transfers)
+    _expect_stored(shared_installation, "continued", transfers)
+    assert 2_000_000 <= sum(each.item.sent_bytes for each in transfers) <= sum(sizes) - stored
+
+
+def test_a_file_that_changed_or_went_since_it_was_hashed_costs_only_itself(
+    shared_installation: Installation, place: Place
+) -> None:
+    transfers = place([200_000] * 6)
+    transfers[1].content.path.write_text("Other words.")
+    transfers[3].content.path.unlink()
+    facts = {field: getattr(transfers[4].content, field) for field in FileContent.__dataclass_fields__}
+    transfers[4] = replace(transfers[4], content=Rewritten(**facts))
+    (batch_id,) = _send_here(shared_installation, "changed", transfers)
+    _expect_stored(
+        shared_installation, "changed", [each for number, each in enumerate(transfers) if number in {0, 2, 5}]
+    )
+    errors = {each.item.path: each.item.error["code"] for each in transfers if each.item.error}
+    unstable = "svc_file_unstable"
+    assert errors == {"1.md": unstable, "3.md": "svc_file_unreadable", "4.md": unstable}
+    with shared_installation.client() as client:
+        counters = client.get(f"/v1/knowledge/batches/{batch_id}").json()["counters"]
+    assert (counters["pending"], counters["total"]) == (0, 6), "the batch can end"
+
+
+def test_a_file_that_is_damaged_on_the_way_is_sent_again_by_itself(
+    shared_installation: Installation, place: Place
+) -> None:
+    before, transfers = _puts(shared_installation), place([200_000] * 6)
+    with FlippingProxy(port_of(shared_installation), 700_000) as proxy:
+        _send_here(shared_installation, "damaged", transfers, proxy.port)
+    _expect_stored(shared_installation, "damaged", transfers)
+    # The pack, and the damaged file, which the service is asked about first.
+    wait_until(lambda: _puts(shared_installation) == before + 3, "three requests in the log")
+
+
+def test_an_older_service_and_a_pack_that_is_refused_get_the_files_one_by_one(odd: OddServer, place: Place) -> None:
+    expired: tuple[int, Any, dict[str, str]] = (410, {"error": {"code": "session_expired", "message": "Late."}}, {})
+    for offered in (None, {"upload_url": f"{odd.url}/pack", "size_bytes": sum(SIZES)}):
+        transfers = place()
+        names = [each.member.client_file_id for each in transfers]
+        places = [{"client_file_id": name, "upload_url": f"{odd.url}/up/{name}", "offset": 0} for name in names]
+        made = [{"client_file_id": name, "knowledge_id": f"src_{name}"} for name in names]
+        odd.answers = {
+            "PUT /v1/buckets/b": (200, {"id": "bkt_1"}, {}),
+            "POST /v1/buckets/bkt_1/batches": (
+                201,
+                {"batch_id": "b", "items": places, "rejected": [], "pack": offered},
+                {},
+            ),
+            "POST /v1/buckets/bkt_1/batches/b/finalize": (
+                200,
+                {"finalized": made, "replayed": [], "failed": [], "pending": []},
+                {},
+            ),
+            "PUT /pack": expired,
+        }
+        odd.calls.clear()
+        for name, transfer in zip(names, transfers, strict=True):
+            whole: tuple[int, Any, dict[str, str]] = (200, {"received_bytes": transfer.size_bytes}, {})
+            # After a pack was refused, the service is asked first what it has of the file.
+            odd.answers[f"PUT /up/{name}"] = [(308, b"", {}), whole] if offered else whole
+        _send(odd.url, "sk-test", "b", transfers)
+        assert [each.item.source_id for each in transfers] == [f"src_{name}" for name in names]
+        sent = {path: body for path, _, body in odd.calls if path.startswith("/up/")}
+        assert sent == {
+            f"/up/{name}": each.content.path.read_bytes() for name, each in zip(names, transfers, strict=True)
+        }
