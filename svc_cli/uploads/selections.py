@@ -141,10 +141,11 @@ class Selection:
         reason = reason_by_facts(title, facts, policy.max_bytes, policy.max_path_characters)
         if reason is None and name != title:
             reason = SPELLED_TWICE
-        if reason is None and not can_extract(Path(path), policy.extensions):
+        file = Path(path)
+        if reason is None and not can_extract(file, policy.extensions):
             reason = UNREADABLE_TYPE
         if reason is None:
-            self.files.append(SelectedFile(Path(path), title, is_named=False))
+            self.files.append(SelectedFile(file, title, is_named=False))
         else:
             self.skips.append(Skip(name, reason))
 
