@@ -83,8 +83,7 @@ async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     )
     received_bytes, size_bytes = rules.received_bytes(items), sum(item.size_bytes for item in items)
     statuses = {uploads.CANCELED if member.status == uploads.FAILED else member.status for member in members}
-    is_expired = any(
-        member.status == uploads.OPEN and context.clock.timestamp() >= member.expires_at for member in members
-    )
+    now = context.clock.timestamp()
+    is_expired = any(member.status == uploads.OPEN and now >= member.expires_at for member in members)
     state = rules.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
     return PackProgress(batch_id, items, state, received_bytes, size_bytes)
