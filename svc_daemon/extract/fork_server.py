@@ -43,6 +43,8 @@ class _Child:
     deadline: float
     #: When the child has overrun in any case, even if it claims to have begun another document.
     last_deadline: float
+    #: The number of the document at hand when the child was last found to have overrun.
+    overdue: int = 0
     #: Why the server killed the child: `wall` or `asked`; empty if it did not.
     killed: str = ""
 
@@ -84,7 +86,7 @@ class ForkServer:
                 if not is_open:
                     _kill(pid, child, "asked")
                 elif child.deadline <= now and not child.killed:
-                    begun, _ = child.progress.read()
+                    begun, child.overdue = child.progress.read()
                     child.deadline = min(begun + self._limits.wall_seconds, child.last_deadline)
                     if child.deadline <= now:
                         _kill(pid, child, "wall")
@@ -128,8 +130,9 @@ class ForkServer:
             signal.set_wakeup_fd(-1)
             children.live(request, blob, output, self._scratch, self._limits, progress, parent)
         now, wall_s = time.monotonic(), self._limits.wall_seconds
-        documents = request.get("documents", 1)
-        self._children[pid] = _Child(request["job"], progress, now + wall_s, now + documents * wall_s)
+        # One more than the documents, for what comes before the first one.
+        last_s = now + (1 + request.get("documents", 1)) * wall_s
+        self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
 
     def _bury(self, pid: int) -> None:
         """Kill the child's descendants while its process id can't be reused, then reap it and report to the daemon."""
@@ -139,8 +142,8 @@ class ForkServer:
         folder = children.private_folder(self._scratch, pid)
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
-        begun, at = child.progress.read()
-        if child.killed == "wall" and begun + self._limits.wall_seconds > child.deadline:
+        _, at = child.progress.read()
+        if child.killed == "wall" and at != child.overdue:
             # It began another document just before it was killed; that one is not to blame.
             at = -1
         outcome = {"exit": os.waitstatus_to_exitcode(status), "killed": child.killed, "at": at}
