@@ -20,6 +20,7 @@ from tests.bench.fillings import make_document
 from tests.bench.installations import read_options
 from tests.bench.machines import report
 from tests.corpus import Prose
+from tests.extract.test_cages import server_of
 
 #: How many children work at the same time.
 CORES = 2
@@ -57,7 +58,7 @@ def read_bare(document: StoredDocument) -> None:
 async def compare(scratch: Path, documents: list[StoredDocument], alone: int) -> dict[str, object]:
     extractor = Extractor(scratch)
     await extractor.extract_wave(documents[:1])
-    (server,) = psutil.Process().children()
+    server = server_of(extractor)
     slots = asyncio.Semaphore(CORES)
 
     async def read(wave: list[StoredDocument]) -> None:
