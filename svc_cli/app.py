@@ -161,7 +161,7 @@ def _fail(console: Console, error: SvcError) -> int:
 
 
 def _console(arguments: Sequence[str]) -> Console:
-    """Create the console, with the format read before the flags are parsed, so usage errors are reported in it."""
+    """Create the console. The format is read from the raw arguments, so that it applies to usage errors too."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # File names may contain bytes that can't be encoded; printing such a name must not fail.

@@ -28,7 +28,7 @@ class Connection:
     destination: ServiceAddress
     health: DaemonHealth
     credential: Credential
-    #: Whether this run of `svc` started the daemon, which therefore has this environment.
+    #: Whether this run of `svc` started the daemon, so that the daemon has the environment of this run.
     is_new: bool = False
 
 

@@ -32,7 +32,7 @@ class Service:
     description: str
     command: tuple[str, ...]
     environ: Mapping[str, str]
-    #: The name of the service that this one depends on.
+    #: The name of the service that must be started before this one.
     needs: str | None = None
 
 
@@ -98,7 +98,7 @@ class Systemd:
         return Unit(name, self._folder / name, "\n".join(lines) + "\n")
 
     def load(self, units: Sequence[Unit]) -> None:
-        """Have the services run, now and from each login on."""
+        """Start the services, now and at each login."""
         _call("systemctl", "--user", "daemon-reload")
         _call("systemctl", "--user", "enable", "--now", *(unit.name for unit in units))
 
@@ -112,7 +112,7 @@ class Systemd:
 
 
 class Launchd:
-    """The service manager on macOS: launchd's agents of the user."""
+    """The service manager on macOS: launchd, with agents of the user."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._folder = Path(environ.get("HOME", "~")).expanduser() / "Library" / "LaunchAgents"
@@ -132,7 +132,7 @@ class Launchd:
         return Unit(label, self._folder / f"{label}.plist", plistlib.dumps(agent).decode())
 
     def load(self, units: Sequence[Unit]) -> None:
-        """Have the services run, now and from each login on."""
+        """Start the services, now and at each login."""
         for unit in units:
             _call("launchctl", "bootstrap", f"gui/{os.getuid()}", str(unit.path))
 

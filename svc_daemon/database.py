@@ -119,7 +119,7 @@ class Database:
                 try:
                     return work(reader.connection)
                 finally:
-                    # Nothing was written; an exception of the work takes precedence.
+                    # Ignore errors here: nothing was written, and an exception raised by the work must not be replaced.
                     with suppress(sqlite3.Error):
                         if reader.connection.in_transaction:
                             reader.connection.execute("COMMIT")

@@ -12,13 +12,13 @@ EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED = 7, 12, 14
 def refuse(
     code: str, message: str, exit_code: int, as_json: bool, *, hint: str | None = None, retryable: bool = False
 ) -> NoReturn:
-    """Report an error of this program, and exit."""
+    """Report an error that this program has detected, and exit."""
     error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
     refuse_as(error, exit_code, as_json)
 
 
 def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
-    """Report an error, and exit. In text output, the hint follows the message."""
+    """Report an error in the API's format, and exit. In text output, the hint follows the message."""
     fields = {"hint": None} | error
     if as_json:
         print(json.dumps({"error": fields, "exit_code": exit_code}, ensure_ascii=False))

@@ -43,5 +43,5 @@ class AnswerCalls(Calls):
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
 
 
-#: The final events, which contain the whole answer.
+#: The types of the last event of a stream, which contains the whole answer.
 ENDS = ("response.completed", "response.incomplete")

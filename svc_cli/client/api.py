@@ -21,7 +21,7 @@ from svc_daemon.wire import Json
 
 #: Rows per page of a long list; the API's maximum.
 PAGE_ROWS = 1000
-#: Query parameters for a view of buckets with and without the ids of their members.
+#: Query parameters of a request for buckets: True returns them with the ids of their members, False without.
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
@@ -53,12 +53,12 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
 
     @shielded()
     def stop(self) -> None:
-        """Stop waiting creates and running uploads in all threads; they raise `pacing.Stopped`."""
+        """Make all threads that wait to create something, or that upload bytes, raise `pacing.Stopped`."""
         self._transport.gate.stop()
         self._storage.stop()
 
     def pace_creates(self, per_second: float) -> None:
-        """Limit the creates of all threads to the service's rate (see `limits()`), so that none is refused."""
+        """Limit the rate of creates in all threads to that of the service (see `limits()`), so that none is refused."""
         self._transport.gate.pace(per_second)
 
     @property
@@ -156,7 +156,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self.send_upload(bucket, upload, idempotency_key).body
 
     def send_upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Reply:
-        """Like `upload`, but return the reply with its status and headers (`is_replay`)."""
+        """Like `upload`, but return the whole reply, whose `is_replay` shows whether the source existed before."""
         return self._transport.send(
             Request(
                 method="POST",
@@ -207,7 +207,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         ).body
 
     def revoke_key(self, key_id: str) -> Json:
-        """Revoke a key, which is refused from the next request on; revoking it again has no effect."""
+        """Revoke a key: the service refuses it from the next request on. Revoking it again has no effect."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself

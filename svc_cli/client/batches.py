@@ -20,7 +20,7 @@ FinalizeMode = Literal["finalize_uploaded", "abandon_pending"]
 
 @dataclass(frozen=True)
 class Member:
-    """One file of a batch. `description.sha256` must be set: the id is derived from it."""
+    """One file of a batch. `description.sha256` must be set: the id of the file within the batch is derived from it."""
 
     description: Description
     size_bytes: int
@@ -36,11 +36,14 @@ class BatchCalls(Calls):
     """Methods for batches; the bytes of their files are sent with `send_bytes`, like those of sessions."""
 
     def open_batch(self, bucket: str, members: Sequence[Member], key: str, *, pack: bool = False) -> Reply:
-        """Open a batch under a `batch_idempotency_key`: `{batch_id, items: [{client_file_id, session_id, upload_url}],
-        rejected: [{client_file_id, error}], …}`. The same members under the same key return the same sessions.
+        """Open a batch, and return `{batch_id, items: […], rejected: […], …}`.
 
-        With `pack`, also `{pack: {upload_url, size_bytes}}`, unless the files are too large together or the service too
-        old: this URL takes the bytes of all items, each at the `offset` that its item names.
+        `items` has `{client_file_id, session_id, upload_url}` for each accepted file, and `rejected` has
+        `{client_file_id, error}` for each other file. The same members under the same key return the same sessions.
+
+        With `pack`, the reply also has `{pack: {upload_url, size_bytes}}`, unless the files are too large together or
+        the service is too old to support packs. This URL accepts the bytes of all items in one upload; `offset` in each
+        item is the position of its first byte.
 
         Raises ApiError `invalid_request` if none of the files can be accepted.
         """
@@ -48,7 +51,7 @@ class BatchCalls(Calls):
         return self._create(f"/v1/buckets/{part(bucket)}/batches", body, None)
 
     def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> Json:
-        """Create sources from the files whose bytes are complete: `{status, finalized, replayed, failed, pending}`."""
+        """Create sources from the complete files, and return `{status, finalized, replayed, failed, pending}`."""
         path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
         return self._call("POST", path, json={"mode": mode})
 

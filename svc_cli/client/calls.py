@@ -22,7 +22,7 @@ class Calls:
         return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
 
     def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply:
-        """Send an ingestion create, which waits for the rate limit and can be retried under its idempotency key."""
+        """Send a request that adds sources, or opens a session or batch. It waits until the rate limit allows it."""
         return self._transport.send(
             Request(method="POST", path=path, json=json, idempotency_key=idempotency_key, is_create=True)
         )
@@ -31,7 +31,7 @@ class Calls:
 def part(text: str) -> str:
     """Percent-encode a path component.
 
-    Raises UsageError if the text is empty, `.` or `..`, or contains a slash. Servers decode `%2F` to a slash.
+    Raises UsageError if the text is empty, `.` or `..`, or contains a slash, because servers decode `%2F` to a slash.
     """
     if "/" in text or text in {"", ".", ".."}:
         raise UsageError(f"{text!r} is neither a slug nor an id.")

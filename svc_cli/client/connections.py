@@ -35,10 +35,10 @@ class _Lines(io.BufferedReader):
 
 
 class _Response(http.client.HTTPResponse):
-    """A response that corrects two faults of `http.client`.
+    """A response without two faults of `http.client`.
 
-    It accepts headers that end prematurely; here they raise RemoteDisconnected. It skips no interim response but
-    `100 Continue`; here those from 102 to 199 are skipped as well.
+    `http.client` accepts headers that end prematurely, and the only interim response that it skips is `100 Continue`.
+    This class raises RemoteDisconnected for such headers, and skips all interim responses (100 and 102 to 199).
     """
 
     def begin(self) -> None:
@@ -88,12 +88,14 @@ class Connections:
                 target = f"{address.path}?{address.query}" if address.query else address.path
                 connection.request(method, target, body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                # The server may refuse a request before reading its body; its response explains more than the error.
+                # The server may have refused the request without reading its body. Its response explains more than this
+                # error.
                 is_sent = False
             response = connection.getresponse()
             yield response
         finally:
-            # After an error response the server may wait for the rest of the body and then close the connection.
+            # Don't reuse the connection after an error response: the server may wait for the rest of the body, then
+            # close it.
             is_free = is_sent and response is not None and response.isclosed() and response.status < 400
             if is_free and connection.sock is not None:
                 self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))

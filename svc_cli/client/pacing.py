@@ -1,7 +1,7 @@
 """Limits the rate of creates (requests that add sources, or open sessions or batches) to what the service allows.
 
-After a 429 response, all creates wait. The limit mirrors the service's token bucket with one token less, so that small
-delays on the network cause no refusal. A token is returned if the service did not count the create (a replay or a
+After a 429 response, all creates wait. The gate uses the same token bucket as the service, with one token less, so that
+varying network delays cause no refusal. A token is returned if the service did not count the create (a replay or a
 refusal).
 """
 
@@ -15,7 +15,7 @@ SLACK = 1.01
 
 
 class Stopped(Exception):
-    """Raised in the threads that wait or send when `Client.stop` is called."""
+    """`Client.stop` was called while this thread was waiting for the rate limit or sending bytes."""
 
 
 class Gate:
@@ -27,14 +27,14 @@ class Gate:
         #: Average seconds between two creates; 0 means no limit.
         self._interval_s = 0.0
         self._saved_s = 0.0
-        #: The time at which all creates so far would be done at the allowed rate.
+        #: The time by which all creates so far would have been sent at the allowed rate without any burst.
         self._booked_s = 0.0
         self._waiting = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
     def pace(self, per_second: float) -> None:
-        """Set the rate per second, which is also about the size of the first burst; 0 means no limit."""
+        """Allow `per_second` creates per second, and at first almost as many at once; 0 means no limit."""
         with self._lock:
             self._interval_s = SLACK / per_second if per_second else 0.0
             self._saved_s = max(0.0, per_second - 2) * self._interval_s

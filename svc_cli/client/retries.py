@@ -37,7 +37,8 @@ REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
     """Whether the same request may succeed a moment later.
 
-    Of the retryable 409s, retry only when an identical request is still running; other conflicts last longer.
+    Of all 409 responses, only `request_in_progress` (an identical request is still running) is worth a retry: other
+    conflicts last longer.
     """
     if code in REMOTE_CODES:
         return False
@@ -47,7 +48,7 @@ def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether a request that failed with this error may succeed a moment later."""
+    """Whether a request that failed with this error, which may be a broken connection, may succeed a moment later."""
     if isinstance(error, ApiError):
         return error.code == "offset_mismatch" or is_worth_retrying(error.status, error.code, error.retryable)
     return isinstance(error, NetworkFailed)

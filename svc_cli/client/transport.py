@@ -140,7 +140,8 @@ class Transport:
         while True:
             attempt += 1
             outcome = try_once(request)
-            # Replays and refusals don't count against the rate limit; a request whose connection broke may count.
+            # The service doesn't count replays and refusals against the rate limit. If the connection broke, it may
+            # have counted.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()
@@ -216,7 +217,7 @@ class Transport:
         found = body.get("error")
         error = found if isinstance(found, dict) else {}
         wait = response.headers.get(headers.RETRY_AFTER)
-        # The OpenAI-compatible routes send these two fields in headers only.
+        # The OpenAI-compatible routes send `retryable` and the request id in headers only.
         error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
         request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
         refusal = ApiError(response.status, error, request_id)

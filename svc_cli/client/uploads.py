@@ -37,7 +37,7 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class NewFile(Description):
-    """A file that is sent in a single request. `data` must be the same bytes that were hashed."""
+    """A file that is sent in a single request. `data` must be the bytes whose hash is `sha256`."""
 
     data: bytes
 
@@ -61,12 +61,12 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     uploaded again while the service remembers the key. `upload.sha256` must be set.
     """
     fields = asdict(upload)
-    del fields["data"]  # represented by the hash
+    del fields["data"]  # `sha256` stands for the bytes
     return f"svc-{_digest([bucket_id, epoch, fields])}"
 
 
 def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:
-    """Derive the idempotency key of an upload session like that of an upload, so that the next run continues it."""
+    """Derive the idempotency key of an upload session from its request, so that the next run continues the session."""
     return f"svc-session-{_digest([bucket_id, epoch, size_bytes, description.body()])}"
 
 

@@ -1,8 +1,10 @@
 """Waits until sources are settled or a task has ended, by polling the service at growing intervals.
 
-A source is settled when it is ready, failed, or deleted. The second request comes after 20 ms, so that one small file
-returns at once; the interval grows to 1 s while nothing changes, and is reset when something does. Sources that were
-sent in batches are requested through these, of others a few one by one and many through the list of their bucket.
+A source is settled when it is ready, has failed, or was deleted. The first interval is 20 ms, so that waiting for one
+small file ends almost at once. The interval grows to 1 s while nothing changes, and is reset when a source has settled.
+
+The states of sources that were sent in batches are read from the batches. Other sources are requested one by one if
+there are few, and read from the list of their bucket if there are many.
 """
 
 import time
@@ -14,15 +16,15 @@ from svc_daemon.wire import Json
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-#: The minimum interval, multiplied by the number of unsettled sources, so that many sources are polled less often.
+#: The interval is at least this many seconds for each unsettled source, so that many sources are polled less often.
 PAUSE_FOR_EACH_S = 0.002
-#: Up to this many sources are requested one by one.
+#: Up to this many sources are requested one by one; more are read from the list of their bucket.
 FEW = 8
-#: Rows per request to a list, few enough to be cheap for the service.
+#: Number of rows per page when a list is read; few enough to be cheap for the service.
 PAGE_ROWS = 200
 #: Fields that the items of a batch share with sources.
 _STATE = ("status", "ready", "error", "warnings")
-#: States of an item whose source is in the batch's bucket, or on its way there.
+#: States of an item whose source is in the batch's bucket, or is being added to it.
 _LIVING = frozenset({"queued", "indexing", "active", "failed"})
 #: A string that sorts after every id.
 _BEHIND_ALL = "~"
@@ -57,7 +59,7 @@ class Watch:
         """`batches` maps the ids of sources that were sent in batches to the ids of their batches."""
         #: The last known state by id, in the order given.
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
-        #: A bucket that all of them belong to; its list is used if there are many.
+        #: A bucket that contains all of the sources; if there are many, their states are read from its list.
         self.bucket = bucket
         self.failed_count = 0
         #: The ids of unsettled sources, in the order given; the values are not used.
@@ -84,7 +86,7 @@ class Watch:
 
 
 def is_settled(source: Json) -> bool:
-    """Whether the state is final unless someone acts on the source."""
+    """Whether the source's state stays the same until a request changes the source."""
     return bool(source.get("ready") or source.get("status") in {"failed", "gone"})
 
 
@@ -155,7 +157,7 @@ def wait_for_batches(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until every batch is terminal. `seen` has their ids as keys and receives their last states.
+    """Wait until every batch is terminal. The keys of `seen` are batch ids; its values are set to the last states.
 
     `on_change` is called with the number of terminal batches. Raises WaitTimedOut.
     """
@@ -192,11 +194,11 @@ def _look(client: SourceReader, watch: Watch) -> None:
 def _look_through_batches(client: SourceReader, watch: Watch) -> None:
     """Read the batches, oldest first, up to the first one with unsettled sources; documents are indexed in that order.
 
-    A source that left its batch's bucket, or was deleted, is requested by itself from then on.
+    A source that was deleted, or removed from the bucket of its batch, is requested on its own instead.
     """
     for batch_id, source_ids in list(watch.in_batches.items()):
         items = [item for item in client.batch(batch_id, items=True)["items"] if item["knowledge_id"] in source_ids]
-        if not all("warnings" in item for item in items):  # an older service
+        if not all("warnings" in item for item in items):  # an older service, which does not send all fields
             watch.in_batches.clear()
             return
         for item in items:
@@ -211,7 +213,7 @@ def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> 
     """Read the bucket's list from the oldest unsettled source on, up to the first page that still has an unsettled one.
 
     Ids sort by age and documents are indexed in that order, so each call reads about one page, and all calls together
-    read the list little more than once. A source that is missing from its page is requested by itself.
+    read the list little more than once. A source that is missing from its page is requested on its own.
     """
     wanted = set(open_ids)
     # A prefix of an id sorts before the id, so the list begins with the source itself.

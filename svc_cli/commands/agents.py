@@ -28,7 +28,10 @@ app = new_app(
 NONE = "none"
 AgentArgument = Annotated[
     str,
-    typer.Argument(metavar="AGENT", help="The id of the agent; default is the agent that is used if none is named."),
+    typer.Argument(
+        metavar="AGENT",
+        help="The id of the agent. The id `default` is that of the agent that is used if no agent is given.",
+    ),
 ]
 
 

@@ -145,7 +145,7 @@ def _remove(units: list[Unit]) -> None:
 
 
 def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: str) -> None:
-    """Show the paths of the service files, with their content if nothing was done to them."""
+    """Show what was done with each service file. If `done` is empty, show the content of each file instead."""
     value = {
         "installed": installed,
         "units": [{"name": unit.name, "path": str(unit.path), "text": unit.text} for unit in units],

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: The daemon refuses creates if less disk space than this is free, or less than 2 % of the disk (at most 1 GB) if that
-#: is more.
+#: Minimum free disk space of the daemon, which refuses creates if less is free. If it is more, 2 % of the disk is the
+#: minimum instead, up to `MOST_RESERVED_BYTES`.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
 
@@ -157,7 +157,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if writing["state"] == "off":
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
-        # While its server fails, questions get errors; the daemon does not fall back to quotes.
+        # While the model's server fails, every question gets an error: the daemon does not fall back to quotes.
         hint = "`svc daemon restart` takes over settings that were changed."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:

@@ -20,9 +20,7 @@ app = new_app("Show which files a sync skips, and which rule excludes them.")
 PathArguments = Annotated[
     list[str], typer.Argument(metavar="PATH", help="The files or folders to check; they don't have to exist.")
 ]
-RootOption = Annotated[
-    str, typer.Option("--root", metavar="DIR", help="The folder to sync.  [default: the current folder]")
-]
+RootOption = Annotated[str, typer.Option("--root", metavar="DIR", help="The folder to sync.")]
 
 
 @command(app, "check", "svc ignore check docs/draft.md", "svc ignore check --root docs docs/*.tmp")

@@ -16,7 +16,7 @@ _COLOURS = {"failed": "red", "conflict": "yellow"}
 
 
 def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
-    """Render each cause once, with its files below it, and all hints at the end."""
+    """Render the failed files: each error once, with its files below it, and all hints at the end."""
     causes: dict[tuple[str, str], list[str]] = {}
     hints: dict[str, None] = {}
     for item in items:

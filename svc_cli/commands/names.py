@@ -62,7 +62,7 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
 
 
 def whole_id(start: str, ids: Iterable[str]) -> str:
-    """Return the only id with this prefix, or the prefix itself if there is none, for the service to refuse.
+    """Return the only id with this prefix. If there is none, return the prefix, which the service will refuse.
 
     Raises UsageError if several ids have this prefix.
     """

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Maximum number of lines shown of a passage, and their width in columns if standard output is not a terminal.
+#: Maximum number of lines shown of a passage.
 PASSAGE_LINES = 3
+#: Width of these lines, in columns, if standard output is not a terminal.
 PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
 

@@ -50,7 +50,7 @@ def status(
         bool, typer.Option("--watch", "-w", help="Keep updating the display until nothing is pending.")
     ] = False,
 ) -> Exit:
-    """Show the state of all buckets, of one bucket with its failed and pending sources, of one source, or one batch."""
+    """Show the state of all buckets, of a bucket with its failed and pending sources, of a source, or of a batch."""
     with call.client() as client:
         view: _View
         if source and source.startswith(BATCH_PREFIX):
@@ -67,7 +67,7 @@ def status(
 
 
 class _View(ABC):
-    """Base class of the views, each of which can be shown once or be updated until it has settled."""
+    """Base class of the views. A view is shown once, or updated until nothing in it is pending."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
         self.call = call
@@ -84,7 +84,7 @@ class _View(ABC):
     def is_settled(self, answer: Json) -> bool: ...
 
     def watch(self) -> Json:
-        """Show each change until everything has settled, and return the last state."""
+        """Show each change until nothing is pending, and return the last state."""
         shown: Json | None = None
         with Screen(self.call.console) as screen:
             while True:

@@ -73,7 +73,9 @@ RemoteOption = Annotated[
 PruneOption = Annotated[
     Prune | None,
     typer.Option(
-        help="Keep deleted files in the bucket (none), detach them from it (detach), or delete them.  [default: none]"
+        help="Choose what happens to sources whose files were deleted from the folder. They stay in the bucket (none),"
+        " are removed from this bucket only (detach), or are deleted from all buckets with their stored bytes (delete)."
+        "  [default: none]"
     ),
 ]
 
@@ -108,7 +110,8 @@ class SyncFlags(DiffFlags):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Stop if more than N files, or P percent of the files, would be removed.  [default: 25%]",
+            help="Stop without removing anything if more than N files, or P percent of the files, would be removed."
+            "  [default: 25%]",
         ),
     ] = None
     wait: WaitOption = None
@@ -134,9 +137,10 @@ def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
     """Bring a bucket up to date with a folder, and wait until all files are searchable.
 
     Only changed files are sent. A moved file is renamed in the bucket without being sent again, and a changed file
-    replaces the old version once it is ready. Deleted files stay in the bucket unless --prune is given, and sources
-    that sync did not create are never changed. If a sync is interrupted, run the same command again to continue. A
-    mapping is a folder whose files are synced to a bucket; svc.toml can define several, and --all syncs them.
+    replaces the old version once it is ready. Sources of deleted files stay in the bucket unless --prune is given, and
+    sources that sync did not create are never changed. If a sync is interrupted, run the same command again to
+    continue. A mapping is a folder whose files are synced to a bucket; svc.toml can define several, and --all syncs
+    them.
     """
     return run(call, flags)
 

@@ -91,8 +91,9 @@ class AddFlags:
 def run(call: Invocation, flags: RunFlags) -> Exit:
     """Sync a folder, or all mappings, and then sync each change until Ctrl-C.
 
-    A mapping is a folder whose files are synced to a bucket. A saved file is searchable a moment later. Deleted files
-    stay in the bucket unless --prune is given; then they are removed after 5 seconds, unless they reappear by then.
+    A mapping is a folder whose files are synced to a bucket. A saved file is searchable a moment later. Sources of
+    deleted files stay in the bucket unless --prune is given. With --prune, they are removed if the file does not
+    reappear within 5 seconds.
     """
     from svc_cli.sync.watch.engines import Engine
 
@@ -196,14 +197,14 @@ def list_(call: Invocation) -> None:
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, what is pending, and how often each whole folder was synced and why."""
+    """Show which mappings are watched, which files are pending, and how many full syncs were made and why."""
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
 
 
 @command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Make the running watcher sync its whole folder now, and wait until this is done."""
+    """Make the running watcher sync its whole folder now, and wait until the sync has ended."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(

@@ -35,14 +35,15 @@ class DeliveryListFlags:
     """The options of `webhook deliveries`."""
 
     status: Annotated[
-        Literal["pending", "delivered", "failed"] | None, typer.Option(help="List only calls in this state.")
+        Literal["pending", "delivered", "failed"] | None,
+        typer.Option(help="List only events whose webhook call is in this state."),
     ] = None
-    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="List only calls about this source.")] = None
+    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="List only events of this source.")] = None
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N calls, 1 to 1000.")
+        int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N events, 1 to 1000.")
     ] = None
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="List only calls after this id, to get the next page.")
+        str | None, typer.Option(metavar="ID", help="List only events after this id, to get the next page.")
     ] = None
 
     def filters(self, client: "Client") -> dict[str, str | int]:

@@ -86,7 +86,8 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             run.on_item(item)
             row = rows.get(item.path)
             if row is not None and source["status"] != "gone":
-                # The items of a batch have no hash; its sources have the bytes of their rows.
+                # A state that was read from a batch has no hash; the source has the bytes of its row, so it has the
+                # same hash.
                 changed.append(row_of({"sha256": row.sha256, **source, "title": row.path}, row, row.place_id))
         run.index.save(changed)
 

@@ -42,7 +42,7 @@ class Comparison:
 
     snapshot: Snapshot
     rows: Mapping[str, Row]
-    #: Called with the path of each file that is ready and has the same fingerprint; only the others yield changes.
+    #: Called with the path of each file that is ready and has the same fingerprint; such a file yields no change.
     on_kept: Callable[[str], None]
     #: Read every file, even if its fingerprint is the same.
     is_thorough: bool = False
@@ -57,7 +57,7 @@ class Comparison:
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
         unmet, ready = dict(self.rows), str(State.READY)
-        # Most runs meet no new file.
+        # Computed only when a new file is found, which is rare.
         known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
         newcomers: dict[str, tuple[Change, Row]] = {}
         for entry in self.snapshot:

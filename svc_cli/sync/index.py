@@ -56,7 +56,7 @@ COMMIT;
 class State(StrEnum):
     """The state of a file, as last seen."""
 
-    #: Its source is neither ready nor failed yet.
+    #: Its source was created, but is neither ready nor failed yet.
     SENT = "sent"
     READY = "ready"
     #: Its source has failed.

@@ -27,9 +27,9 @@ from svc_daemon.wire import Json
 class Holdings(NamedTuple):
     """The sources of a mapping in a bucket, according to the index and the bucket's list."""
 
-    #: By path.
+    #: The index's rows by path.
     rows: dict[str, Row]
-    #: Sources whose title another source of the mapping has too.
+    #: Surplus sources: for each of them, another source of the mapping with the same title is in `rows`.
     surplus: list[Json]
 
     @property
@@ -118,8 +118,11 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
 
 
 def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
-    """Return the row for a source. The fingerprint is that of the `known` row if it has the same hash; otherwise it has
-    only the size, so that the file is read again."""
+    """Return the row for a source.
+
+    The fingerprint is that of the `known` row if it has the same hash; otherwise it has only the size, so that the file
+    is read again.
+    """
     is_same = known is not None and known.sha256 == source["sha256"]
     fingerprint = (
         Fingerprint._make(known[:5])

@@ -17,8 +17,9 @@ def remove(
 ) -> None:
     """Remove the sources of deleted files, or report why they stay in the bucket.
 
-    Without a bucket id, as in a dry run, only reports. `is_moved`: the folder is not the one of the last run.
-    `is_late`: the run did not wait until everything was indexed. Raises SafetyStop if too many files are missing.
+    If there is no bucket id, as in a dry run, only report what would be removed. `is_moved`: the folder is not the same
+    one as in the last run. `is_late`: the run did not wait until everything was indexed. Raises SafetyStop if too many
+    files are missing.
     """
     run.report.withheld.clear()
     ours, others = _by_owner(run, comparison, known)
@@ -76,7 +77,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """Return the sources that may be removed; withhold those that a file in the folder may replace once searchable."""
+    """Return the sources that can be removed; withhold those that a file that is not searchable yet may replace."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)
@@ -92,7 +93,7 @@ def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Le
 
 
 def _withhold(run: SyncRun, cause: Cause, leaving: Collection[Leaving], because: tuple[str, ...] = ()) -> None:
-    """Report the files whose sources stay in the bucket, one by one and in summary."""
+    """Report each file whose source stays in the bucket, and add the cause and the number of files to the summary."""
     if not leaving:
         return
     run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))

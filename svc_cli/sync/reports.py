@@ -25,7 +25,7 @@ class Report:
     #: The results by path; files that are unchanged and ready are only counted.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
-    #: Bytes sent for files in batches of a killed run that did not become sources.
+    #: Bytes sent while recovering batches of a killed run, for files that did not become sources.
     recovered_bytes: int = 0
     #: Remarks for the user, each a sentence.
     remarks: list[str] = field(default_factory=list)
@@ -41,7 +41,8 @@ class Report:
     stopped_by: SvcError | None = None
 
     def add(self, item: ReportItem) -> None:
-        """Record the outcome of a file. Keeps the earlier outcome of a file that was recovered and is now unchanged."""
+        """Record the outcome of a file. If the file was recovered in this run, `unchanged` doesn't replace that
+        outcome."""
         earlier = self.items.get(item.path)
         if earlier is not None and item.action == "unchanged":
             return
@@ -54,8 +55,10 @@ class Report:
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Record the outcome of a file from a batch of a killed run; a file without a source is only counted in bytes,
-        since this run handles it again."""
+        """Record the outcome of a file from a batch of a killed run.
+
+        If the file did not become a source, only its bytes are counted, because this run sends it again.
+        """
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:

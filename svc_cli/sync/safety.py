@@ -151,7 +151,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Return why this file prevents every removal; None if it protects no more than the sources it may replace."""
+    """Return why this file prevents every removal; None if it only protects sources that it may replace."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None
@@ -187,7 +187,7 @@ class Replacements:
 
 
 def _is_unread(item: ReportItem) -> bool:
-    """Whether the bytes of the file are unknown, because it can't be read or changed during every attempt."""
+    """Whether the bytes of the file are unknown: it can't be read, or it changed during every attempt to read it."""
     return item.error is not None and (item.sha256 is None or item.error["code"] == "svc_file_unstable")
 
 

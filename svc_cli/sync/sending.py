@@ -1,4 +1,4 @@
-"""Sends files into the bucket. Each batch is recorded in the index before it is sent; when it has ended, its files are.
+"""Sends files into the bucket. The index records each batch before it is sent, and its files when the batch has ended.
 
 Batches that a killed run left in the index are sent again unchanged, with the same idempotency key: the service knows
 which bytes and sources it has, so nothing is sent or created twice.
@@ -46,7 +46,8 @@ class SyncQueue(TransferQueue):
         self._on_item = on_item
         #: The index row to write for each file when it has been sent, by path.
         self._rows: dict[str, Row] = {}
-        #: Files to send a second time, because the source that each was to replace is gone; None during that attempt.
+        #: Files to send a second time, because the sources that they were to replace are gone. None during the second
+        #: attempt, whose outcome is final.
         self._displaced: list[tuple[Row, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
@@ -63,7 +64,7 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the rest, then once more the files whose source to replace was gone. Raises SvcError like `add_file`."""
+        """Send the rest, then send files again whose source to replace was gone. Raises SvcError like `add_file`."""
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
@@ -95,7 +96,7 @@ class SyncQueue(TransferQueue):
             self._index.begin_batch(Journaled(_key(group), bodies, rows))
 
     def _end(self, group: TransferGroup) -> None:
-        """Write the files' rows, and report all but those that get a second attempt.
+        """Write the rows of the files, and report each file that gets no second attempt.
 
         A file without a source gets no row, so the next run treats it as new.
         """

@@ -1,4 +1,4 @@
-"""Runs one sync of one mapping, for the whole folder (a full sync) or only for paths that were touched.
+"""Runs one sync of one mapping, of the whole folder (full sync) or only of paths that changed (touched paths).
 
 A full sync:
 
@@ -36,12 +36,13 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import Json
 
-#: Skips that a full sync lists in its summary only, and a sync of touched paths not at all, since users expect them.
+#: Reasons to skip a file that users expect: a full sync reports such files only in its summary, and a sync of touched
+#: paths does not report them.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
 class Touched(NamedTuple):
-    """The result for touched paths."""
+    """The result of a sync of touched paths."""
 
     report: Report
     #: Whether a full sync is needed, because something could not be decided from the touched paths.
@@ -68,7 +69,7 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # Replaced when deleted files have been counted; stays if the sync ends before that.
+        # This entry is replaced when the deleted files have been counted, and stays if the sync ends before that.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):

@@ -27,7 +27,7 @@ Connect = Callable[[], AbstractContextManager[Client]]
 
 
 async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
-    """Run a tool over a connection of its own. Raises CallFailed."""
+    """Run a tool with a connection that is used for this tool call only. Raises CallFailed."""
     line = Line(connect, folders)
     try:
         return await tool.call(line, arguments)

@@ -23,9 +23,10 @@ STDIN = "-"
 #: Maximum attempts to read a file that changes while it is read.
 ATTEMPTS = 3
 PAUSE_S = 0.25
-#: Files up to this size are kept in memory between hashing and sending; at most a few hundred are waiting at any time.
+#: Files up to this size are kept in memory between hashing and sending; at most a few hundred such files wait at any
+#: time.
 KEPT_BYTES = 64 * 1024
-#: Larger files are read in blocks of this size.
+#: Size of the blocks in which larger files are read.
 BLOCK_BYTES = 1024 * 1024
 
 #: Device, inode, size and modification time; at least one differs if the file was replaced or its bytes changed.

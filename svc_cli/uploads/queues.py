@@ -146,7 +146,7 @@ class TransferQueue:
             while self._under_way and time.monotonic() < deadline_s:
                 self._collect()  # ignores further errors, which would only hide the first one
         finally:
-            self._senders.end()  # last, because shippers that are still running give them bytes to send
+            self._senders.end()  # the senders end last, because running shippers still give them bytes to send
 
     def add(self, transfer: Transfer) -> None:
         """Queue a file. Raises SvcError for errors that affect every file."""

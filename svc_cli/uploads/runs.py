@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 #: Up to this many titles are looked up one by one; for more, the bucket is listed once.
 FEW_TITLES = 4
-#: Files per task of a reader, since switching threads costs more than reading a small file.
+#: Number of files that a reader thread reads in one task, since switching threads costs more than reading a small file.
 READ_AT_ONCE = 25
 
 
@@ -54,7 +54,7 @@ class UploadOptions:
     jobs: int
     no_create: bool = False
     is_strict: bool = False
-    #: Decide only; send nothing.
+    #: Only decide what to do with each file; send nothing.
     is_dry: bool = False
 
 
@@ -198,7 +198,10 @@ class UploadRun:
 def _examine_some(
     client: Client, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
 ) -> list[ReportItem | Transfer]:
-    """Return a transfer for each file to send, otherwise an item. Raises SvcError only if it affects every file."""
+    """Return a transfer for each file to send, and an item for each other file.
+
+    Raises SvcError only for errors that affect every file.
+    """
     found: list[ReportItem | Transfer] = []
     for file in files:
         item = ReportItem(path=file.title, action="created")

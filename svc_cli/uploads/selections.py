@@ -32,7 +32,7 @@ from svc_cli.uploads.skips import (
 class _Level(NamedTuple):
     """A folder that is being walked."""
 
-    #: What comes before the names of its entries, in the paths as given and in absolute ones.
+    #: The path of the folder up to the names of its entries: as the user gave it (`prefix`), and absolute (`absolute`).
     prefix: str
     absolute: str
     #: The ignore rules that apply to its entries.

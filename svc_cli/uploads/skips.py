@@ -66,13 +66,15 @@ def code_of(reason: str) -> str:
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
 
 
-#: Finds a character because of which another path may differ only in Unicode normalization: any outside ASCII, or one
-#: of the three in ASCII that others are normalized to: the Kelvin sign, the Greek question mark and the Greek varia.
+#: Finds a character that can be encoded in several ways, so that two different paths may get the same title when they
+#: are normalized. This is any character outside ASCII, and `K`, `;` and the backtick, because the Kelvin sign, the
+#: Greek question mark and the Greek varia are normalized to these.
 has_twins = re.compile(r"[^\x00-\x7f]|[K;`]").search
 
 
 class Titles:
-    """Assigns titles to the paths of a walk. Of paths that differ only in Unicode normalization, the first gets it."""
+    """Assigns titles to the paths of a walk, so that paths that differ only in Unicode normalization get different
+    titles."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}

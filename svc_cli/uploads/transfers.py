@@ -6,8 +6,8 @@ the file is created again with the key of the next epoch, a counter that is part
 
 A batch is opened by one create; its bytes are sent as one pack, and one finalize makes sources of all of them. Files
 that are pending after a finalize are sent one by one and finalized again as long as that makes progress; files that
-were rejected or failed are recorded with their error and not retried. A service that offers no pack gets the files one
-by one too.
+were rejected or failed are recorded with their error and not retried. If the service doesn't support packs, all files
+are sent one by one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,8 +74,9 @@ class Pack:
     def blocks(self, offset: int) -> Iterator[bytes]:
         """Yield the bytes from `offset` on.
 
-        A file that can no longer be read as it was hashed is refused, and zeros take its place, so that the files
-        behind it keep theirs. No source is made of the zeros, since they don't have the hash of the file.
+        If a file has changed since it was hashed, it is refused, and zeros are sent in its place, so that the files
+        after it keep their offsets. The service creates no source from the zeros, because their hash differs from that
+        of the file.
         """
         for begin, transfer in self._places:
             left_bytes = begin + transfer.size_bytes - max(begin, offset)
@@ -93,7 +94,7 @@ class Pack:
                 left_bytes -= min(BLOCK_BYTES, left_bytes)
 
     def count(self, sent_bytes: int) -> None:
-        """Add to each file its share of the last `sent_bytes` of the pack."""
+        """Add to the `sent_bytes` of each file how many of the last `sent_bytes` bytes of the pack were its own."""
         first = self.size_bytes - sent_bytes
         for begin, transfer in self._places:
             if transfer.item.error is None:
@@ -173,7 +174,7 @@ class Sender:
             except ApiError as error:
                 if error.status not in _REFUSALS or stops_everything(error):
                     raise
-                # Bisect to find which files the service accepts, and the errors of the others.
+                # Send each half on its own, to find which files the service accepts, and the error of each other file.
                 middle = len(left) // 2
                 if middle:
                     self._send_batch(left[:middle])
@@ -258,7 +259,7 @@ class Sender:
     def _finalize(
         self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Finalize the batch and record the results. Returns the pending files, and those of them to be sent again.
+        """Finalize the batch and record the results. Returns all pending files, and those of which bytes are missing.
 
         If sending any of the open files failed, the service is asked to abandon the files whose bytes are missing.
         """

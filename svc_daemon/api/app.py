@@ -111,7 +111,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # Starlette would redirect a path with a trailing slash, without a body. It gets an error response instead.
+    # By default Starlette redirects a path with a trailing slash, with an empty body. Send an error response instead.
     app.router.redirect_slashes = False
     # The document is built on the first request, because this takes 0.2 s and most daemons never serve it.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))

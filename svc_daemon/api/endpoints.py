@@ -117,7 +117,7 @@ def refuse_dry_run_in_query(request: Request) -> None:
 
 
 async def refuse_dry_run_in_body(request: Request) -> None:
-    """Raises `invalid_request` if the body asks for a dry run. It is otherwise unused, and may have any format."""
+    """Raises `invalid_request` if the body asks for a dry run. Everything else in the body is ignored."""
     data = await read_bytes(request, max_bytes=context_of(request).limits.json_bytes)
     if DRY_RUN.encode() not in data:
         return

@@ -24,7 +24,8 @@ from svc_daemon.wire.codes import ErrorCode
 #: The only name that a file part may have.
 FILE_FIELD = "file"
 
-#: File bytes are passed to the sink in chunks of about this size, because its cost is per call, not per byte.
+#: File bytes are passed to the sink in chunks of about this size, because the cost of the sink is per call, not per
+#: byte.
 PIECE_BYTES = 256 * 1024
 MAX_FIELDS = 16
 MAX_FIELD_BYTES = 16 * 1024
@@ -32,12 +33,13 @@ MAX_FIELD_BYTES = 16 * 1024
 #: limit, the body is refused without reading it.
 OVERHEAD_BYTES = 1024 * 1024
 
-#: The usual form of this header; other forms are left to the library's parser, which takes ten times as long.
+#: The usual form of Content-Disposition. Other forms are left to the library's parser, which takes ten times as long.
 _USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;]+)")?')
 _EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
 _MAX_MEDIA_TYPE_BYTES = 255
-#: Transfer encodings that change nothing. Others, such as base64, would be stored without decoding.
+#: Transfer encodings that leave the bytes as they are. Parts with other encodings, such as base64, are refused, because
+#: they would be stored without being decoded.
 _PLAIN_ENCODINGS = {b"7bit", b"8bit", b"binary"}
 
 
@@ -47,7 +49,7 @@ class FileSink(Protocol):
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Discard all bytes. Called at most once, and never after the form has been returned."""
+        """Discard all bytes. Called at most once, and only if reading the form fails."""
 
 
 SinkT = TypeVar("SinkT", bound=FileSink)
@@ -74,7 +76,7 @@ class Form(Generic[SinkT]):
 
 
 async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_file_bytes: int) -> Form[SinkT]:
-    """Read the form in the body. `open_sink` is called once, when file bytes arrive or the form ends.
+    """Read the form in the body. `open_sink` is called at most once, when file bytes arrive or the form ends.
 
     Raises ServiceError: 415 `unsupported_media_type`; 413 `file_too_large`, before reading anything if Content-Length
     exceeds the limit; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and exceptions of the sink.
@@ -106,7 +108,7 @@ def _file_too_large(most: int) -> ServiceError:
 
 
 class _Intake(Generic[SinkT]):
-    """Moves file bytes from the reader to the sink, and owns the sink until the form is returned."""
+    """Passes file bytes from the reader to the sink, and discards the sink if reading the form fails."""
 
     def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], max_body_bytes: int) -> None:
         self._reader = reader
@@ -145,7 +147,7 @@ class _Intake(Generic[SinkT]):
 
 
 class _FormReader:
-    """Collects the fields of a form, its file's name and type, and file bytes not yet passed to the sink.
+    """Collects the fields of a form, the name and type of its file, and file bytes until they are passed to the sink.
 
     For each part, the parser's callbacks report the header names and values (perhaps in pieces), the end of each
     header and of all headers, the data in pieces, and the end of the part. The last callback is the closing boundary.
@@ -174,7 +176,7 @@ class _FormReader:
             raise refusal("", "The body is not a multipart form with the boundary of its Content-Type.") from error
 
     def finish(self) -> str:
-        """Return the file's name after the end of the body. Raises 400 if the form is incomplete."""
+        """Return the name of the form's file. Raises 400 `invalid_request` if the form is incomplete."""
         if not self._ended:
             raise refusal("", "The form ends before its closing boundary.")
         if self.filename is None:

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: Maximum number of messages larger than the usual JSON limit that are in memory at once, since each takes several
-#: times its size. Further ones wait on disk.
+#: Maximum number of large messages (larger than the usual JSON limit) that are in memory at once, since each takes
+#: several times its size. Further large messages wait on disk.
 LARGE_AT_ONCE = 2
-#: How long temporary errors are retried here, in seconds, since models are not good at retrying.
+#: Seconds for which requests that fail with a temporary error are retried here, since models are not good at retrying.
 PATIENCE_S = 10.0
 #: The pause in seconds before a retry if the response has no Retry-After.
 PAUSE_S = 0.1
@@ -88,7 +88,8 @@ class Door:
         entries = 0
         try:
             async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
-                # The same limit as for other JSON bodies. Base64, which makes messages large, has none of these bytes.
+                # Entries are limited as in other JSON bodies. The base64 of a large file adds none, because it has none
+                # of these bytes.
                 entries += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
                 if entries > MAX_ENTRIES:
                     raise too_many_entries()

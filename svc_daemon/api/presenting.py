@@ -39,7 +39,7 @@ Row = TypeVar("Row", bound=Identified)
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """What the routes that create something have in common: context, key, idempotency key and route."""
+    """The values that every route needs to create something: key, idempotency key and route."""
 
     #: The caller's key.
     key: KeyRow
@@ -140,7 +140,8 @@ def respond(
 ) -> Response:
     """Respond with the model as JSON, `without` some fields; paging fields only if a page was requested."""
     unasked = dict(without or {})
-    # A search page always has has_more; only lists get the two fields with `limit`.
+    # A page of search results always has `has_more`; a list has `has_more` and `last_id` only if the request has
+    # `limit`.
     if "limit" not in request.query_params and "last_id" in type(model).model_fields:
         unasked |= {"has_more": True, "last_id": True}
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")

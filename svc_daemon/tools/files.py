@@ -26,7 +26,8 @@ UPLOADS = "/v1/knowledge/files/upload-session"
 FINALIZED, CANCELED = "finalized", "canceled"
 #: Error codes which mean that an earlier call created the source, and that it has been deleted since.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
-#: Maximum number of epochs. A file that has been deleted and uploaded this often in a week is probably in a loop.
+#: Maximum number of epochs. A file that was deleted and uploaded this often in a week is probably in a loop, so further
+#: uploads of it are refused.
 MOST_EPOCHS = 100
 
 Buckets = Annotated[list[str], Field(default_factory=list)]
@@ -167,7 +168,7 @@ async def store(
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
     """Return the source of an upload session; None if an earlier call created it and it has since been deleted."""
     session = opened.body
-    if session["status"] == CANCELED:  # or failed permanently
+    if session["status"] == CANCELED:  # also if finalizing failed permanently
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)
@@ -189,7 +190,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
 
 
 def gone() -> CallFailed:
-    """Create the error if the source of the caller's key, or those of all epochs, have been deleted."""
+    """Create the error for a file whose source has been deleted: under the caller's key, or in every epoch."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="What was stored under this idempotency key is gone by now; use another key.",

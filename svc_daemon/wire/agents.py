@@ -13,7 +13,7 @@ from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
-#: The policy fields that are removed by sending null.
+#: The policy fields whose values are removed by sending null.
 _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
@@ -34,14 +34,14 @@ class PolicyFields(ScopedBody):
     source_ids: Named | None = None
     #: In OpenAI's filter syntax, as in a search; an empty object removes the filters.
     filters: dict[str, Any] | None = None
-    #: Null removes this limit, or the next one.
+    #: Maximum number of passages. Null removes the limit, as it does for `score_threshold`.
     top_k: Annotated[int, Field(ge=1)] | None = None
     score_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Treat null as omitted, as in all bodies, except for the numbers: there is no other way to remove one."""
+        """Treat null as omitted, except in the two number fields, whose values can be removed only with null."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):

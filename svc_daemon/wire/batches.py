@@ -161,7 +161,7 @@ class BatchItem(WireModel):
     status: str
     ready: bool
     error: ErrorBody | None
-    #: As on the source.
+    #: The warnings of the source.
     warnings: list[str]
 
 

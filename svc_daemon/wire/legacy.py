@@ -10,7 +10,7 @@ from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import UploadCreate
 
-#: No id or slug is longer.
+#: An id or slug; no valid one is longer than 255 characters.
 Text = Annotated[str, Field(max_length=255)]
 
 

@@ -12,7 +12,7 @@ from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 
 class InputPart(RequestBody):
-    """A part of a message: text, or text or a refusal in an earlier answer."""
+    """A part of a message: text, or a refusal in an earlier answer."""
 
     type: Literal["input_text", "output_text", "refusal"]
     text: str = ""

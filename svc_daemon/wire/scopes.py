@@ -49,7 +49,7 @@ _HINTS = re.compile(
 )
 
 _KINDS = {name: kind for kind, names in PLAIN.items() for name in names}
-#: Excludes two field names of OpenAI's API that have another meaning.
+#: All names in `FOREIGN` and their plurals, except two field names of OpenAI's API that have another meaning.
 _FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled in (name, f"{name}s")} - {
     "store",
     "file",

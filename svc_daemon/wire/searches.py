@@ -54,15 +54,15 @@ class ExplainedKeyword(WireModel):
 
     rank: int
     bm25: float
-    #: Pseudo-relevance feedback, 0 to 1: how many of the terms of the best passages this passage contains; null if too
-    #: few passages were found to use it.
+    #: Pseudo-relevance feedback, 0 to 1: how similar the words of this passage are to those of the best passages. Null
+    #: if too few passages were found to compute it.
     feedback: float | None
 
 
 class ExplainedMeaning(WireModel):
     """The rank and similarity of the passage in the semantic search."""
 
-    #: Null if the passage is not among the nearest, and was found by keywords only.
+    #: Null if the passage was found by keywords only, because it is not among those nearest to the query.
     rank: int | None
     #: Cosine similarity of the query's and the passage's vectors, -1 to 1.
     cosine: float
@@ -75,9 +75,9 @@ class Explanation(WireModel):
 
     #: Rank in the results, from 1.
     rank: int
-    #: The score by which a hybrid search orders its results; null in other modes.
+    #: The score by which a hybrid search ranks its results; null in other modes.
     fused: float | None
-    #: The terms' share of the total idf of the query, 0 to 1.
+    #: The share of the query's total idf that these terms have, 0 to 1.
     coverage: float
     terms: list[ExplainedTerm]
     #: Null if the passage is not among the best of the keyword search.

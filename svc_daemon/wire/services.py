@@ -36,10 +36,10 @@ class Writing(WireModel):
 
 
 class SetAside(WireModel):
-    """Stored files without a row in the state. If a killed process did not cause this, `message` says what to do."""
+    """Stored files without a row in the state. `message` says what to do, unless a killed process is the cause."""
 
     files: int
-    #: Number of these files whose documents are in a search index, in a bucket.
+    #: Number of these files that a search index still has as documents in a bucket.
     known: int
     message: str | None
 

@@ -15,7 +15,7 @@ class TaskProgress(WireModel):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`. For the deletion of a bucket, `delete`; for a rebuild,
     #: `clear`, then `index`. Null before the first stage.
     stage: str | None
-    #: For the deletion of a bucket, counts members instead of chunks; for a rebuild, documents.
+    #: Number of chunks; for the deletion of a bucket, number of members; for a rebuild, number of documents.
     chunks_done: int
     chunks_total: int | None
 
@@ -27,7 +27,7 @@ class Task(WireModel):
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str
     source_id: str | None
-    #: The bucket being deleted, if this is such a task.
+    #: The bucket that this task deletes, if any.
     bucket_id: str | None = None
     #: The progress of a bucket's deletion.
     deletion: Deletion | None = None

@@ -77,7 +77,7 @@ class StorageAnswer(WireModel):
 
 
 class PackAnswer(WireModel):
-    """Answer to a PUT after which all bytes of a pack are stored, or none of its items can take more."""
+    """Response to the PUT after which all bytes of a pack are stored, or no item of the pack accepts any more bytes."""
 
     batch_id: str
     object: Literal["pack"] = "pack"

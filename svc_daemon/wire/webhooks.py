@@ -15,7 +15,7 @@ class CallError(WireModel):
 
 
 class DeliveryAttempt(WireModel):
-    #: From 1.
+    #: Number of the attempt, from 1.
     attempt: int
     started_at: str
     duration_ms: int

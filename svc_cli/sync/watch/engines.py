@@ -13,8 +13,8 @@ from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.syncs import Touched, sync, touch
 from svc_cli.uploads.items import ReportItem
 
-#: Seconds that a sync waits for the sources it has sent; a later sync checks the rest. Short, because all mappings of a
-#: process are synced one after the other.
+#: Seconds that a sync waits until its sources are ready; a later sync checks those that are not. The time is short,
+#: because all mappings of a process are synced one after the other.
 WAIT_S = 5.0
 
 

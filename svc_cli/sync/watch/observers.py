@@ -22,7 +22,8 @@ from watchdog.observers.polling import PollingObserver
 
 from svc_cli.sync.watch.file_events import Event
 
-#: The events to observe. Opening and reading files is not among them: a sync reads files, and would trigger itself.
+#: The events to observe. Events for opening and reading files are left out: a sync reads files, and would trigger
+#: itself.
 WATCHED: list[type[FileSystemEvent]] = [
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *(FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent),

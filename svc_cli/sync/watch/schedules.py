@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 #: Maximum interval between full syncs, even if no change was reported.
 PERIOD_S = 600.0
-#: Minimum drift between the two clocks that counts as a sleep.
+#: If one clock gains at least this many seconds on the other, the machine was asleep.
 NAP_S = 2.0
-#: Pauses after a failed sync; each is twice as long as the one before, up to the longest.
+#: Seconds until the next attempt after a failed sync: each pause is twice as long as the previous one, up to the
+#: longest.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from svc_cli.sync.snapshots import folders_above
 from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 
-#: Seconds without a change after which a path counts as settled, by the last event.
+#: Seconds without a change after which a path counts as settled, by the kind of its last change.
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}
 #: Seconds after which a file that is still being written is listed as busy in `svc watch status`.
 BUSY_S = 10.0
-#: Maximum number of changing paths that are tracked; with more, a full sync is cheaper and safer.
+#: Maximum number of changing paths that are tracked. If more change, a full sync is made instead, which is cheaper and
+#: safer.
 MANY = 1000
-#: While many paths keep changing, a full sync is due after this many seconds even without a pause.
+#: Seconds after the first change of a burst when a full sync is due, even if paths are still changing.
 LONGEST_BURST_S = 5.0
 
 #: Size, modification time and inode; None if the path does not exist.
@@ -89,7 +90,7 @@ class Settler:
         facts, was = look(path), restless.facts
         if facts is None:
             restless.kind = Kind.GONE
-        # A folder (`is_held`) waits, up to BUSY_S, for the files inside it that are still being written.
+        # A folder that contains files that are still being written (`is_held`) waits for them, up to BUSY_S.
         if facts == was and facts is not None and not (is_held and now_s < restless.first_s + BUSY_S):
             return True
         restless.facts, restless.due_s = facts, now_s + REST_S[restless.kind]

@@ -27,15 +27,17 @@ from svc_daemon.wire import Json
 if TYPE_CHECKING:
     from svc_cli.sync.watch.observers import Observer
 
-#: Pause before the next attempt if another process is syncing the folder.
+#: Seconds until the next attempt if another process is syncing the folder.
 BUSY_PAUSE_S = 1.0
-#: Pending sources are checked again this long after the last check began, which leaves time for other mappings.
+#: Seconds from the beginning of one check of pending sources to the next; long enough to sync other mappings between
+#: them.
 LATE_PAUSE_S = 3 * WAIT_S
-#: Time for a deleted file to reappear before its source is removed.
+#: Seconds in which a deleted file may reappear; after them its source is removed.
 CALM_S = REST_S[Kind.GONE]
-#: While removals are withheld, a full sync follows this long after a change, which may have removed the cause.
+#: Seconds from a change to a full sync while removals are withheld, because the change may have ended the cause.
 WITHHELD_PAUSE_S = 15.0
-#: Causes that are not reported as withheld: they pass within seconds, or are reported as errors.
+#: While one of these causes applies, withheld removals are not reported: the cause ends within seconds, or it is also
+#: reported as an error.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
@@ -87,10 +89,10 @@ class Watcher:
     agenda: Agenda = field(default_factory=Agenda)
     state: str = "starting"
     error: Json | None = None
-    #: Why the folder is polled instead of observed.
+    #: Why the folder is polled instead of observed; None if it is observed.
     polling: str | None = None
     last: Json | None = None
-    #: Deleted files that the last whole sync left in the bucket.
+    #: The deleted files whose sources the last full sync left in the bucket.
     withheld: list[Withheld] = field(default_factory=list)
     flushed: str | None = None
     _inbox: Inbox = field(init=False)
@@ -202,7 +204,7 @@ class Watcher:
         self._observer, self._root = None, None
 
     def _make_good(self, loss: str, now_s: float) -> None:
-        """Schedule a full sync after lost events. If the limit of watches was the reason, poll from now on."""
+        """Schedule a full sync after lost events. If the limit of watches is reached, poll from now on."""
         self.agenda.call(loss, now_s)
         if loss != "limit" or self.polling is not None:
             return
@@ -238,7 +240,7 @@ class Watcher:
     def _sync(self, reason: str, now_s: float) -> bool:
         """Sync the whole folder; False if another process is syncing it.
 
-        Sources of files that may still come back are removed by a later sync.
+        If a file was deleted so recently that it may reappear, a later sync removes its source.
         """
         self._change_state("syncing")
 
@@ -298,14 +300,14 @@ class Watcher:
             self.agenda.end_well()
 
     def _leave_late(self, report: Report, now_s: float) -> None:
-        """Report the sources that are still being indexed; a later sync checks them."""
+        """Report the files whose sources are still being indexed, and schedule a later sync that checks them."""
         for item in report.items.values():
             if item.is_pending and item.action != "unchanged":
                 self._report(item)
         self.agenda.call("late", now_s, LATE_PAUSE_S)
 
     def _end_in_trouble(self, error: SvcError) -> None:
-        """Report the error, unless it is the same as before, and schedule another attempt over a new connection."""
+        """Report the error, unless it was reported before, and schedule another attempt over a new connection."""
         body = error.body()
         if self.error is None or self.error["message"] != body["message"]:
             hint = f" {error.hint}" if error.hint else ""

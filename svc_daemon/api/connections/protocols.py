@@ -41,7 +41,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: A series of events ends when no further event has happened for this long.
+#: Seconds without a further event after which a series of events ends.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
@@ -112,7 +112,7 @@ class Crowd:
             )
 
     def leave(self, member: "ClientProtocol") -> None:
-        """Idempotent."""
+        """Remove a connection; does nothing if it was removed before."""
         self._members.discard(member)
 
 

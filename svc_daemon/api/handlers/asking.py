@@ -26,7 +26,10 @@ _GUIDING = ("system", "developer")
 
 
 def read_turns(path: str, messages: Iterable[tuple[str, str]], limits: Limits) -> tuple[Turn, ...]:
-    """Return user and assistant messages up to the question. Raises `invalid_request` if it is missing or too long."""
+    """Return the user and assistant messages up to the question, which is the last one.
+
+    Raises `invalid_request` if the question is missing or too long.
+    """
     turns = up_to_question([Turn(role, text.strip()) for role, text in messages if role in (USER, ASSISTANT)])
     if not turns:
         raise refusal(path, "has no message of the user; the last of them is the question.")

@@ -85,7 +85,7 @@ async def open_batch(
 ) -> Response:
     """Open the requested batch. `destinations` has one resolved destination per manifest item.
 
-    The body must have passed `refuse_mismatch`, and `refuse_unhashed` if a pack is asked for.
+    The body must have passed `refuse_mismatch`, and `refuse_unhashed` if a pack is requested.
     """
     context = context_of(request)
     parts: list[wire.BatchFields | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
@@ -98,7 +98,7 @@ async def open_batch(
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    # A pack is only another way to send the same files, so a replay may differ in whether it asks for one.
+    # A pack is only another way to send the same files, so a request that differs only in `pack` is a replay.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):
@@ -177,7 +177,7 @@ async def show(request: Request) -> Response:
 
 
 def refuse_unhashed(body: wire.BatchCreate) -> None:
-    """Raises `invalid_request` unless every file has a `sha256`, by which a damaged one is found in the pack."""
+    """Raises `invalid_request` unless every file has a `sha256`, which is needed to find damaged files in a pack."""
     lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
     if lacking:
         raise refusals([(path, "is required for a pack.") for path in lacking])

@@ -74,7 +74,7 @@ class _CompletionDraft:
         context = context_of(request)
         self._body = body
         self._request_id = request_id_of(request.scope)
-        # The contract's prefix is OpenAI's own, with a dash.
+        # The contract requires OpenAI's own prefix, `chatcmpl-`, which ends in a dash.
         self._id = context.ids.make(ids.COMPLETION).replace("_", "-")
         self._created = int(context.clock.now().timestamp())
 
