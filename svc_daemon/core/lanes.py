@@ -1,6 +1,7 @@
 """Lanes: in what company a document is read, and which document is next.
 
     wave      with up to 63 others of its team, in one child: small documents of our own formats
+    prompt    the same, for those that did not come in bulk, so that one file needn't wait for ten thousand others
     single    in a child of its own: large documents, other formats, and what a wave left unread or failed to read
     suspect   in a child of its own, and not beside another suspect: it was in work when its worker was lost
 
@@ -11,18 +12,30 @@ the documents that were in work beside the guilty one come to no harm.
 
 from collections.abc import Collection, Mapping
 
-WAVE, SINGLE, SUSPECT = "wave", "single", "suspect"
-LANES = (WAVE, SINGLE, SUSPECT)
+PROMPT, WAVE, SINGLE, SUSPECT = "prompt", "wave", "single", "suspect"
+LANES = (PROMPT, WAVE, SINGLE, SUSPECT)
+#: The lanes whose documents share a child.
+WAVES = (PROMPT, WAVE)
+#: More sources than this, created at once, come in bulk.
+FEW = 8
+
+
+def choose(*, is_small: bool, together: int) -> str:
+    """Return the lane of a new task; `together` is how many sources are created at once."""
+    if not is_small:
+        return SINGLE
+    return WAVE if together > FEW else PROMPT
 
 
 def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int) -> list[str]:
     """Sort the lanes of which a child may be started now: those with the fewest first, then the longest unserved.
 
     `at_work` has the number of children by lane, and `served` the number of the latest turn. `children` limits the
-    waves, and the other children too: if there may be one child more in all, neither kind waits for the other.
+    waves, and the other children too: if there may be one child more in all, neither kind waits long for the other.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {
+        PROMPT: at_work.get(PROMPT, 0) < children,
         WAVE: at_work.get(WAVE, 0) < children,
         SINGLE: alone < children,
         SUSPECT: alone < children and not at_work.get(SUSPECT),

@@ -142,10 +142,11 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
 
 def _commit_all(connection: Connection, context: Context, made: Sequence[Finalized]) -> list[Finalized]:
     active: set[str] = set()
-    return [_commit(connection, context, one, active) for one in made]
+    together = sum(one.source is not None for one in made)
+    return [_commit(connection, context, one, active, together) for one in made]
 
 
-def _commit(connection: Connection, context: Context, made: Finalized, active: set[str]) -> Finalized:
+def _commit(connection: Connection, context: Context, made: Finalized, active: set[str], together: int) -> Finalized:
     """Commit source and session together. A permanent error is recorded on the session, so that retries return it."""
     if made.error is not None:
         return made
@@ -161,7 +162,7 @@ def _commit(connection: Connection, context: Context, made: Finalized, active: s
     if not is_first:
         return _replay(connection, get_session(connection, upload_id))
     if outcome.source is not None:
-        add_source(connection, context, outcome.source)
+        add_source(connection, context, outcome.source, together)
     return outcome
 
 

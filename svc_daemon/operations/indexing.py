@@ -117,7 +117,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
         for lane in turns.lanes():
             for team_id in turns.teams(lane, list_waiting_teams(connection, INDEXING, lane)):
                 queue = TaskQueue(type=INDEXING, lane=lane, team_id=team_id)
-                waiting = list_waiting(connection, queue, now, most if lane == lanes.WAVE else 1)
+                waiting = list_waiting(connection, queue, now, most if lane in lanes.WAVES else 1)
                 if waiting:
                     count = lanes.fill([size_bytes for _, size_bytes in waiting], WAVE_BYTES)
                     return [task_id for task_id, _ in waiting[:count]]

@@ -153,9 +153,9 @@ def commit_source(
     return Outcome(body)
 
 
-def add_source(connection: Connection, context: Context, source: SourceRow) -> None:
+def add_source(connection: Connection, context: Context, source: SourceRow, together: int = 1) -> None:
     """Insert the rows of a source whose blob is durable: the source, its memberships and its task."""
-    create_task(connection, new_indexing_task(context, source))
+    create_task(connection, new_indexing_task(context, source, together))
     create_source(connection, source)
     for bucket_id in source.places:
         claim = SyncClaim(source_id=source.id, bucket_id=bucket_id, team_id=source.team_id)
@@ -175,7 +175,7 @@ def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
     return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 
-def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
+def new_indexing_task(context: Context, source: SourceRow, together: int = 1) -> TaskRow:
     """Build a task row for `source.task_id`, ready to be claimed."""
     if source.task_id is None:
         raise ValueError(f"{source.id} names no task")
@@ -187,7 +187,7 @@ def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
         source_id=source.id,
         max_attempts=context.limits.task_attempts,
         created_at=source.updated_at,
-        lane=lanes.WAVE if is_small else lanes.SINGLE,
+        lane=lanes.choose(is_small=is_small, together=together),
     )
 
 

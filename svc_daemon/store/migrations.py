@@ -47,7 +47,8 @@ def add_lanes(connection: sqlite3.Connection) -> None:
     The indexes find the next task of a lane, and the next one that is delayed, however many wait.
     """
     connection.execute(
-        "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single' CHECK (lane IN ('wave', 'single', 'suspect'))"
+        "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single'"
+        " CHECK (lane IN ('prompt', 'wave', 'single', 'suspect'))"
     )
     connection.execute("DROP INDEX tasks_open")
     connection.execute("CREATE INDEX tasks_open ON tasks (type, status, lane, team_id, id) WHERE finished_at IS NULL")

@@ -36,7 +36,7 @@ class TaskRow:
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
-    #: In what company its document is read: `wave`, `single` or `suspect`.
+    #: In what company its document is read: `prompt`, `wave`, `single` or `suspect`.
     lane: str = lanes.SINGLE
 
     @classmethod
@@ -223,7 +223,7 @@ def retry_task(
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
         "UPDATE tasks SET status = 'queued', next_attempt_at = :next_attempt_at, error = :error, lease_until_s = NULL,"
-        " attempt = :attempt, lane = CASE lane WHEN 'wave' THEN 'single' ELSE lane END"
+        " attempt = :attempt, lane = CASE lane WHEN 'suspect' THEN lane ELSE 'single' END"
         " WHERE id = :id AND token = :token AND status = 'running'",
         {
             "id": task.id,

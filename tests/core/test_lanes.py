@@ -1,26 +1,37 @@
 """Lanes: which kind of document is begun next, and how large a wave is."""
 
-from svc_daemon.core.lanes import LANES, SINGLE, SUSPECT, WAVE, fill, in_turn
+from svc_daemon.core.lanes import FEW, LANES, PROMPT, SINGLE, SUSPECT, WAVE, choose, fill, in_turn
 
 #: What is at work, what was served last, and the lanes that are tried, in order; two children of each kind are allowed.
 TURNS: list[tuple[dict[str, int], dict[str, int], list[str]]] = [
-    ({}, {}, [WAVE, SINGLE, SUSPECT]),
-    ({}, {WAVE: 3, SINGLE: 1, SUSPECT: 2}, [SINGLE, SUSPECT, WAVE]),
-    ({WAVE: 1}, {}, [SINGLE, SUSPECT, WAVE]),
-    ({WAVE: 2}, {}, [SINGLE, SUSPECT]),
-    ({SINGLE: 1}, {}, [WAVE, SUSPECT, SINGLE]),
-    ({SINGLE: 2}, {}, [WAVE]),
-    ({SUSPECT: 1}, {}, [WAVE, SINGLE]),
-    ({SUSPECT: 1, SINGLE: 1}, {}, [WAVE]),
-    ({WAVE: 2, SINGLE: 1}, {SUSPECT: 1}, [SUSPECT, SINGLE]),
-    ({WAVE: 2, SINGLE: 2}, {}, []),
+    ({}, {}, [PROMPT, WAVE, SINGLE, SUSPECT]),
+    ({}, {PROMPT: 4, WAVE: 3, SINGLE: 1, SUSPECT: 2}, [SINGLE, SUSPECT, WAVE, PROMPT]),
+    ({WAVE: 1}, {}, [PROMPT, SINGLE, SUSPECT, WAVE]),
+    ({WAVE: 2, PROMPT: 1}, {}, [SINGLE, SUSPECT, PROMPT]),
+    ({PROMPT: 2}, {}, [WAVE, SINGLE, SUSPECT]),
+    ({SINGLE: 1}, {}, [PROMPT, WAVE, SUSPECT, SINGLE]),
+    ({SINGLE: 2}, {}, [PROMPT, WAVE]),
+    ({SUSPECT: 1}, {}, [PROMPT, WAVE, SINGLE]),
+    ({SUSPECT: 1, SINGLE: 1}, {}, [PROMPT, WAVE]),
+    ({WAVE: 2, SINGLE: 1}, {SUSPECT: 1}, [PROMPT, SUSPECT, SINGLE]),
+    ({PROMPT: 2, WAVE: 2, SINGLE: 2}, {}, []),
 ]
 
 
 def test_lanes_take_turns_and_no_two_suspects_are_read_together() -> None:
     for at_work, served, expected in TURNS:
         assert in_turn(at_work, served, 2) == expected, (at_work, served)
-    assert in_turn({}, {}, 1) == list(LANES) and in_turn({WAVE: 1}, {}, 1) == [SINGLE, SUSPECT]
+    assert in_turn({}, {}, 1) == list(LANES) and in_turn({WAVE: 1}, {}, 1) == [PROMPT, SINGLE, SUSPECT]
+
+
+def test_small_documents_share_a_child_and_those_that_come_in_bulk_have_a_lane_of_their_own() -> None:
+    for is_small, together, lane in [
+        (True, 1, PROMPT),
+        (True, FEW, PROMPT),
+        (True, FEW + 1, WAVE),
+        (False, 99, SINGLE),
+    ]:
+        assert choose(is_small=is_small, together=together) == lane
 
 
 def test_a_wave_is_bounded_by_its_bytes_and_has_at_least_one_document() -> None:

@@ -98,7 +98,7 @@ def test_the_first_lost_lease_makes_a_suspect_and_three_more_end_as_failed(daemo
     for attempt in range(4):
         assert (daemon.task(source_id)["attempt"], claim(daemon).task.lane) == (
             max(attempt - 1, 0),
-            lanes.SUSPECT if attempt else lanes.WAVE,
+            lanes.SUSPECT if attempt else lanes.PROMPT,
         )
         daemon.advance(100)
         assert release(daemon) == 1
@@ -277,3 +277,27 @@ def test_a_source_completed_during_a_rebuild_is_ready_after_it(daemon: Daemon) -
     assert not daemon.source(source_id)["ready"]
     daemon.start("syncing")
     daemon.wait_ready(source_id)
+
+
+def test_an_old_title_that_reached_the_index_late_is_put_right(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    held = claim(daemon)
+    entry = put(daemon, held)
+    _retitle(daemon, source_id)
+    daemon.loop.run(syncing.clean_detachments(daemon.context))
+    # What a put does that read the title before the change, and writes it after.
+    daemon.provider.set_title(daemon.team_id, source_id, entry.title)
+    assert complete(daemon, held, entry) and not daemon.source(source_id)["ready"]
+    daemon.start("syncing")
+    daemon.wait_ready(source_id)
+    daemon.wait(lambda: daemon.found("vermilion") == [source_id], "the index has the new title")
+
+
+def test_a_source_that_left_its_only_bucket_meanwhile_is_in_none_in_the_index_either(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    held = claim(daemon)
+    leave(daemon, source_id, "inbox")
+    daemon.loop.run(syncing.clean_detachments(daemon.context))
+    assert complete(daemon, held, put(daemon, held)) and contents(daemon)[source_id][1] != ()
+    daemon.start("syncing")
+    daemon.wait(lambda: contents(daemon)[source_id][1] == (), "the index forgets the bucket")

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from svc_daemon.core.lanes import FEW
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
@@ -16,9 +17,11 @@ from svc_daemon.operations.indexing import WAVE_BYTES, claim_indexing, release_e
 from svc_daemon.process.turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
 from tests import samples
+from tests.api.answers import body_of
 from tests.api.daemons import UNLIMITED, Daemon, Loop
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
+from tests.api.sessions import finalize_batch, open_batch, put
 from tests.workers.rebuilds import delete
 from tests.workers.test_shortages import refused, short_pauses
 
@@ -109,14 +112,14 @@ def test_a_document_that_kills_its_parser_costs_only_itself(caged: tuple[Daemon,
     assert outcomes(daemon, *before, *after) == {READ}
     assert outcomes(daemon, guilty) == {("failed", 3, "max_attempts_exhausted")}
     # Those before it came with the wave, and those after it each had a child of its own.
-    assert lanes(daemon) == ["wave"] * half + ["single"] * half
+    assert lanes(daemon) == ["prompt"] * half + ["single"] * half
 
 
 def test_what_only_looks_small_goes_on_alone_and_costs_no_attempt(daemon: Daemon) -> None:
     made = [*add_wave(daemon, 3), daemon.add_source(samples.make_pdf(["The umber quay."]), filename="a.txt")]
     daemon.start("indexing")
     daemon.wait_ready(*made)
-    assert (outcomes(daemon, *made), lanes(daemon)) == ({READ}, ["wave"] * 3 + ["single"])
+    assert (outcomes(daemon, *made), lanes(daemon)) == ({READ}, ["prompt"] * 3 + ["single"])
 
 
 def test_each_of_a_wave_fails_for_its_own_reason(daemon: Daemon) -> None:
@@ -144,7 +147,7 @@ def test_a_wave_waits_through_a_shortage(daemon: Daemon) -> None:
     daemon.provider.fail("put_documents", refused())
     daemon.start("indexing", "shortages")
     daemon.wait_ready(*made)
-    assert (outcomes(daemon, *made), set(lanes(daemon))) == ({READ}, {"wave"})
+    assert (outcomes(daemon, *made), set(lanes(daemon))) == ({READ}, {"prompt"})
 
 
 def test_what_happens_to_one_of_a_wave_leaves_the_others_alone(working: Daemon) -> None:
@@ -186,6 +189,23 @@ def test_a_wave_is_of_one_team_of_few_bytes_and_in_order(daemon: Daemon) -> None
         claimed.append([claim.source.id for claim in claims])
         assert sum(claim.source.size_bytes for claim in claims) <= WAVE_BYTES
     assert claimed in ([ours[:5], foreign, ours[5:]], [foreign, ours[:5], ours[5:]])
+
+
+def test_one_file_does_not_wait_for_those_that_came_in_bulk(daemon: Daemon) -> None:
+    files = [(f"{number}.md", b"Crane %d.\n" % number) for number in range(FEW + 1)]
+    batch = open_batch(daemon, files)
+    for name, data in files:
+        body_of(put(daemon, batch["by_id"][name], data))
+    finalize_batch(daemon, batch)
+    one = daemon.add_source()
+    assert lanes(daemon) == ["wave"] * len(files) + ["prompt"]
+    turns = Turns(2)
+    claimed = []
+    for _ in range(2):
+        claims = daemon.loop.run(claim_indexing(daemon.context, turns, FEW)) or []
+        turns.begin(claims[0].task.lane, claims[0].task.team_id)
+        claimed.append([claim.source.id for claim in claims])
+    assert (one in claimed[0] + claimed[1], sorted(map(len, claimed))) == (True, [1, FEW])
 
 
 def test_documents_that_take_long_and_small_ones_do_not_wait_for_each_other(caged: tuple[Daemon, Path]) -> None:
