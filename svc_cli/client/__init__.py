@@ -10,7 +10,8 @@
         answer = client.ask({"model": "svc-agent", "input": "How many days of leave do I have?"})
 
 A large file can be sent through an upload session, which can be resumed after an interruption; up to 100 files can be
-sent as a batch:
+sent as a batch. With `pack=True`, `open_batch` also returns the URL of a pack, to which the bytes of all files can be
+sent at once:
 
     description = Description(filename="plan.pdf", title="plan.pdf")
     source = client.upload_content("handbook", description, BytesContent(data), idempotency_key="plan-1")

@@ -7,7 +7,7 @@ contents     reads and hashes files, and detects files that change before they a
 decisions    compares a file with the bucket's sources and decides what to do (pure)
 items        records the result for each file, and computes the exit code
 transfers    sends a file in one request or through an upload session, or several files as a batch
-queues       packs files into groups and sends several groups at a time
+queues       groups files and sends several groups at a time
 runs         reads ahead, sends in parallel, then waits until all sources are ready
 imports      asks the service to fetch URLs
 """

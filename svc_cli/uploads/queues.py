@@ -1,8 +1,8 @@
-"""Sends many files in parallel: packs them into groups, sends the groups in threads, and reports each as it ends.
+"""Sends many files in parallel: collects them into groups, sends the groups in threads, and reports each as it ends.
 
 There are two kinds of threads. Each shipper handles one batch from its creation to its finalization, so that the next
 batch is opened while the bytes of the previous one are still being sent. Senders send single files: those that are in
-no batch, and those of a batch that can't be sent as a pack. The caller's thread packs files and collects results; it
+no batch, and those of a batch that can't be sent as a pack. The caller's thread groups files and collects results; it
 calls all callbacks except `on_sent`.
 
 Files are grouped in the order in which they are added. A run that follows a killed one therefore forms the same groups
@@ -72,8 +72,8 @@ def take(done: "SimpleQueue[Future[T]]") -> "Future[T] | None":
     return None
 
 
-class Packer:
-    """Packs transfers into groups. Pure."""
+class Grouper:
+    """Collects transfers into groups. Pure."""
 
     def __init__(self, mode: Mode) -> None:
         self._mode = mode
@@ -126,7 +126,7 @@ class TransferQueue:
         self._shippers = Crew(min(BATCHES_AT_ONCE, jobs), "ship")
         self._jobs = jobs
         self._sender = Sender(client, bucket_id, self._senders.pool, on_sent=on_sent, on_batch=self.batch_ids.append)
-        self._packer = Packer(mode)
+        self._grouper = Grouper(mode)
         self._on_begin, self._on_end, self._on_wait = on_begin, on_end, on_wait
         self._under_way: dict[Future[None], TransferGroup] = {}
         self._done: SimpleQueue[Future[None]] = SimpleQueue()
@@ -150,7 +150,7 @@ class TransferQueue:
 
     def add(self, transfer: Transfer) -> None:
         """Queue a file. Raises SvcError for errors that affect every file."""
-        for group in self._packer.add(transfer):
+        for group in self._grouper.add(transfer):
             self.send(group)
 
     def send(self, group: TransferGroup) -> None:
@@ -164,8 +164,8 @@ class TransferQueue:
             self._under_way[crew.give(partial(self._sender.send, group), self._done)] = group
 
     def flush(self) -> None:
-        """Send the groups packed so far, even if they are not full."""
-        for group in self._packer.rest():
+        """Send the files collected so far, even if their group is not full."""
+        for group in self._grouper.rest():
             self.send(group)
 
     def finish(self) -> None:

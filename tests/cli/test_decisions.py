@@ -7,7 +7,7 @@ from svc_cli.client.uploads import Description
 from svc_cli.uploads.contents import FileContent
 from svc_cli.uploads.decisions import decide
 from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.queues import BATCH_BYTES, LARGE_BYTES, Mode, Packer
+from svc_cli.uploads.queues import BATCH_BYTES, LARGE_BYTES, Grouper, Mode
 from svc_cli.uploads.transfers import Transfer
 
 OLD, NEW = "0" * 64, "1" * 64
@@ -49,14 +49,14 @@ def _transfer(size_bytes: int) -> Transfer:
     return Transfer(ReportItem(path="a.md", action="created"), content, Description(filename="a.md", title="a.md"))
 
 
-def _pack(mode: Mode, *sizes: int) -> list[tuple[str, int]]:
+def _group(mode: Mode, *sizes: int) -> list[tuple[str, int]]:
     """Kind and number of files of each group."""
-    packer = Packer(mode)
-    groups = [group for size in sizes for group in packer.add(_transfer(size))]
-    return [(each.kind, len(each.transfers)) for each in [*groups, *packer.rest()]]
+    grouper = Grouper(mode)
+    groups = [group for size in sizes for group in grouper.add(_transfer(size))]
+    return [(each.kind, len(each.transfers)) for each in [*groups, *grouper.rest()]]
 
 
-def test_files_are_packed() -> None:
+def test_files_are_grouped() -> None:
     large = LARGE_BYTES + 1
     cells: list[tuple[Mode, list[int], list[tuple[str, int]]]] = [
         *(("auto", [1], [("one", 1)]), ("auto", [LARGE_BYTES], [("one", 1)]), ("auto", [large], [("session", 1)])),
@@ -67,22 +67,22 @@ def test_files_are_packed() -> None:
         *(("batch", [1], [("batch", 1)]), ("batch", [25 * MB] * 11, [("batch", 10), ("batch", 1)])),
     ]
     for mode, sizes, groups in cells:
-        assert _pack(mode, *sizes) == groups, (mode, sizes)
+        assert _group(mode, *sizes) == groups, (mode, sizes)
 
 
 def test_small_files_come_first_in_their_group_and_in_no_other() -> None:
-    packer = Packer("auto")
+    grouper = Grouper("auto")
     transfers = [_transfer(size) for size in [3 * MB, 5, 9, 5, *[1] * 96, 2, 1]]
-    (first,) = [group for transfer in transfers for group in packer.add(transfer)]
+    (first,) = [group for transfer in transfers for group in grouper.add(transfer)]
     assert [each.size_bytes for each in first.transfers] == [*[1] * 96, 5, 5, 9, 3 * MB]
     fives = [each for each in first.transfers if each.size_bytes == 5]
     assert fives == [transfers[1], transfers[3]], "those of one size keep their order"
-    assert [each.size_bytes for each in next(packer.rest()).transfers] == [1, 2]
+    assert [each.size_bytes for each in next(grouper.rest()).transfers] == [1, 2]
 
 
 def test_what_is_left_of_a_run_makes_the_same_groups() -> None:
     sizes = [3 * MB + number for number in range(300)]
-    groups = _pack("auto", *sizes)
+    groups = _group("auto", *sizes)
     done = groups[0][1]
     assert sizes[0] * done <= BATCH_BYTES
-    assert _pack("auto", *sizes[done:]) == groups[1:]
+    assert _group("auto", *sizes[done:]) == groups[1:]

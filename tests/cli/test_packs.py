@@ -183,6 +183,7 @@ def test_a_file_that_changed_or_went_since_it_was_hashed_costs_only_itself(
     errors = {each.item.path: each.item.error["code"] for each in transfers if each.item.error}
     unstable = "svc_file_unstable"
     assert errors == {"1.md": unstable, "3.md": "svc_file_unreadable", "4.md": unstable}
+    assert [transfers[number].item.sent_bytes for number in (0, 1, 2, 3)] == [200_000, 0, 200_000, 0]
     with shared_installation.client() as client:
         counters = client.get(f"/v1/knowledge/batches/{batch_id}").json()["counters"]
     assert (counters["pending"], counters["total"]) == (0, 6), "the batch can end"
