@@ -1,13 +1,13 @@
-"""Lanes: in what company a document is read, and which document is next.
+"""Lanes: how many documents a child process reads, and whose turn is next.
 
-    wave      with up to 63 others of its team, in one child: small documents of our own formats
-    prompt    the same, for those that did not come in bulk, so that one file needn't wait for ten thousand others
-    single    in a child of its own: large documents, other formats, and what a wave left unread or failed to read
-    suspect   in a child of its own, and not beside another suspect: it was in work when its worker was lost
+    wave      small documents in formats that need no third-party parser: up to 64 of one team share a child
+    prompt    the same, for documents that did not come in bulk: a single file need not wait for thousands of others
+    single    one document per child: large ones, other formats, and those that a wave left unread or failed to read
+    suspect   one document per child, and only one such child: documents whose worker was lost while it read them
 
-A document may kill the process that reads it, and rarely the daemon too. To find out which one it was, a document that
-was in work becomes a suspect, without a counted attempt; only an attempt that is lost while it is a suspect counts. So
-the documents that were in work beside the guilty one come to no harm.
+A document may crash the process that reads it, and in rare cases the daemon. To find the culprit, all documents that
+were being read at the time become suspects, and no attempt is counted. An attempt is counted only if the worker is lost
+again while it reads the suspect. So the other documents don't fail together with the culprit.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ PROMPT, WAVE, SINGLE, SUSPECT = "prompt", "wave", "single", "suspect"
 LANES = (PROMPT, WAVE, SINGLE, SUSPECT)
 #: The lanes whose documents share a child.
 WAVES = (PROMPT, WAVE)
-#: More sources than this, created at once, come in bulk.
+#: If more sources than this are created at once, they came in bulk, and small ones get the lane `wave`.
 FEW = 8
 
 
@@ -28,10 +28,11 @@ def choose(*, is_small: bool, together: int) -> str:
 
 
 def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int) -> list[str]:
-    """Sort the lanes of which a child may be started now: those with the fewest first, then the longest unserved.
+    """Sort the lanes in which a child may be started now: fewest running children first, then the longest unserved.
 
-    `at_work` has the number of children by lane, and `served` the number of the latest turn. `children` limits the
-    waves, and the other children too: if there may be one child more in all, neither kind waits long for the other.
+    `at_work` has the number of running children by lane, and `served` the number of each lane's latest turn. `children`
+    limits the children of each lane, and those of `single` and `suspect` together. If one more child than that may run
+    in total, no lane can occupy all of them.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {
@@ -44,7 +45,7 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
 
 
 def fill(sizes: Collection[int], most_bytes: int) -> int:
-    """Return how many documents of these sizes, from the first on, go into one wave: at least one."""
+    """Return how many documents, in this order, fit into a wave of at most `most_bytes`; at least one."""
     total = count = 0
     for size in sizes:
         total += size

@@ -1,8 +1,8 @@
 """The daemon's side of the cage: submits documents, receives the results, and keeps the fork server running.
 
-A job is one child, which reads one document or a wave of small ones (`waves`). It yields two results (`jobs`): the
-replies on the job's own pipe, and the child's outcome from the fork server. If the fork server dies, the documents at
-hand fail (their callers retry them), and the next job starts a new server.
+A job is one child, which reads one document or a wave of small ones (`waves`). The child replies on the job's own pipe,
+and the fork server reports how the child ended (`jobs`). If the fork server dies, the documents that were being read
+fail, their callers retry them, and the next job starts a new server.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ _log = logging.getLogger("svc.extract")
 
 
 class Extractor:
-    """Reads stored files, each in its own child process.
+    """Reads stored files in child processes.
 
-    No other process may use `scratch_dir`: it is emptied at start, and holds the children's private folders.
+    No other process may use `scratch_dir`: it is emptied at start, and contains the children's private folders.
     """
 
     def __init__(self, scratch_dir: Path, limits: CageLimits | None = None) -> None:
@@ -72,11 +72,11 @@ class Extractor:
         return result
 
     async def extract_wave(self, documents: Sequence[StoredDocument]) -> list[Extraction | Exception]:
-        """Extract small stored files of one team in one child (see `may_share_a_child`). Returns one entry for each.
+        """Extract small stored files of one team in one child (see `may_share_a_child`). Returns an entry for each.
 
         An entry is the extraction, or the exception that `extract` would raise for this document. It is NotRead if the
-        child ended before the document's turn, and NeedsOwnChild if the document can't be read in a wave; then call
-        `extract`. Cancelling the call kills the child.
+        child ended before it began the document, and NeedsOwnChild if the document can't be read in a wave: use
+        `extract` for these. Cancelling the call kills the child.
         """
         if len(documents) > WAVE_DOCUMENTS:
             raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
@@ -95,7 +95,8 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server took none of them. If it takes none of them alone either, their own attempts will fail.
+            # The server accepted none of the documents. If it doesn't accept them one by one either, those attempts
+            # fail.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 

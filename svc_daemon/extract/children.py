@@ -1,11 +1,10 @@
 """The code of one child process: restrict itself, read documents from standard input, reply to each, and exit.
 
-The order matters: the limits are set before the first byte of a document is read, and each document has the whole time
-limits. If a child outlives both the daemon and the fork server, its own alarm ends it.
+The order matters: the limits are set before the first byte of a document is read. The time limits apply to each
+document separately. If a child outlives both the daemon and the fork server, its own alarm ends it.
 
-A child reads one document of any format, or a wave of small ones. A document leaves nothing to the next one of its
-wave: the readers of these formats keep no state, the child can't write a file, and if anything unexpected happens, the
-child ends.
+A child reads one document of any format, or a wave of small ones. A document can't affect the next one of its wave: the
+readers of these formats keep no state, the child can't write files, and any unexpected error ends the child.
 """
 
 import ctypes
@@ -51,7 +50,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Read a few words in each format of waves, so that no child needs to import, compile or cache for it again."""
+    """Read a short text in each format that waves use, so that no child has to import or compile for it again."""
     for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
         list(_read(b"# a\n\nb,c\n", DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 
@@ -138,7 +137,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
         progress.note(number)
         # The server enforces the wall-clock limit; the alarm is for a child whose server was killed.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
-        # A timer, because the limit of a process has whole seconds, and those before have used some of them.
+        # Use a timer: the limit of the process counts whole seconds, including those of the documents before this one.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = parse_document(message)
         data = blob.read(requested.size)
@@ -157,7 +156,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
 def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits: CageLimits) -> Iterator[bytes]:
     """Read the document and yield the lines of the reply.
 
-    Raises ExtractionFailed if it has no readable text. Without a scratch folder, it is a document of a wave: raises
+    Raises ExtractionFailed if it has no readable text. If `scratch` is None, the document belongs to a wave: raises
     NeedsOwnChild if its format may not share a child.
     """
     content_type = detect(data, requested.filename, requested.content_type)
@@ -191,5 +190,5 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
 
 
 def private_folder(scratch: Path, pid: int) -> Path:
-    """Return the folder for a child's scratch files; only a child whose parser may need one makes it."""
+    """Return the path of a child's folder for scratch files; it is created only for parsers that may need one."""
     return scratch / f"child-{pid}"

@@ -14,7 +14,7 @@ _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+
 
 
 class _Passed(Exception):
-    """Stops the parser at a point after which no entity can be declared."""
+    """Raised to stop the parser at a point after which no entity can be declared: the XML has passed the check."""
 
 
 def check_entities(pieces: Iterable[bytes]) -> None:

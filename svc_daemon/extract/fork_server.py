@@ -39,11 +39,11 @@ class _Child:
 
     job: int
     progress: ChildProgress
-    #: When the child has overrun, unless it is at another document by then.
+    #: When the child exceeds its time limit, unless it has begun another document by then.
     deadline: float
-    #: When the child has overrun in any case, even if it claims to have begun another document.
+    #: When the child exceeds its time limit in any case, even if it claims to have begun another document.
     last_deadline: float
-    #: The number of the document at hand when the child was last found to have overrun.
+    #: The number of the document that the child was reading when it was last found to exceed its time limit.
     overdue: int = 0
     #: Why the server killed the child: `wall` or `asked`; empty if it did not.
     killed: str = ""
@@ -144,7 +144,7 @@ class ForkServer:
             shutil.rmtree(folder, ignore_errors=True)
         _, at = child.progress.read()
         if child.killed == "wall" and at != child.overdue:
-            # It began another document just before it was killed; that one is not to blame.
+            # The child began another document just before it was killed; that document is not to blame.
             at = -1
         outcome = {"exit": os.waitstatus_to_exitcode(status), "killed": child.killed, "at": at}
         self._report({"job": child.job, **outcome})
@@ -172,7 +172,7 @@ def _kill(pid: int, child: _Child, why: str) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    # The process group doesn't exist yet if the child was just forked, or any more if it ended without descendants.
+    # The group may not exist: not yet if the child was just forked, or no longer if it ended without descendants.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -1,8 +1,9 @@
-"""One child as the daemon sees it: collect the replies about its documents, and explain those that are missing.
+"""One child as the daemon sees it: collect the replies about its documents, and explain missing replies.
 
-Complete replies are used at once. If they are fewer than the documents, the outcome from the fork server explains why:
-the child's exit status, and the document at which it ended. That document fails for this reason; those of a wave that
-come after it are NotRead, or fail with the system's error if the machine is out of a resource.
+Complete replies are used at once. If there are fewer replies than documents, the outcome from the fork server explains
+why: it has the child's exit status, and the number of the document at which the child ended. That document fails for
+this reason. The later documents of a wave are NotRead, or fail with the system's error if the machine is out of a
+resource.
 """
 
 import asyncio
@@ -56,10 +57,10 @@ class Job:
         return results
 
     async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
-        """Append the results until all are there or the child closes its pipe.
+        """Append results until there are `count` of them, or the child closes its pipe.
 
-        Raises ExtractionFailed if the reply about the next document is damaged or too large, and NotRead if those
-        before it take up the memory for a wave.
+        Raises ExtractionFailed if the reply about the next document is damaged or too large, and NotRead if the earlier
+        replies of the wave have exceeded its size limit.
         """
         reply, size, total = ChildReply(), 0, 0
         with _ReplyPipe(self._readable) as pipe:
@@ -77,7 +78,7 @@ class Job:
                         reply, size, total = ChildReply(), 0, total + size
 
     def _explain(self, outcome: Outcome, number: int) -> Exception:
-        """Convert the child's outcome to the error of the first document without a reply, which has this number."""
+        """Convert the child's outcome to the error of the document with this number, the first one without a reply."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))
             if find_lack(refused):
@@ -88,7 +89,7 @@ class Job:
         if outcome["exit"] is None:
             return failures.crashed("The extraction server ended while it read the document.")
         if outcome["at"] != number:
-            # The child ended between two documents: it had not begun this one.
+            # The child ended between two documents, before it began this one.
             return NotRead()
         return self._explain_end(outcome["exit"], is_overdue=outcome["killed"] == "wall")
 
@@ -105,7 +106,7 @@ class Job:
 
 
 class _ReplyPipe:
-    """Reads a child's lines as they come; a stream of asyncio costs as much as reading a small document."""
+    """Reads a child's reply, line by line. An asyncio stream would cost as much as reading a small document."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -125,7 +126,7 @@ class _ReplyPipe:
 
     async def read_lines(self) -> list[bytes] | None:
         """Wait for the next complete lines. Returns None at the end; raises ExtractionFailed if a line is too long."""
-        # Other tasks run in between, because the event is set by the event loop alone.
+        # Other tasks can run between two reads, because only the event loop sets this event.
         await self._ready.wait()
         self._ready.clear()
         try:

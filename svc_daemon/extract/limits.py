@@ -7,23 +7,25 @@ from svc_daemon.settings import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CageLimits:
-    """Limits of one child and of the document it reads."""
+    """Limits of one child, and of each document that it reads."""
 
     #: Maximum number of documents read at the same time; others wait.
     children: int = 4
     #: Maximum address space. Malicious files can make parsers allocate gigabytes.
     memory_bytes: int = Limits.extract_memory_bytes
-    #: Maximum processor time.
+    #: Maximum processor time for one document.
     cpu_seconds: int = Limits.extract_cpu_seconds
-    #: Maximum time from the fork to the end of the child; then the child and its descendants are killed.
+    #: Maximum time for one document, from the fork or from its predecessor's end; then the child and its descendants
+    #: are killed.
     wall_seconds: float = Limits.extract_wall_seconds
     #: Maximum size of a file that the child may write; some parsers use scratch files.
     file_bytes: int = 64 * 1024**2
     #: Maximum number of open descriptors.
     descriptors: int = 64
-    #: Maximum size of the child's reply: enough for 25 MB of text in a wider encoding, and its chunks.
+    #: Maximum size of the reply about one document: enough for 25 MB of text in a wider encoding, and its chunks.
     output_bytes: int = 96 * 1024**2
-    #: Size of the replies of a wave after which its other documents are left unread, so that the daemon's memory lasts.
+    #: Once the replies of a wave exceed this size, its remaining documents are left unread, to limit the daemon's
+    #: memory.
     wave_output_bytes: int = 16 * 1024**2
     #: Maximum number of chunks of one document. 25 MB of prose has 30,000; a file of only headings has more.
     chunks: int = 100_000

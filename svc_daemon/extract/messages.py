@@ -1,9 +1,10 @@
 """The protocol of the cage: requests with descriptors, outcomes of children, and replies.
 
-A request to the fork server is a length and JSON, with the descriptors attached to the first byte. Outcomes are sent
-back on the same socket as JSON lines. A child replies with JSON lines on its own pipe, for one document after another:
-a head, the text in pieces, the chunks in groups, and an end, all in one line if the document is small; or only why it
-has no text. The pieces are small, so that parsing a line does not block the daemon's event loop for long.
+A request to the fork server is a length followed by JSON, with the descriptors attached to the first byte. The fork
+server reports the outcome of each child on the same socket, as a JSON line. A child replies with JSON lines on its own
+pipe, one document after another. A reply is a head, the text in pieces, the chunks in groups, and an end; all of these
+are in one line if the document is small. If there is no text, the reply is one line with the reason. The pieces are
+small, so that parsing a line does not block the daemon's event loop for long.
 """
 
 import array
@@ -19,10 +20,12 @@ from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.extract.waves import NeedsOwnChild, StoredDocument
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Maximum number of text characters, and of chunks, in one line of a reply.
+#: Maximum number of text characters in one line of a reply; a longer text is sent in several lines.
 PIECE_CHARACTERS = 64 * 1024
+#: Maximum number of chunks in one line of a reply; more chunks are sent in several lines.
 GROUP_CHUNKS = 256
-#: Maximum length of a reply line: a group of chunks with the longest headings, and a piece of text.
+#: Maximum length of a reply line, which fits a group of chunks with the longest headings, and a piece of text. A longer
+#: line is treated as damaged.
 LINE_BYTES = 4 * 1024**2
 
 #: Exit statuses of a child: it replied, its parser raised an unexpected exception, it ran out of memory, or the
@@ -32,12 +35,12 @@ REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
 SHORT = 100
 
 _LENGTH_BYTES = 4
-#: Room for the two descriptors of a request.
+#: Size of the buffer for a request's two descriptors.
 _ANCILLARY_BYTES = socket.CMSG_SPACE(2 * array.array("i").itemsize)
 _HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks"})
 _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "line_end")
 _PARTS = frozenset({"head", "text", "chunks"})
-#: One for all lines, because `json.dumps` with options makes one for each.
+#: A single encoder for all lines, because `json.dumps` with options would create one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -71,18 +74,18 @@ def _receive(control: socket.socket, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRequest:
-    """What a child needs to know to read one document."""
+    """The parameters for reading one document."""
 
     filename: str
     #: The declared media type.
     content_type: str
     chunking: ChunkingOptions
-    #: The size of the document in bytes; -1 if it ends with its file.
+    #: The size of the document in bytes; -1 if it extends to the end of its file.
     size: int
 
 
 def document_message(document: StoredDocument, size: int = -1) -> list[Any]:
-    """Return what a child needs to know about a document as JSON, which `parse_document` reads."""
+    """Encode the parameters for reading a document as JSON, for `parse_document`."""
     sizes = document.chunking
     return [document.filename, document.content_type, [sizes.target, sizes.min, sizes.max, sizes.overlap], size]
 
@@ -95,7 +98,7 @@ def parse_document(message: list[Any]) -> DocumentRequest:
 
 
 def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:
-    """Return what the child of a wave reads: a line with the requests, then the documents' bytes, end to end."""
+    """Encode a wave for its child: a line with the parameters of all documents, then their bytes, one after another."""
     requests = [document_message(document, len(data)) for document, data in documents]
     return b"".join((json.dumps(requests).encode(), b"\n", *(data for _, data in documents)))
 
@@ -120,7 +123,7 @@ def failure_line(failure: ExtractionFailed) -> bytes:
 
 
 def own_child_line() -> bytes:
-    """Reply that this document of a wave was not read, because of its format."""
+    """Encode the reply that this document of a wave was not read, because its format may not share a child."""
     return _line({"own_child": True})
 
 
@@ -158,7 +161,7 @@ class ChildReply:
                 self._pieces.append(message["text"])
             if "chunks" in message:
                 self._add_chunks(message["chunks"])
-            # What is no part of a document is its end, or damage.
+            # A message without any part of a document must be the end of the reply; otherwise it is damaged.
             if ("end" in message or message.keys().isdisjoint(_PARTS)) and message["end"]:
                 self.result = Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
         except (ValueError, TypeError, KeyError, AttributeError) as error:

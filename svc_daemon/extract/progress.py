@@ -1,28 +1,29 @@
-"""How far a child is: memory that it shares with the fork server, which times each document by it.
+"""The progress of a child, in memory that it shares with the fork server, which limits the time of each document.
 
-The child notes each document before it reads it. The fork server looks only when a limit has expired or the child has
-ended, so a document costs neither of them a wake-up.
+The child records each document before it reads it. The fork server reads the record only when a time limit has expired
+or the child has ended, so a document wakes neither of them.
 """
 
 import mmap
 import struct
 import time
 
-#: The time is written before the number, so that a child that is killed in between is still at the document before.
+#: The time is written before the number: a child that is killed in between still counts as reading the previous
+#: document.
 _NOTE = struct.Struct("=dq")
 
 
 class ChildProgress:
     def __init__(self) -> None:
-        """Must be made before the fork. A child that has just begun is at its first document."""
+        """Create this before the fork. The child begins with document 0."""
         self._shared = mmap.mmap(-1, _NOTE.size)
         self.note(0)
 
     def note(self, number: int) -> None:
-        """Note that the document with this number, from 0, begins now."""
+        """Record that the child now begins the document with this number, from 0."""
         _NOTE.pack_into(self._shared, 0, time.monotonic(), number)
 
     def read(self) -> tuple[float, int]:
-        """Return when the document at hand began, by the monotonic clock, and its number."""
+        """Return when the current document was begun, in monotonic seconds, and its number."""
         begun, number = _NOTE.unpack_from(self._shared)
         return begun, number

@@ -1,8 +1,9 @@
 """Waves: several small stored documents that one child reads, one after another, to save a fork for each.
 
-Only the formats that are read line by line with code of ours share a child: what a foreign parser reads may crash it,
-so such a document has a child of its own. Its name and declared type decide whether a document may join a wave; the
-child detects the format from the bytes, and leaves a document that turns out to be of another format unread.
+Only documents in formats that need no third-party parser share a child. A document could crash such a parser, and with
+it the child, so documents in other formats have a child of their own. A document's name and declared type decide
+whether it may join a wave. The child then detects the format from the bytes, and does not read the document if that
+format may not share a child.
 """
 
 from dataclasses import dataclass
@@ -11,19 +12,20 @@ from pathlib import Path
 from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.core.text.media_types import DocumentFormat, detect, find_format, from_declared, from_filename
 
-#: Maximum number of documents of a wave, and maximum size of each.
+#: Maximum number of documents in a wave.
 WAVE_DOCUMENTS = 64
+#: Maximum size of a document in a wave; a larger one is read alone.
 WAVE_DOCUMENT_BYTES = 256 * 1024
 #: The formats whose documents may share a child.
 _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The document was not read, through no fault of its own: its wave ended before its turn. Read it alone."""
+    """The document was not read, through no fault of its own: its wave ended too early. Read it alone."""
 
 
 class NeedsOwnChild(NotRead):
-    """The document was not read, because its format or its size has no place in a wave. Read it alone."""
+    """The document was not read, because its format or its size is not allowed in a wave. Read it alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +40,8 @@ class StoredDocument:
 
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:
-    """Whether a stored document may join a wave, as far as its name, its declared type and its size show."""
-    # The last one is the type that the bytes have if they are text.
+    """Whether a stored document may join a wave, judged by its name, its declared type and its size."""
+    # The last one is the document's type if its bytes are text.
     types = (from_filename(filename), from_declared(content_type), detect(b"text", filename, content_type))
     formats = [find_format(media_type or "") for media_type in types]
     return size_bytes <= WAVE_DOCUMENT_BYTES and all(format_ is None or shares(format_) for format_ in formats)

@@ -69,7 +69,7 @@ def _hash(path: Path) -> str:
 
 
 async def read(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
-    """Extract the stored bytes, unless the disk has no room for the index; raises ExtractionFailed, ProviderFailed."""
+    """Extract the source's stored bytes. Raises ExtractionFailed, or ProviderFailed if the disk is nearly full."""
     await asyncio.to_thread(check_room, context)
     return await extract(context, extractor, reading)
 
@@ -77,9 +77,10 @@ async def read(context: Context, extractor: Extractor, reading: SourceReading) -
 async def read_wave(
     context: Context, extractor: Extractor, readings: Sequence[SourceReading]
 ) -> list[Extraction | Exception]:
-    """Extract the stored bytes of several sources of one team in one child. Returns an entry for each.
+    """Extract the stored bytes of several sources of one team in a single child process.
 
-    An entry is the extraction, or what `read` would raise, or NotRead. Raises ProviderFailed if the disk has no room.
+    Returns an entry for each source: the extraction, an exception that `read` would raise, or NotRead. Raises
+    ProviderFailed if the disk has no room for the index.
     """
     await asyncio.to_thread(check_room, context)
     paths = [context.blobs.find(reading.source.blob_name) for reading in readings]
@@ -98,7 +99,7 @@ async def read_wave(
 
 
 def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> list[IndexEntry]:
-    """Put these documents of one team into the index, under the sources' current titles. Raises ProviderError."""
+    """Put these documents, all of one team, into the index under the sources' current titles. Raises ProviderError."""
     check_room(context)
     team_id = documents[0][0].team_id
     context.provider.put_documents(
@@ -121,12 +122,16 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
 
 
 def _settle(context: Context, source: SourceRow, title: str | None) -> IndexEntry:
-    """Give a document that was put into the index its source's current title; None if the source is gone."""
+    """Update the title of a document that was just put into the index, and return its index entry.
+
+    `title` is the source's current title; None if the source is gone.
+    """
     provider = context.provider
     if title is not None:
-        # The title may have changed since the claim, or since an earlier attempt that was killed after its put.
+        # The document may have an older title: that of the claim, or of an attempt that was killed after its put.
         provider.set_title(source.team_id, source.id, title)
-    # The buckets may be those of an earlier attempt too, and the generation a later one if the state went back.
+    # The buckets may also be those of an earlier attempt. The generation may be later than the source's, if the state
+    # database was restored from an older copy.
     state = provider.get_document(source.team_id, source.id)
     is_ours = state is not None and state.generation == source.generation
     return IndexEntry(title or source.title, state.bucket_ids if state is not None and is_ours else None)
@@ -146,10 +151,10 @@ def check_room(context: Context) -> None:
 
 
 def _find(context: Context, source: SourceRow) -> SourceRow | None:
-    """Return the source as it is now."""
+    """Read the source's current row; None if the source is gone."""
     return context.read(lambda connection: find_source(connection, source.team_id, source.id))
 
 
 def _lost() -> ExtractionFailed:
-    # Another attempt would not help.
+    # This failure is permanent: a retry would not help.
     return ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")

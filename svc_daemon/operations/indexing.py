@@ -1,13 +1,16 @@
 """Indexing steps that change the state: claim, complete, fail, park, and release tasks whose worker is gone.
 
-Each is one transaction. The claim has a fencing token: if the claim is stale (the source was deleted, or the lease
+Each step is one transaction. A claim has a fencing token: if the claim is stale (the source was deleted, or the lease
 expired), a step changes nothing. Progress within a task is kept in memory, and is lost with the process.
 
-Completing makes the source `active`. If the index has the document with exactly the buckets and the title that the
-source has by then, its memberships become active in the same transaction, and the source is ready. Otherwise the sync
-worker updates the index first. That is so if a bucket was joined or left, or the title changed, since the claim; if an
-earlier attempt put the document, whose buckets a second put leaves as they are; if a detachment is pending, whose
-update may be on its way to the index with older values; and in maintenance, when every sync waits for the end.
+Completing a task makes its source `active`. If the index has the document with exactly the source's current buckets and
+title, the source's memberships become active in the same transaction, and the source is ready. Otherwise the sync
+worker updates the index first. This is the case
+
+- if the source has joined or left a bucket, or its title has changed, since the claim;
+- if an earlier attempt has already put the document into the index: putting it again doesn't change its buckets;
+- if a detachment of the source is pending, whose update may be writing older values to the index;
+- during maintenance, when all syncs wait until the rebuild has ended.
 """
 
 import asyncio
@@ -46,16 +49,16 @@ from svc_daemon.store.tombstones import create_detachment, list_detached
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
 
-#: Maximum size of the stored files of a wave together, so that its text stays small and its transactions short.
+#: Maximum total size of the stored files of a wave. A larger wave would need more memory and longer transactions.
 WAVE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """A source, and the settings for reading it."""
+    """A source to be extracted, and the options for splitting its text into chunks."""
 
     source: SourceRow
-    #: The chunk sizes of its oldest bucket.
+    #: The chunk sizes, which are those of the source's oldest bucket.
     chunking: ChunkingOptions
 
 
@@ -73,10 +76,10 @@ class IndexingClaim:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """What the index has of a document, after it was put there."""
+    """A document's title and buckets in the index, read after the document was put there."""
 
     title: str
-    #: None if the index has another generation of the document.
+    #: None if the index doesn't have this generation of the document.
     bucket_ids: Sequence[str] | None
 
     def is_current(self, source: SourceRow) -> bool:
@@ -107,9 +110,10 @@ class Failure:
 
 
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
-    """Claim the documents of one child: a wave of at most `most`, or a single one, of the team whose turn it is.
+    """Claim the tasks of one team for the next child: a wave of at most `most` documents, or a single document.
 
-    Returns None if no document is waiting, and fewer claims, perhaps none, if some were canceled in between.
+    `turns` determines the lane and the team. Returns None if no document is waiting. Returns fewer claims, or none, if
+    tasks were canceled in between.
     """
     now = context.clock.timestamp()
 
@@ -123,13 +127,13 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
                     return [task_id for task_id, _ in waiting[:count]]
         return []
 
-    # Look in a read, which needs no commit; only a claim does.
+    # Find the tasks in a read transaction first: only claiming them needs a commit.
     found = context.read(find)
     return await context.write(lambda connection: _claim(connection, context, found)) if found else None
 
 
 def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) -> list[IndexingClaim]:
-    """Claim those of the tasks, all of one team, that are still queued."""
+    """Claim the tasks that are still queued. All of them must belong to one team."""
     now = context.clock.timestamp()
     tasks = claim_tasks(connection, task_ids, now, lease_end_s(context))
     if not tasks:
@@ -149,7 +153,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
 
 
 def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
-    """Show the progress while the task runs; `forget_progress` must follow."""
+    """Publish the progress of a running task; the caller must call `forget_progress` when the task ends."""
     context.progress[claim.task.id, claim.task.token] = IndexingProgress(stage, chunks)
 
 
@@ -159,9 +163,9 @@ def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
 
 
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Once the index has the documents, all of one team, make their sources `active`. Returns those with stale claims.
+    """Complete tasks of one team, whose documents are in the index, in one transaction; their sources become `active`.
 
-    All that this changes is one transaction.
+    Returns the documents whose claims are stale; nothing has changed for these.
     """
     team_id = documents[0].claim.source.team_id
     stale, wakes = await context.write(lambda connection: _complete(connection, context, team_id, documents))
@@ -206,14 +210,17 @@ def _complete(
 
 
 def _make_ready(connection: Connection, context: Context, source: SourceRow) -> set[asyncio.Event]:
-    """Do what follows from the source's memberships being active. Returns the events of the workers to wake."""
+    """Remove the sources that this one replaces, and record its webhook event, because it has become ready.
+
+    Returns the asyncio events to set, which wake the workers that continue.
+    """
     wakes = set[asyncio.Event]()
     if source.replaces is not None:
         for bucket_id in source.places:
             take_place(connection, context, source.team_id, source.id, bucket_id)
         wakes.add(context.wakes.sweeping)
     if source.webhook is not None:
-        # None if another document of the wave has just replaced it.
+        # The source is gone if another document of the wave has just replaced it.
         found = find_source(connection, source.team_id, source.id)
         if found is not None:
             record_event(connection, context, found)
@@ -222,7 +229,7 @@ def _make_ready(connection: Connection, context: Context, source: SourceRow) -> 
 
 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
-    """Retry each after a pause, or end it as `failed` if no attempt is left or the failure is permanent."""
+    """Retry each task after a pause, or end it as `failed` if no attempt is left or the failure is permanent."""
 
     def work(connection: Connection) -> None:
         for claim, failure in failures:
@@ -240,7 +247,7 @@ async def park_indexing(
 ) -> None:
     """Queue the tasks again without counting an attempt, in another lane if one is given.
 
-    The process is stopping or short of a resource, or the documents were not read.
+    Used if the process is stopping or short of a resource, or if the documents were not read.
     """
     due_at = None if pause_s is None else context.clock.timestamp(pause_s)
 
@@ -255,7 +262,7 @@ async def park_indexing(
 
 
 async def park_claimed(context: Context) -> None:
-    """Queue again all tasks that are still claimed when the worker has stopped, without counting attempts."""
+    """Queue all tasks again that are still claimed after the worker has stopped, without counting attempts."""
 
     def work(connection: Connection) -> None:
         for task in list_expired(connection, inf):
@@ -273,17 +280,18 @@ def put_back(connection: Connection, context: Context, task: TaskRow, lane: str 
 
 
 async def release_expired(context: Context, now_s: float) -> int:
-    """Release tasks whose lease has expired at `now_s` (infinity at boot, to release all). Returns the number."""
+    """Release tasks whose lease has expired by `now_s`; infinity (at boot) releases all. Returns their number."""
 
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
             if task.type in (CASCADE, REBUILD):
-                # A bad document can't crash such a task, so it is continued however often it is interrupted.
+                # No single document can crash these tasks, so their interruptions are not counted as attempts.
                 park_task(connection, task)
                 continue
             if task.lane != lanes.SUSPECT:
-                # Which of the documents in work ended the worker isn't known, and most often it was none of them.
+                # It is unknown which of the documents in progress ended the worker, and usually none of them did: this
+                # attempt is not counted.
                 put_back(connection, context, task, lanes.SUSPECT)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
@@ -312,7 +320,7 @@ def find_reading(connection: Connection, team_id: str, source_id: str) -> Source
 
 
 def is_cut_right(connection: Connection, source: SourceRow, reading: SourceReading) -> bool:
-    """Whether the source's chunk sizes are still those of this reading."""
+    """Whether the source would still be split with the chunk sizes of this reading."""
     return _chunking(connection, source) == reading.chunking
 
 
@@ -321,7 +329,7 @@ def _chunking(connection: Connection, source: SourceRow) -> ChunkingOptions:
 
 
 def _chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict[str, ChunkingOptions]:
-    """Return the chunk sizes for each source, by its id: those of its oldest bucket."""
+    """Map each source's id to its chunk sizes, which are those of its oldest bucket."""
     oldest = {source.id: (source.team_id, next(iter(source.places), "")) for source in sources}
     buckets = {place: find_bucket(connection, *place) for place in set(oldest.values())}
     chunkings = {place: chunking_of(bucket) if bucket else ChunkingOptions() for place, bucket in buckets.items()}
@@ -336,7 +344,7 @@ def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | No
 
 
 def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: bool) -> SourceRow:
-    """Return the source's new row, for after the index has the extracted document."""
+    """Build the source's new row, after its extracted document was put into the index."""
     return replace(
         source,
         status=readiness.ACTIVE,
@@ -380,7 +388,7 @@ def _move(
 
 
 def _mark_queued(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
-    """Show these sources as `queued` again."""
+    """Set the status of these sources to `queued` again."""
     for team_id in {source.team_id for source in sources}:
         ours = [source.id for source in sources if source.team_id == team_id]
         update_statuses(connection, team_id, ours, readiness.QUEUED, context.clock.timestamp())

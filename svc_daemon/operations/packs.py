@@ -1,7 +1,8 @@
-"""Packs: receive the bytes of a batch's items as one stream. `core.uploads.packs` says how it relates to the sessions.
+"""Packs: receive the bytes of a batch's items as one stream; see `core.uploads.packs` for its relation to the sessions.
 
 A request holds the sessions of all items, so it never writes to a part that another request writes, finalizes or
-deletes. The pack's URL has a token derived from the highest generation of its sessions, so a renewal replaces it too.
+deletes. The token in the pack's URL is derived from the highest generation of its sessions, so renewing a session
+invalidates the pack's earlier URL too.
 """
 
 from collections.abc import Sequence
@@ -77,7 +78,7 @@ async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     members = context.look(lambda connection: store.list_members(connection, batch_id))
     stored = await context.parts.settle(*(member.id for member in members))
     items = rules.place_items(
-        # Nothing can be added to a session that has ended.
+        # A session that has ended accepts no more bytes, so all of its bytes count as stored.
         (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
         for member, size in zip(members, stored, strict=True)
     )

@@ -1,6 +1,6 @@
-"""Whose turn it is to be indexed: the lane, and within it the team, that was served the longest ago.
+"""Decides whose turn it is to be indexed: which lane, and which team within the lane.
 
-Kept in memory: after a restart the turns begin afresh. Used on the event loop only.
+The turns are kept in memory and reset by a restart. Not thread-safe: use them only on the event loop.
 """
 
 from collections import Counter
@@ -10,10 +10,10 @@ from svc_daemon.core import lanes
 
 
 class Turns:
-    """Which lanes have children at work, and when each lane and each team had its latest turn."""
+    """Records how many children are running in each lane, and when each lane and each team had its latest turn."""
 
     def __init__(self, children: int) -> None:
-        """`children` is the limit for waves, and that for other children."""
+        """`children` limits the children of each lane, and those of `single` and `suspect` together."""
         self._children = children
         self._at_work: Counter[str] = Counter()
         self._served: dict[str, int] = {}
@@ -21,15 +21,15 @@ class Turns:
         self._turn = 0
 
     def lanes(self) -> list[str]:
-        """Return the lanes of which a child may be started now, the next one first."""
+        """Return the lanes in which a child may be started now, the next one first."""
         return lanes.in_turn(self._at_work, self._served, self._children)
 
     def teams(self, lane: str, team_ids: Collection[str]) -> list[str]:
-        """Sort the teams by their latest turn in the lane, so that one with many documents starves no other."""
+        """Sort the teams by their latest turn in the lane, so that no team with many documents starves the others."""
         return sorted(team_ids, key=lambda team_id: self._served_teams.get((lane, team_id), 0))
 
     def begin(self, lane: str, team_id: str) -> None:
-        """Note that a child of the lane was started for the team; `end` must follow."""
+        """Record that a child of this lane was started for the team; the caller must call `end` afterwards."""
         self._turn += 1
         self._at_work[lane] += 1
         self._served[lane] = self._served_teams[lane, team_id] = self._turn

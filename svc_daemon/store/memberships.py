@@ -128,7 +128,7 @@ def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
 
 
 def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> None:
-    """Activate all memberships of these sources, whose documents were indexed with these very buckets."""
+    """Activate all memberships of these sources, whose documents were indexed with exactly these buckets."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL, due_at = NULL"
         " WHERE source_id IN (SELECT value FROM json_each(:ids))",

@@ -42,9 +42,10 @@ def make_schema(connection: sqlite3.Connection) -> None:
 
 
 def add_lanes(connection: sqlite3.Connection) -> None:
-    """Add the lane of each task; documents that wait already are read one by one.
+    """Add the lane of each task; documents that are already waiting are read one by one.
 
-    The indexes find the next task of a lane, and the next one that is delayed, however many wait.
+    With the new indexes, finding the next task of a lane or the next delayed task takes the same time however many
+    tasks are waiting.
     """
     connection.execute(
         "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single'"

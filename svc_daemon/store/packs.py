@@ -1,8 +1,8 @@
 """Packs: the stored state of a batch's sessions, and a writer that splits one stream among their parts.
 
-A small part costs an open, a write and a close; its sync is shared with all the others by one `syncfs`. Where that
-isn't safe (`file_systems`), and for a few parts, each file is fsynced before it is closed, and the folder at the end.
-Either way, `_synced` and `_hashed` of `Parts` change only afterwards.
+Each part is opened, written and closed; then a single `syncfs` makes all of them durable. Where that isn't safe (see
+`file_systems`), or if there are few parts, each file is fsynced before it is closed, and the folder at the end. In both
+cases, `_synced` and `_hashed` of `Parts` are updated only after the sync.
 """
 
 import os
@@ -19,16 +19,16 @@ from svc_daemon.store.parts import WRITE_BYTES, Parts
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-#: Fewer files than this are fsynced one by one: a `syncfs` also waits for what other programs have written.
+#: Fewer files than this are fsynced one by one, since a `syncfs` would also wait for the writes of other programs.
 FEW_FILES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class PackMember:
-    """What a pack needs to know of one of its sessions."""
+    """The columns of an upload session that a pack uses."""
 
     id: str
-    #: As in `store.uploads`.
+    #: One of the statuses in `store.uploads`.
     status: str
     generation: int
     size_bytes: int
@@ -47,12 +47,12 @@ def list_members(connection: Connection, batch_id: str) -> list[PackMember]:
 
 @dataclass(slots=True)
 class _OpenPart:
-    """The part that bytes are being appended to."""
+    """The part that bytes are currently appended to."""
 
     session_id: str
     descriptor: int
     end_bytes: int
-    #: The hash of all its bytes, or None if that of its first bytes isn't known.
+    #: The hash of all bytes so far; None if the hash of the bytes that were stored earlier isn't known.
     hash: "_Hash | None"
 
     def append(self, data: memoryview) -> None:
@@ -68,23 +68,24 @@ class _OpenPart:
 class PackWriter:
     """Appends a stream to the parts of a pack in turn. Bytes are durable once `sync` has returned.
 
-    The bytes are collected, and a thread writes and hashes them, so that a small pack needs one switch to it.
+    Bytes are buffered, then written and hashed by a thread, so that a small pack needs only one switch to that thread.
     """
 
     def __init__(self, parts: Parts, items: Sequence[PackItem], first: int, end: int) -> None:
-        """The stream begins at the pack's byte `first` and ends before `end`. All stored bytes must be settled."""
+        """The stream has the pack's bytes from `first` to `end`, exclusive. All parts must have been settled."""
         self._parts = parts
         self._items = items
         self._next = first
         lacking = [each for each in items if each.offset_bytes < end and each.offset_bytes + each.size_bytes > first]
         self._syncs_whole = len(lacking) >= FEW_FILES and file_systems.is_syncable(parts.folder)
-        #: The folder, opened before the first write; None before that, and if each file is synced by itself.
+        #: Descriptor of the folder for `syncfs`, opened before the first write; None until then, or if each file is
+        #: fsynced.
         self._folder: int | None = None
         self._buffer = bytearray()
         self._open: _OpenPart | None = None
-        #: The parts that were closed, and are durable after the sync.
+        #: Parts that were written and closed, to be recorded as durable after the sync.
         self._closed: list[_OpenPart] = []
-        #: Where each part ended before.
+        #: The size of each written part before this stream, to which `drop` truncates the part.
         self._starts: dict[str, int] = {}
 
     async def append(self, data: bytes) -> None:
@@ -113,7 +114,8 @@ class PackWriter:
     def _write(self) -> None:
         data, self._buffer = self._buffer, bytearray()
         if self._syncs_whole and self._folder is None:
-            # A descriptor that is opened later would not report the errors of earlier writes.
+            # Open the folder before the first write: a descriptor that is opened later would not report earlier write
+            # errors.
             self._folder = os.open(self._parts.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for item, lacking in rules.split(self._items, self._next, memoryview(data)):
             self._turn_to(item).append(lacking)

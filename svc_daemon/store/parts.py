@@ -30,7 +30,7 @@ class Parts:
     """The folder of unfinished uploads."""
 
     def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
-        """Finished parts are stored in `blobs`, whose threads also run the blocking work."""
+        """`blobs` receives the finished parts; its threads also run this class's blocking work."""
         self.folder = folder
         self._blobs = blobs
         self._on_broken = on_broken
@@ -49,7 +49,7 @@ class Parts:
             return 0
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Make the stored bytes of each part durable, so that they can be acknowledged, and return their numbers."""
+        """Make the stored bytes of each part durable, so that they can be acknowledged. Returns each part's size."""
         sizes = [self.size_bytes(session_id) for session_id in session_ids]
         found = zip(session_ids, sizes, strict=True)
         unsynced = [(each, size) for each, size in found if size != self._synced.get(each, 0)]
@@ -147,7 +147,7 @@ class Parts:
         self._hashed[session_id] = size_bytes, known
 
     def hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
-        """Return a copy of the hash of the first `size_bytes` bytes, to be updated; None if this process has none."""
+        """Return a copy of the hash of the first `size_bytes` bytes, which the caller may update; None if unknown."""
         if size_bytes == 0:
             return hashlib.sha256()
         hashed_bytes, known = self._hashed.get(session_id, (0, None))

@@ -21,7 +21,7 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Number of attempts so far; a claim that ended by parking the task isn't counted.
+    #: Number of attempts so far. An attempt that ended by parking the task isn't counted.
     attempt: int = 0
     #: Fencing token, incremented by each claim: a worker may write only while this equals the token of its claim.
     token: int = 0
@@ -36,7 +36,7 @@ class TaskRow:
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
-    #: In what company its document is read: `prompt`, `wave`, `single` or `suspect`.
+    #: The lane in which the task's document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
     lane: str = lanes.SINGLE
 
     @classmethod
@@ -77,7 +77,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """Return the id of the team's oldest queued task of the type that is due, or None; not for indexing."""
+    """Return the id of the team's oldest due task of the type, or None; searches only the lane `single`."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = 'single'"
         " AND team_id = :team_id AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
@@ -87,7 +87,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, lane: str) -> list[str]:
-    """List the teams that have queued tasks of the type in the lane, due or not; reads one index entry for each."""
+    """List the teams that have queued tasks of the type in the lane, due or not; reads one index entry per team."""
     rows = connection.execute(
         "WITH RECURSIVE line (team_id) AS ("
         " SELECT MIN(team_id) FROM tasks"
@@ -104,7 +104,7 @@ def list_waiting_teams(connection: Connection, task_type: str, lane: str) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQueue:
-    """The queued tasks of one type and team that are read in the same company."""
+    """Identifies the queued tasks of one type, team and lane."""
 
     type: str
     lane: str
@@ -112,7 +112,7 @@ class TaskQueue:
 
 
 def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int) -> list[tuple[str, int]]:
-    """List the queue's oldest tasks that are due: their ids, each with the size of its source in bytes."""
+    """List the queue's oldest due tasks: the id of each task, and the size of its source in bytes."""
     rows = connection.execute(
         "SELECT t.id, COALESCE(s.size_bytes, 0) AS size_bytes FROM tasks t LEFT JOIN sources s ON s.id = t.source_id"
         " WHERE t.finished_at IS NULL AND t.type = :type AND t.status = 'queued' AND t.lane = :lane"
@@ -126,7 +126,7 @@ def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int)
 def claim_tasks(
     connection: Connection, task_ids: Sequence[str], now: str, lease_until_s: float, stage: str = "extract"
 ) -> list[TaskRow]:
-    """Claim those of the tasks that are queued: count an attempt of each and take a lease. Returns them by id."""
+    """Claim the tasks that are still queued: count an attempt of each and take a lease. Returns them, ordered by id."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -147,7 +147,7 @@ def claim_task(
 def claim_again(
     connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str
 ) -> TaskRow | None:
-    """Claim a task that continues at the stage it had reached, or at `first_stage` if it had none."""
+    """Claim a task. It continues at the stage that it had reached, or begins at `first_stage`."""
     row = connection.execute("SELECT stage FROM tasks WHERE id = :id", {"id": task_id}).fetchone()
     stage = (row["stage"] if row else None) or first_stage
     return claim_task(connection, task_id, now, lease_until_s, stage)
@@ -170,7 +170,7 @@ def extend_lease(connection: Connection, task: TaskRow, lease_until_s: float) ->
 
 
 def succeed_task(connection: Connection, task: TaskRow, stage: str, chunks: int, finished_at: str) -> bool:
-    """End a claimed task as `succeeded`, at this stage and all chunks done. Returns False if the claim is stale."""
+    """End a claimed task as `succeeded`, with this stage and all chunks done. Returns False if the claim is stale."""
     cursor = connection.execute(
         "UPDATE tasks SET status = 'succeeded', finished_at = :finished_at, error = NULL, lease_until_s = NULL,"
         " stage = :stage, chunks_done = :chunks, chunks_total = :chunks"
@@ -216,7 +216,7 @@ def finish_task(
 def retry_task(
     connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
-    """Queue a claimed task for another attempt, and not in a wave again; does nothing if the claim is stale.
+    """Queue a claimed task for another attempt, in the lane `single` unless it is a suspect, if the claim isn't stale.
 
     With `is_endless`, the attempts never reach `max_attempts`, so that the task is retried without limit.
     """
@@ -240,7 +240,7 @@ def park_task(
 ) -> None:
     """Queue a claimed task again without counting the attempt, in another lane if one is given.
 
-    The process is stopping, a resource is short, or the task must go on in other company.
+    Used if the process is stopping, a resource is short, or the document must be read in another lane.
     """
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"

@@ -63,7 +63,7 @@ class UploadRow:
 
 @lru_cache
 def _read_names(text: str) -> tuple[str, ...]:
-    """Parse a list of names. Most sessions of a batch have the same ones."""
+    """Parse a list of names. The result is cached, because most sessions of a batch have the same list."""
     return tuple(json.loads(text))
 
 

@@ -47,7 +47,7 @@ class EmbeddingWorker(Worker):
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._embedder: OpenEmbedder | None = None
-        #: The stamp of the configuration that was opened; before that, an object that no stamp equals.
+        #: The stamp of the model choice that was opened; initially an object that no stamp equals.
         self._opened: object = self
         #: Teams whose index may contain chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -136,7 +136,8 @@ class EmbeddingWorker(Worker):
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
-            # Otherwise the first search would do it, which takes some tenths of a second for 100,000 chunks.
+            # Load the vectors into the cache now: it takes a few tenths of a second for 100,000 chunks, and otherwise
+            # the first search would have to wait for it.
             buckets = self.context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
             await asyncio.to_thread(provider.warm_up, team_id, model, [bucket.id for bucket in buckets])
             self._cleared.add(team_id)

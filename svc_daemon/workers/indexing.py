@@ -1,23 +1,25 @@
-"""The indexing worker: claims tasks, extracts documents in child processes, passes the text to the provider.
+"""The indexing worker: claims tasks, extracts documents in child processes, and puts their text into the index.
 
     claim (one transaction)  ->  extract (one child)  ->  put (provider, durable)  ->  complete (one transaction)
 
-These steps are for a single document, or for a wave: up to 64 small documents of one team that share a child. What
-waits when a child is free is claimed together, so one document alone goes at once, and under load the waves grow. Lanes
-(`core.lanes`) take turns, and in each lane teams do, so that neither many documents nor large ones starve the others.
+These steps process a single document, or a wave: up to 64 small documents of one team that share a child. A wave
+consists of the documents that are waiting when a child becomes free: one document alone starts at once, and waves grow
+under load. Lanes (`core.lanes`) take turns, and so do the teams within a lane, so that neither many documents nor large
+ones starve the others.
 
 Completing makes the sources ready, except those whose buckets or title have changed since the claim
-(`operations.indexing`): the sync worker then updates the index first. Progress in between is kept in memory only.
+(`operations.indexing`): for these, the sync worker updates the index first. Progress in between is kept in memory only.
 
-What becomes of a wave when something fails:
+What happens to a wave if something fails:
 
-    one document can't be read         its attempt is counted; it is tried again alone, or fails
-    the child dies or overruns         so does the document it was reading; those before it are indexed
-    documents after that one           NotRead: each goes on alone, and no attempt is counted
-    the index or the daemon refuses    a shortage: all wait; otherwise each goes on alone, and no attempt is counted
-    the daemon stops                   all are queued again, and no attempt is counted
-    the daemon dies                    the tasks are still `running`; the next start makes them suspects, which are read
-                                       alone, and only a suspect's attempt is counted if the daemon dies again
+    a document can't be read          its attempt is counted; it is retried alone, or fails
+    the child dies, or is too slow    the same for the document that it was reading; earlier ones are indexed, and later
+                                      ones are NotRead: each is queued to be read alone, and no attempt is counted
+    the index or the daemon fails     in a shortage, all documents wait; otherwise each is queued to be read alone; no
+                                      attempt is counted
+    the daemon stops                  all are queued again, and no attempt is counted
+    the daemon dies                   the tasks are still `running`; the next start makes the documents suspects, which
+                                      are read one at a time, and an attempt is counted only if the daemon dies again
 
 Putting the same document twice is harmless, since it is keyed by source and generation.
 """
@@ -61,19 +63,19 @@ PAUSE_IN_SHORTAGE_S = 1.0
 
 
 class IndexingWorker(Worker):
-    """Indexes several waves and documents at a time; a stop queues unfinished ones without counting the attempt."""
+    """Indexes several waves and single documents at a time. A stop queues unfinished ones; no attempt is counted."""
 
     doing = "claiming"
 
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
-        # One more than there may be waves, or other children, so that neither kind waits for the other.
+        # One more than the maximum number of children of one lane, so that no lane can occupy all slots.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._turns = Turns(context.limits.extract_children)
 
     async def work(self) -> float:
-        """Claim what one child reads, and start indexing it when a slot is free."""
+        """Wait for a free slot, claim the documents for one child, and start indexing them."""
         await self._slots.acquire()
         claims = None
         try:
@@ -100,7 +102,7 @@ class IndexingWorker(Worker):
 
     async def stop(self) -> None:
         await super().stop()
-        # A claim that was being made when the worker was stopped has no task that would release it.
+        # A claim that was in progress when the worker was stopped has no asyncio task that would release it.
         await park_claimed(self.context)
 
     async def _index_in_slot(self, claims: Sequence[IndexingClaim]) -> None:
@@ -145,7 +147,7 @@ class IndexingWorker(Worker):
             await asyncio.to_thread(documents.undo, self.context, stale.claim.source)
 
     async def _give_back(self, failed: Sequence[tuple[IndexingClaim, Exception]]) -> None:
-        """Queue again or end the tasks of documents that could not be indexed."""
+        """Queue again, or end, the tasks of documents that could not be indexed."""
         shortages = self.context.shortages
         unread, failures = [], []
         by_error: dict[int, list[tuple[IndexingClaim, Exception]]] = {}
@@ -166,7 +168,7 @@ class IndexingWorker(Worker):
             if len(claims) == 1:
                 failures.append((claims[0], failure))
             else:
-                # What failed is the wave, and no document of it is known to be the cause.
+                # The wave failed as a whole, and no document is known to be the cause: each is read alone next time.
                 unread += claims
         if unread:
             await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))
@@ -176,7 +178,7 @@ class IndexingWorker(Worker):
 
 
 def _explain(error: Exception) -> tuple[Failure, bool]:
-    """Return the failure that the error means, and whether it was to be expected: others are logged in full."""
+    """Convert the error to a Failure. The second value is whether the error is expected; others are logged in full."""
     if isinstance(error, ExtractionFailed):
         return Failure(error.code, error.message, error.retryable), True
     if isinstance(error, ProviderError):

@@ -1,8 +1,9 @@
-"""The sync worker: writes changes of buckets and titles to the search index, then activates the memberships.
+"""The sync worker: writes changed buckets and titles to the search index, then activates the memberships.
 
-A document is indexed with its buckets, and completing that activates its memberships. So what comes here is what has
-changed since: a source joined, left or was renamed, a deleted bucket is restored, a rebuild has ended, or an earlier
-attempt had put the document with other buckets. All of it is rows in the state, so a kill loses nothing.
+A document is put into the index with its source's buckets, and completing its indexing activates the memberships. This
+worker handles changes after that: a source joined or left a bucket or was renamed, a failed bucket deletion was undone,
+a rebuild has ended, or an earlier attempt had put the document with other buckets. All pending changes are rows in the
+state database, so a kill loses nothing.
 """
 
 import asyncio

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from svc_daemon.core.uploads import sessions
 
-#: The statuses of ended sessions, the first of which is the state of a pack without open sessions.
+#: The statuses of ended sessions, by precedence. If no session of a pack is open, the first of these that one of its
+#: sessions has determines the pack's state.
 _REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
 
 
@@ -53,7 +54,7 @@ def received_bytes(items: Sequence[PackItem]) -> int:
 
 def state_of(statuses: Collection[str], received: int, size_bytes: int, *, is_expired: bool) -> str:
     """Compute the pack's state, one of `sessions`, from the stored statuses of its sessions."""
-    # While a session is open its bytes can be sent; of those that have ended, a finalized one is what to report.
+    # A pack is open while one of its sessions is: -1 puts `open` before all statuses of ended sessions.
     stored = min(statuses, key=lambda status: _REPORTED.index(status) if status in _REPORTED else -1)
     return sessions.state_of(stored, received, size_bytes, is_expired=is_expired)
 
