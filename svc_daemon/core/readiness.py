@@ -1,11 +1,13 @@
 """Whether a source is ready, and the status of a bucket's search index: computed, never stored.
 
-    source      queued -> indexing -> active | failed      moved by the indexing worker
-    membership  queued -> active                           moved with its source, if the index has its very buckets
-                queued -> syncing -> active | failed       otherwise by the bucket sync worker; failed is retried
+    source      queued -> indexing -> active | failed      changed by the indexing worker
+    membership  queued -> active                           together with its source, if the document was indexed
+                                                           with exactly the source's buckets
+                queued -> syncing -> active | failed       otherwise, changed by the sync worker, which retries failed
 
-`ready` needs status `active`, at least one membership, every membership `active`, and an index that is not in
-maintenance. The same rule applies to Q&A sources, although searches of a bucket never return them.
+A source is ready if its status is `active`, it has at least one membership, all its memberships are `active`, and the
+team's index is not being rebuilt. The same rule applies to Q&A sources, although searches of a bucket never return
+them.
 """
 
 from collections.abc import Collection

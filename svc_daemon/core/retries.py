@@ -2,10 +2,11 @@
 
 from math import ceil
 
-#: The first pause, in seconds; each further pause is four times as long, up to `LONGEST_PAUSE_S`.
+#: The first pause, in seconds; each further pause is four times as long.
 FIRST_PAUSE_S = 1.0
+#: The longest pause, in seconds, before jitter.
 LONGEST_PAUSE_S = 60.0
-#: If the next attempt is further away than this many seconds, the wall clock has been set back.
+#: If the next attempt is further away than this many seconds, the wall clock was set back: the attempt is made at once.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
 #: From this attempt on, the pause no longer grows. Syncs are retried indefinitely, and the power would overflow.
 _LONGEST_FROM = 4

@@ -69,7 +69,7 @@ class Connector:
         if url.address is not None:
             return (url.address,)
         if url.is_local:
-            # `localhost` is not resolved but has fixed addresses, so that the operator can allow only one of them.
+            # `localhost` is not looked up: its addresses are fixed, and the operator may have allowed only one of them.
             return [address for address in LOOPBACKS if self._policy.permits(address, url.port)] or LOOPBACKS
         try:
             found = await self._resolver.resolve(url.host)

@@ -75,7 +75,6 @@ class LlmClient:
         )
 
     async def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
-        """See `Llm`."""
         began = self._clock()
         response = await self._send(messages, began)
         try:
@@ -94,7 +93,6 @@ class LlmClient:
             await response.aclose()
 
     async def look(self) -> str | None:
-        """See `Llm`."""
         request = self._http.build_request("GET", f"{self._server.base_url}/models")
         try:
             async with asyncio.timeout(LOOK_S):
@@ -110,7 +108,6 @@ class LlmClient:
         return _fault(response) if response.status_code in _REFUSING else None
 
     def stop(self) -> None:
-        """See `Llm`."""
         self._is_stopping = True
         for wait in self._waits:
             wait.reschedule(0.0)

@@ -253,4 +253,4 @@ async def _end_upload(context: Context, upload: UploadRow, bucket_id: str) -> No
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
-        # A finalize that runs now ends the session itself, since its bucket is deleted.
+        # A finalize of this session is running. It will find that the bucket is deleted, and end the session itself.

@@ -53,7 +53,7 @@ async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
 async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[Finalized]:
     """Finalize the sessions whose bytes are complete; replay those that have ended. Returns the results in order.
 
-    However many there are, they cost one sync of the folder and one commit. Raises `request_in_progress` if another
+    All sessions together need only one sync of the folder and one commit. Raises `request_in_progress` if another
     request is finalizing one of them, and `storage_full`.
     """
     async with AsyncExitStack() as held:
@@ -61,7 +61,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         ready = {upload.id for upload in list_complete(context, uploads)}
         # No chunk may be written between the hash and the hard link, so senders wait until the finalize is done.
         await held.enter_async_context(context.writers.hold(*ready, lets_go=False))
-        # A request that held a session before may have ended it.
+        # Read the sessions again: a request that held one of them before may have ended it.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
@@ -81,7 +81,7 @@ def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[Upload
 
 
 async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Collection[str]) -> list[Finalized]:
-    """Build the sources of open sessions and link their blobs; the result of an ended session is empty."""
+    """Build the sources of open sessions and link their blobs. An ended session's result has no source and no error."""
     hashes: dict[str, str] = {}
     made: list[Finalized] = []
     for progress in list_progress(context, uploads):

@@ -46,7 +46,7 @@ class SearchScope:
 
     @property
     def has_bucket(self) -> bool:
-        """Whether there is a bucket to look in, or one that the agent doesn't search was left out."""
+        """Whether any bucket is in scope, or was named but left out because the agent doesn't search it."""
         return bool(self.revisions or self.left_out)
 
     @property

@@ -1,6 +1,6 @@
 """Bucket sync steps that change the state: claim, activate (which makes sources `ready`), fail, release.
 
-Only later changes of buckets are synced: a document that is indexed with all its buckets is ready without a sync.
+Only changes after indexing need a sync: a document that was indexed with all of its source's buckets is ready without.
 
 Activation is one transaction: the membership becomes active, and a source that it replaces leaves the bucket in the
 same commit, so that no search finds both or neither.
@@ -34,7 +34,7 @@ _Words = tuple[str, list[str]]
 
 #: Memberships per claim. Claiming them is one commit, and completing them another.
 CLAIM_LIMIT = 64
-#: Seconds until a membership is retried whose document is being rechunked.
+#: Seconds to wait before a membership is synced again, while its document is being rechunked.
 RECHUNK_PAUSE_S = 1.0
 
 

@@ -17,7 +17,10 @@ async def claim_next(
     task_type: str,
     take: Callable[[Connection, str], T | None],
 ) -> T | None:
-    """Find the oldest waiting task of the first team that has one, and have `take` claim it by its id."""
+    """Claim the oldest due task of the first team that has one, by calling `take` with the task's id.
+
+    Returns what `take` returns, or None if there is no such task.
+    """
     now = context.clock.timestamp()
 
     def find(connection: Connection) -> str | None:
@@ -29,7 +32,7 @@ async def claim_next(
         task_id = find(connection)
         return take(connection, task_id) if task_id else None
 
-    # Look first in a read, which needs no commit; only a claim does.
+    # Find the task in a read transaction first: only claiming it needs a commit.
     return await context.write(claim) if context.read(find) else None
 
 

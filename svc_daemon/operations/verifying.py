@@ -89,7 +89,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
 
 
 def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
-    """Check the blobs. Returns files that the state doesn't name, by the source id in their name or else the name."""
+    """Check the blobs. Returns the files that no row names, by the source id in their name, or else by their name."""
     unowned = directory.asides.find_all()
     unowned |= {name: directory.blobs.path(name) for name in _names(directory.blobs.list_ids)}
     for source in checks.list_every_source(directory.state):
@@ -97,7 +97,8 @@ def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data
         path = unowned.pop(source.blob_name, directory.blobs.path(source.blob_name))
         findings.counts["blobs"] += path.exists()
         findings.problems.extend(_check_bytes(path, source, read_data=read_data))
-    # The next start removes blobs that were deleted on purpose, and moves back parts of open sessions.
+    # Don't report these: the next start removes blobs that were deleted on purpose, and moves back parts of open
+    # sessions.
     for name in unowned.keys() & (
         tombstones.list_deleted_blobs(directory.state) | uploads.list_open_ids(directory.state)
     ):
@@ -216,7 +217,10 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
-    """Check buckets and title in the index against the row of a source without pending updates."""
+    """Check that the index has a source's title, and lists the source in none but its own buckets.
+
+    The caller skips sources whose changes have not been written to the index yet.
+    """
     if source.sync_status == readiness.ACTIVE or not source.places:
         for bucket_id in sorted(set(found.bucket_ids) - set(source.searched_places) - deleting):
             message = f"source {source.id} is not in bucket {bucket_id}, and the index has it there"

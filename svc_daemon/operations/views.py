@@ -130,7 +130,7 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
 
 
 def withheld_by(source: SourceRow) -> str | None:
-    """Return the code of what withholds readiness apart from the source's own rows; None if nothing, or if failed."""
+    """Return the code `team_store_maintenance` while the team's index is rebuilt, unless the source has failed."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None
 

@@ -101,7 +101,7 @@ class _Holder:
 
 
 class Writers:
-    """Tracks which request holds which upload session. Used on the event loop only, without locks."""
+    """Tracks which request holds which upload session. Not thread-safe: use it only on the event loop."""
 
     def __init__(self) -> None:
         self._holders: dict[str, _Holder] = {}

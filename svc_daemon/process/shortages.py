@@ -1,8 +1,8 @@
 """Shortages: while disk space, memory, file descriptors or processes are short, work waits and nothing is lost.
 
-A shortage begins when work fails because of one (`is_cause_of`). From then on `run` checks once a second whether a
-small amount of each resource is available. If so, work continues, and the shortage ends if no work fails because of it
-for a while; otherwise the delays get longer. The log has one line for the beginning and one for the end.
+A shortage begins when work fails because a resource is missing (`is_cause_of`). From then on `run` checks once a second
+whether a small amount of each resource is available. If so, work continues, and the shortage ends if no work fails
+because of it for a while; otherwise the delays get longer. The log has one line for the beginning and one for the end.
 
 Work that waits is queued again without counting an attempt. If work keeps failing although the checks find no shortage,
 its attempts are counted.
@@ -35,9 +35,10 @@ LOOK_S = 1.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 #: A shortage ends when no work has failed because of it for this long, in seconds.
 QUIET_S = 5.0
-#: The amounts that a check allocates for a moment; every document needs more than that.
+#: The amounts of each resource that a check allocates and releases again; reading any document needs more.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How often the same work may fail because of a shortage that the check doesn't find, before its attempts are counted.
+#: How many failures of the same work are blamed on a shortage that the checks don't find; further failures count as
+#: attempts.
 MOST_ALONE = 5
 
 
@@ -58,11 +59,14 @@ class Short(Exception):
 
 
 class Shortages:
-    """Tracks the daemon's shortages; used on the event loop only."""
+    """Tracks which resources (disk space, memory, descriptors, processes) the daemon is short of.
+
+    Not thread-safe: use it only on the event loop.
+    """
 
     def __init__(self, blobs: Blobs, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
-        """`wake` wakes all workers."""
-        #: None while nothing is short.
+        """`wake` is called when work may continue, and wakes all workers."""
+        #: The current shortage; None if there is none.
         self.now: OpenShortage | None = None
         self._blobs = blobs
         self._reserve_bytes = reserve_bytes

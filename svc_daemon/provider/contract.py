@@ -268,7 +268,7 @@ class SearchProvider(Protocol):
         ...
 
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """Store vectors, in the format of `QueryVector`, by chunk id; meant for some hundreds at a time.
+        """Store vectors by chunk id, encoded as in `QueryVector`. Intended for batches of a few hundred.
 
         A chunk has at most one vector, the last one stored. Deleted chunks are skipped. A chunk keeps its vector if the
         document's buckets or title change; the vector is deleted with its chunk. Raises ProviderFailed if a vector's

@@ -2,18 +2,18 @@
 
 What wakes each worker:
     indexing    a source was created, retried or requeued; a slot became free; a delay ended; a lease expired
-    syncing     a source was attached, detached or renamed, while it was indexed or later; a rebuild or a delay ended; a
-                lease expired
+    syncing     a source was attached, detached or renamed; a document was indexed with outdated buckets or title; a
+                rebuild or a delay ended; a lease expired
     sweeping    something was deleted or replaced; its interval (`sweeping.ROUND_S`) has passed
     cascading   the deletion of a bucket was requested; a delay ended; a lease expired
     delivering  a source became ready or failed; a call ended; a delay ended; a redelivery was requested
     rebuilding  a rebuild was requested; an index was found damaged; a delay ended; a lease expired
     rechunking  a bucket's chunking options changed; a round left work undone
-    counting    an answer or a search was given
+    counting    a question was answered, or a search was made
     embedding   an index has new chunks; another model was installed; a delay ended
 
-Otherwise each worker looks for work once a minute. During a shortage, which `process.shortages` tracks, workers wait
-until it is over, except for sweeping and cascading, which free resources.
+A worker that isn't woken looks for work once a minute. During a shortage, which `process.shortages` tracks, workers
+wait until it is over, except for sweeping and cascading, which free resources.
 
 All lasting state is in the database, never in a worker: after a crash, the next start continues the work.
 """

@@ -143,15 +143,16 @@ def file_name(url: Url, disposition: str = "") -> str:
 
 
 def _canonical_host(host: str) -> str:
-    # Some programs convert fullwidth, circled and similar characters, and the full stops of other scripts, to ASCII.
+    # Refuse these hosts: some programs convert fullwidth, circled and similar characters, and the full stops of other
+    # scripts, to ASCII.
     is_odd = not host.isascii() and (unicodedata.normalize("NFKC", host) != host or "\u3002" in host)
     try:
         if host.startswith("["):
             return str(IPv6Address(host[1:-1]))
         name = host.lower() if host.isascii() or is_odd else idna.encode(host.lower()).decode("ascii")
         if not is_odd and _ends_in_number(name):
-            # IPv4Address accepts only four decimal numbers without leading zeros: no single number, hex, octal or three
-            # numbers.
+            # IPv4Address accepts only four decimal numbers without leading zeros. Other programs also accept a single
+            # number, three numbers, hex or octal.
             return str(IPv4Address(name))
     except (AddressValueError, idna.IDNAError) as error:
         raise _odd_host(host.strip("[]")) from error

@@ -40,7 +40,8 @@ class _OpenSentence:
     """The sentence that the model is currently writing, as received so far."""
 
     quotations: tuple[str, ...]
-    #: Stems of the sentence's last characters. In a very long sentence, a mark refers only to these.
+    #: Stems of the last `LONGEST` characters of the sentence, from which the sentence of the passage to quote is
+    #: chosen.
     stems: frozenset[str]
     #: Whether this is the "nothing found" sentence, which cites no source.
     is_nothing_found: bool
@@ -62,7 +63,7 @@ class WrittenAnswer:
         #: Trailing spaces, which are removed if the mark after them is removed.
         self._space = ""
         self._has_dropped = False
-        #: Passages that were cited since the last word.
+        #: Passages that were cited since the last word; further marks for these are removed.
         self._beside: set[int] = set()
         #: The end of the text, without marks; it includes the current sentence.
         self._end = ""
@@ -139,7 +140,7 @@ class WrittenAnswer:
             yield citation
 
     def _quoted(self, passage: int) -> Span | None:
-        """Find the span that the sentence cites; None if its quotations are missing, or if it reports no results."""
+        """Find the span of the passage to cite; None if it has none of the quotations, or if nothing was found."""
         if self._sentence is None:
             spans = sentences_of(self._end, LONGEST_SENTENCE)
             self._end = self._end[spans[-1].start :] if spans else ""

@@ -30,10 +30,11 @@ _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
 #: Maximum share of capitalized words; a text with more is German or a title, where a capital does not mark a name.
 MOST_CAPITALS = 0.25
-#: Two forms of a name, such as `Norway` and `Norwegian`, share at least this many leading letters.
+#: Two longer words that share this many leading letters are forms of one name, such as `Norway` and `Norwegian`.
 _COMMON = 4
+#: A word with at least this many letters, and a longer word that begins with it, are forms of one name.
 _SHORTEST = 3
-#: The minimum share of a sentence's words that must be in the cited passages.
+#: The minimum share of a sentence's words that must be in the cited passages; with less, the sentence is unsupported.
 SUPPORT = 0.25
 
 _WORD = re.compile(r"\w+")

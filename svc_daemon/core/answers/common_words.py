@@ -22,7 +22,7 @@ _ANYWHERE = (
     "stop sure take tell thing think three time today together top try turn two type use useful usual various wait "
     "way well whether whole without word work world year yes yet"
 )
-#: Words of many subjects.
+#: Words that occur in texts on many subjects.
 _OFTEN = (
     "accept access according account act action active activity address advice affect age ago agree air alone along "
     "amount answer apply area arrive art article available average avoid bad base basic bear believe belong bit black "
@@ -57,7 +57,7 @@ _OFTEN = (
     "wash watch water weather web week weight west white wide wife win wind window wish woman wonder wood write wrong "
     "yesterday young"
 )
-#: Words of some subjects.
+#: Words that occur in texts on some subjects.
 _SOMETIMES = (
     "ability abroad absence absolute abuse accident accompany achieve acquire actor addition additional adjust "
     "administration admit adult advance advantage adventure advertise affair afford afraid afternoon agency agent "
@@ -117,8 +117,9 @@ _SOMETIMES = (
     "waste wave weak wear website weekend weigh welcome wet wheel whenever wild willing winner winter wire wise "
     "witness wonderful worker worry worth wound yard yellow zero zone"
 )
-#: The probability that a passage contains a given word of each list, and a word that is in none of them.
+#: The estimated probability that a passage contains a given word, for the words of each list.
 _LISTS = {_ANYWHERE: 1 / 4, _OFTEN: 1 / 16, _SOMETIMES: 1 / 64}
+#: The estimated probability that a passage contains a given word that is in none of the lists.
 RARE = 1 / 512
 
 

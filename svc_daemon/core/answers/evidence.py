@@ -67,8 +67,8 @@ class Evidence:
 
 
 def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Passage]) -> Evidence:
-    """Compute how much of the question each passage covers; `words` are the question's words that count."""
-    # The stems of each sentence, and whether it has a number.
+    """Compute how much of the question each passage covers; `words` are the words of the question to look for."""
+    # For each passage: the stems of each of its sentences, and whether the sentence has a number.
     read = [
         [
             (_stems(own), any(word in _NUMBERS or any(map(str.isdigit, word)) for word in own))
@@ -102,7 +102,11 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """Return the stems of which the sentence or its context must contain one; None if no number is asked for."""
+    """Return the stems of words that an answer with a number must mention, such as what is counted, or units of time.
+
+    The sentence or its context must contain at least one of them. An empty set means that a number is enough, None that
+    the question doesn't ask for a number.
+    """
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})
     if _ASKS_FOR_SPAN.search(question):

@@ -23,19 +23,22 @@ from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
 from svc_daemon.core.answers.claims import is_borne_out
 from svc_daemon.core.text.sentences import sentences_of
 
-#: The minimum coverage of a passage, and how much each matched word lowers this threshold.
+#: A passage supports an answer if its coverage is at least this; `WORD_WORTH` lowers this threshold.
 ENOUGH = 0.74
+#: How much each matched word of the question lowers the threshold `ENOUGH`.
 WORD_WORTH = 0.04
-#: The maximum number of matched words that lower the threshold.
+#: The maximum number of matched words that lower the threshold; further ones have no effect.
 MOST_WORDS = 10
-#: The minimum share of the question that the best sentence must cover, used while there are few passages.
+#: The minimum share of the question that the best sentence must cover; replaces `ENOUGH` while there are few passages.
 ENOUGH_SAID = 0.15
-#: The minimum cosine similarity, and the minimum mean of coverage and cosine, of which either is enough by itself.
+#: A passage with at least this cosine similarity supports an answer, whatever words it contains.
 NEAR = 0.62
+#: A passage also supports an answer if the mean of its coverage and cosine similarity is at least this.
 NEAR_WITH_WORDS = 0.54
-#: The minimum cosine if the words support an answer: for a passage judged as a whole, and for one judged by its best
-#: sentence. A passage is about more than that sentence, so its vector is farther from the question.
+#: If a passage supports an answer by its words only, its cosine similarity must be at least this.
 NOT_FAR = 0.25
+#: The same minimum for a passage that is judged by its best sentence. It is lower, because a passage is about more than
+#: that sentence, so its vector is farther from the question.
 NOT_FAR_SAID = 0.1
 
 

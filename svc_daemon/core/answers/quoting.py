@@ -19,18 +19,18 @@ from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
 NOTHING_FOUND = "I found nothing about this in the sources."
 #: Maximum number of sentences in an answer.
 MOST_SENTENCES = 3
-#: The minimum score of each further sentence, as a fraction of the best sentence's score.
+#: A further sentence is added to the answer only if its score is at least this fraction of the best sentence's score.
 WORTHY = 0.85
-#: The same for a sentence that contains a word of the question that no sentence before it contains.
+#: This fraction is enough if the sentence contains a word of the question that no chosen sentence contains.
 WORTHY_OF_MORE = 0.5
 #: The weight of words in the title and headings, compared with the sentence's own.
 CONTEXT_SHARE = 0.5
 #: The bonus for a number if the question asks for one, and for "X is …" if it asks what X is; the penalty for a
 #: question or a heading. Large enough to decide between otherwise equal sentences.
 HINT = 0.2
-#: The penalty for a lower rank: almost this much for the last passage, 0 for the first.
+#: The penalty for a low rank: 0 for the first passage, almost this much for the last.
 RANK = 0.1
-#: The weight of a word of the question, compared with one added from an earlier question.
+#: The weight of a word of the question itself; a word added from an earlier question has the weight 1.
 OWN = 2.0
 #: The minimum number of leading characters that a word shares with its stem.
 BEGINNING = 3

@@ -136,7 +136,7 @@ def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk,
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Yield runs of blocks that may share a chunk; a heading is its own run, omitted if the next run is under it."""
+    """Yield runs of blocks that may share a chunk. A heading is a separate run, omitted if the next run is under it."""
     numbered = groupby(
         enumerate(blocks), key=lambda pair: pair[:1] if pair[1].kind == "heading" else (pair[1].headings, pair[1].page)
     )
@@ -144,7 +144,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for section, following in zip_longest(runs, runs[1:]):
         heading = section[0]
         if heading.kind == "heading" and following:
-            # If the next run is not under the heading, no run is.
+            # If any run is under the heading, the next one is.
             below = following[0].headings
             depth = len(heading.headings)
             if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):
@@ -230,7 +230,7 @@ class _LineCursor:
             self._block -= 1
         block = self._section[self._block]
         if self._block != before:
-            # Another block: count from its own first line.
+            # The offset is in another block: start counting at that block's first line.
             self._offset, self._line = block.char_start, block.line_start
         if self._line is None:
             return None

@@ -234,7 +234,8 @@ _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 #: Number of leading bytes that are checked to recognize text.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
-# Nothing that has matched is tried in another way (`*+`, `(?>`): with many comments or lines, that would never end.
+# Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent backtracking, which would be extremely slow for data
+# with many comments or lines.
 _HTML = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
 )
@@ -300,7 +301,7 @@ def _signed_type(data: bytes, *, is_text: bool) -> str | None:
     if data.startswith(_OLE_MAGIC):
         streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
         return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
-    # Files of these two types may consist of ASCII only.
+    # Check these two types even if the data is text: PDF and RTF files may consist of ASCII only.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
         if start.startswith(magic):

@@ -123,7 +123,7 @@ def stem_of(word: str) -> str:
     cut = word[: match.start()] if match and match.start() >= _SHORTEST else word
     bare = cut.rstrip("eiy")
     if len(bare) > _SHORTEST and bare[-1] == bare[-2] and bare[-1].isalpha():
-        # `stopped` and `stop`
+        # Remove a doubled consonant, so that `stopped` and `stop` have the same stem.
         bare = bare[:-1]
     return bare if len(bare) >= _SHORTEST else cut
 

@@ -32,7 +32,7 @@ class RollUp:
     status: str
     terminal: bool
     ready: bool
-    #: By name: queued, indexing, active, failed, pending, total.
+    #: Number of items by state (queued, indexing, active, failed, pending), and their `total`.
     counters: dict[str, int]
 
 

@@ -1,8 +1,8 @@
 """The buckets that a request names for a new source: one in the path, or several in the body of a legacy route.
 
-A body names its buckets in one of three fields. In a batch they are at the manifest's root or on every item. If both
-name some, the lookup refuses an item whose buckets differ from the root's: choosing either would put a file into
-buckets that the other part of the request did not name.
+A body names its buckets in one of three fields. A batch names them at the manifest's root, on every item, or both. If
+an item names other buckets than the root, the lookup refuses it: choosing either would put a file into buckets that the
+other part of the request did not name.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class ManifestNaming:
     """The buckets of a batch, named for each item, at the root of the manifest, or both."""
 
     root: Naming | None
-    #: Each item's own, in their order.
+    #: The buckets of each item, in the order of the manifest; None for an item that names none.
     items: tuple[Naming | None, ...]
 
 

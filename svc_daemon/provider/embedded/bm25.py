@@ -20,11 +20,14 @@ from svc_daemon.provider.embedded.scopes import Scope
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
 #: Upper bound of a word's score, as a multiple of its idf, however often it occurs in the chunk: FTS5's k1 is 1.2.
 MOST_OF_IDF = 2.2
-#: The minimum ratio of chunks with common words to chunks with rare words, and (`LEAST_SAVED`) the minimum number of
-#: the former; with less, little would be saved.
+#: Rare words are searched first only if at least this many times as many chunks contain common words; otherwise it
+#: would save little time.
 SHARE = 4
-#: Estimated score of the last chunk of a page, as a fraction of the upper bound of the rarest word's score.
+#: Rare words are searched first only if the common words' upper bounds sum to at most this fraction of the rarest
+#: word's upper bound, which is an estimate of the score of the page's last chunk.
 LIKELY = 0.6
+#: Rare words are searched first only if at least this many chunks contain common words; otherwise it would save little
+#: time.
 LEAST_SAVED = 1000
 
 
@@ -47,8 +50,8 @@ def rank(
     if rare:
         both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
         scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
-        # Chunks with both kinds of words get their full score; one that is not among the best of these can't be among
-        # the best of all, so its score by rare words alone may remain.
+        # This computes the full scores of chunks with both kinds of words. Chunks that are not among the best of these
+        # can't be among the best of all, so the scores by rare words alone are good enough for them.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
         if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):

@@ -19,7 +19,7 @@ PIECE_CHARACTERS = 1_000_000
 #: documents, so that the log stays far below 64 MB.
 SLICE_CHUNKS = 250
 
-#: Maximum characters that one transaction indexes of several documents, for the same reason.
+#: Maximum total characters of several documents that one transaction indexes, so that it is as short as for a slice.
 BATCH_CHARACTERS = 300_000
 
 #: Terminates each heading of a path: the unit separator, which does not occur in readable text.

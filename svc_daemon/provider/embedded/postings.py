@@ -43,7 +43,7 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
 
 
 def _read(connection: sqlite3.Connection, keys: KeyRange) -> list[sqlite3.Row]:
-    """Read what is to be indexed. `INSERT ... SELECT` would write a segment of postings at each statement."""
+    """Read the columns to index. With `INSERT ... SELECT`, FTS5 would write a segment of postings per statement."""
     return connection.execute(
         """
         SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks

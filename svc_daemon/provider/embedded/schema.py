@@ -74,7 +74,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Until they are replaced, this may contain vectors of a model that is no longer the one in the document's row.
+    # May contain vectors of an earlier model than the one in the document's row, until they are replaced.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,

@@ -12,7 +12,7 @@ MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
 def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidden: bool) -> int:
-    """Create the document's row and its memberships. Returns its key, the highest of all."""
+    """Create the document's row and its memberships. Returns its key, which is higher than all existing keys."""
     chunks = len(document.chunk_rows)
     cursor = connection.execute(
         """
@@ -36,7 +36,7 @@ def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidde
 
 
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
-    """Create documents whose sources have no visible one, with text, chunks and postings; they are visible at once."""
+    """Create documents with text, chunks and postings, visible at once. Their sources must have no visible document."""
     keys = []
     for document in packed:
         key = create(connection, document, is_hidden=False)
@@ -44,7 +44,7 @@ def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument
         for piece, text_zlib in enumerate(document.pieces):
             add_piece(connection, key, piece, text_zlib)
         _insert_chunks(connection, keys[-1], document.chunk_rows)
-    # The documents have consecutive keys, so their chunks have a range of their own.
+    # The documents have consecutive keys, so the range from the first to the last contains no other document's chunks.
     postings.add_postings(connection, KeyRange(keys[0].first, keys[-1].last))
     _count(connection, sum(len(document.chunk_rows) for document in packed))
 
@@ -56,7 +56,7 @@ def add_piece(connection: sqlite3.Connection, document_key: int, piece: int, tex
 
 
 def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, rows: Sequence[ChunkRow]) -> None:
-    """Store and index chunks of the document; `ordinal` is that of the first."""
+    """Store and index chunks of the document; `ordinal` is the ordinal of the first chunk."""
     keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
     _insert_chunks(connection, keys, rows)
     postings.add_postings(connection, keys)
@@ -65,9 +65,10 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
 def show(
     connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace, *, is_copy: bool = False
 ) -> int | None:
-    """Make the document visible and hide the one that it replaces; change nothing if it may not replace it.
+    """Make the document visible and hide the one that it replaces; change nothing if `may_replace` refuses.
 
-    Returns the key of the one of the two that is hidden afterwards and must be removed; None if there is none.
+    Returns the key of the document to be removed: the replaced one, or the given one if it was refused. Returns None if
+    nothing was replaced.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):
@@ -99,8 +100,8 @@ def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -
     """Remove hidden documents that are all small."""
     if not document_keys:
         return
-    # FTS5 writes a segment when a key is lower than the one before, and when a statement that may change many rows
-    # begins: so postings are removed in order, and before the rows.
+    # FTS5 starts a new segment if a key is lower than the one before, and at the beginning of a statement that may
+    # change many rows. So the postings are removed in the order of keys, before any rows.
     ranges = [KeyRange.of_document(key) for key in sorted(document_keys)]
     chunks = sum(postings.remove_postings(connection, keys) for keys in ranges)
     with overwriting(connection):

@@ -1,8 +1,8 @@
 """Stores, changes and removes documents.
 
-Most documents are small and put in batches: one transaction hides the documents that they replace, writes the new ones
-and removes the hidden. FTS5 then writes the postings of the whole batch as one segment, which costs a fifth of a
-segment per document, and a tenth of the log.
+Most documents are small and are put in batches: one transaction hides the documents that a batch replaces, writes the
+new ones and removes the hidden ones. FTS5 then writes the postings of the whole batch as one segment, which costs a
+fifth of the time and a tenth of the log that one segment per document would.
 
 A large document is written hidden, in slices of its chunks with a transaction each, so that the log stays small and
 other writes can run in between. A single step then makes it visible and hides the one that it replaces, which is then
