@@ -127,7 +127,8 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
-    """Whether the local installation's daemon answered. Raises DaemonUnreachable if it claims so without proof."""
+    """Whether the local installation's daemon answered. Raises DaemonUnreachable if the answer claims this without
+    proof."""
     record = installation.record()
     if (
         record is None

@@ -27,7 +27,7 @@ class Credential:
 
     key: str
     source: str
-    #: The installation it was stored for, if known.
+    #: The id of the installation for which the key was stored, if known.
     installation_id: str | None = None
 
     @property
@@ -37,7 +37,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """A service's address, with what decides which key is sent there."""
+    """The address of a service, and the facts that decide which key is sent to it."""
 
     base_url: str
     #: Whether the address comes from a project's `svc.toml`, which may be untrusted.

@@ -28,9 +28,9 @@ class DaemonHealth:
     installation_id: str
     version: str
     api: str
-    #: The whole JSON object, with uptime, queue and writer counters.
+    #: The whole JSON object of the answer, with uptime, queue and writer counters.
     answer: dict[str, Any]
-    #: Whether it has proved that it knows the secret.
+    #: Whether the daemon has proved that it knows the secret.
     is_proven: bool = False
 
 
@@ -39,14 +39,15 @@ class Foreign:
     """Another program answered, or no valid answer came before the timeout."""
 
     reason: str
-    #: Whether it accepted the connection but did not answer, as a daemon that hangs would.
+    #: Whether the program accepted the connection but did not answer, as a daemon that hangs would.
     is_silent: bool = False
 
 
 def probe(
     base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | None = None
 ) -> DaemonHealth | Foreign | None:
-    """Request `/healthz`, and check the proof of `secret` if it is given. Returns None if nothing listens there."""
+    """Request `/healthz`, and check the proof of `secret` if it is given. Returns None if nothing listens at the
+    address."""
     nonce = secrets.token_hex(16)
     parts = urlsplit(base_url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection

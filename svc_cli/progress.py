@@ -79,7 +79,7 @@ def progress_for(console: Console, style: Style, clock: Callable[[], float] = ti
 
 
 class Silent:
-    """Shows nothing."""
+    """A progress display that shows nothing."""
 
     def __enter__(self) -> Self:
         return self

@@ -49,7 +49,7 @@ def install_model(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Install an embedding model, which searches by meaning (semantic searches) require.
+    """Install an embedding model, which is required for searches by meaning (semantic searches).
 
     The model is verified and optimized for this machine; a running service uses it immediately.
     """

@@ -23,8 +23,8 @@ sent at once:
     client.finalize_batch("handbook", batch["batch_id"])
 
 Methods return the API's JSON objects as dicts. Errors are defined in `svc_cli.errors`: ApiError carries the API's error
-code and the HTTP status. Requests are retried after temporary errors; when the service asks for a pause, the creates of
-all threads wait. Threads may share a client.
+code and the HTTP status. Requests are retried after temporary errors; when the service asks for a pause, every thread
+waits before it creates anything. Threads may share a client.
 """
 
 from svc_cli.client.api import Client

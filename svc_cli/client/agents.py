@@ -9,7 +9,7 @@ from svc_daemon.wire import Json
 
 
 class AgentCalls(Calls):
-    """Methods for agents."""
+    """The client's methods that list, create, change and delete agents."""
 
     def agents(self) -> Json:
         """Return `{team_id, agents: [...], request_id}`: the agents that the key may use, with the default agent."""

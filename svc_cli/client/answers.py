@@ -13,7 +13,7 @@ SILENCE_S = 600.0
 
 
 class AnswerCalls(Calls):
-    """Methods for answers."""
+    """The client's methods that ask questions, and that read sources again to check an answer."""
 
     def ask(self, body: Mapping[str, Any]) -> Json:
         """Return the response of `/v1/responses`: `{output: […], grounded, sources: […], …}`.

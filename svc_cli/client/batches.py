@@ -33,7 +33,7 @@ class Member:
 
 
 class BatchCalls(Calls):
-    """Methods for batches; the bytes of their files are sent with `send_bytes`, like those of sessions."""
+    """The client's methods that open, finalize and show batches. `send_bytes` sends the bytes of their files."""
 
     def open_batch(self, bucket: str, members: Sequence[Member], key: str, *, pack: bool = False) -> Reply:
         """Open a batch, and return `{batch_id, items: […], rejected: […], …}`.

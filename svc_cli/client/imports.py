@@ -25,7 +25,7 @@ class ImportRequest:
     metadata: dict[str, Any] = field(default_factory=dict)
     #: Import the content even if its type belongs to the other route.
     force: bool = False
-    #: `{url, metadata}` of the webhook to call when the source is ready or failed.
+    #: `{url, metadata}` of the webhook to call when the source is ready or has failed.
     webhook: dict[str, Any] | None = None
 
     def body(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class ImportRequest:
 
 
 class ImportCalls(Calls):
-    """Methods for sources that come from URLs."""
+    """The client's methods that import URLs and fetch them again."""
 
     def import_url(
         self, bucket: str, wanted: ImportRequest, *, door: Door = "file", key: str | None = None, dry_run: bool = False

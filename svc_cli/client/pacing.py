@@ -19,7 +19,7 @@ class Stopped(Exception):
 
 
 class Gate:
-    """A gate for creates: opens at the allowed rate, and closes for all while the service asks for a pause."""
+    """Lets creates pass at the allowed rate, and none at all while the service asks for a pause."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class Gate:
             self._opens_s = max(self._opens_s, self._clock() + seconds)
 
     def wait(self) -> None:
-        """Block until the caller may create. Raises Stopped if `stop` was called."""
+        """Block until the caller may send a create. Raises Stopped if `stop` was called."""
         with self._lock:
             self._waiting += 1
         try:

@@ -9,7 +9,8 @@ from svc_daemon.wire import Json
 
 
 class SessionCalls(Calls):
-    """Methods for upload sessions, and for the bytes of sessions and batches."""
+    """The client's methods that open, finish and cancel upload sessions, and that send the bytes of sessions and
+    batches."""
 
     def __init__(self, transport: Transport, storage: Storage) -> None:
         super().__init__(transport)

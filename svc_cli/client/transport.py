@@ -272,7 +272,7 @@ def trusted() -> "ssl.SSLContext":
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether waiting can help. It can't if the request alone exceeds the quota of a whole minute."""
+    """Whether the request can succeed after a pause. It can't if it alone exceeds the quota of a whole minute."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

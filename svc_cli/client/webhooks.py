@@ -7,7 +7,7 @@ from svc_daemon.wire import Json
 
 
 class WebhookCalls(Calls):
-    """Methods for webhooks."""
+    """The client's methods that list and resend webhook calls, and manage their secret."""
 
     def deliveries(self, filters: Mapping[str, str | int] | None = None) -> Json:
         """Return `{deliveries: [{id, event, source_id, status, attempts, …}], has_more, last_id}`.

@@ -115,7 +115,7 @@ class ImportPlan:
     urls: tuple[str, ...]
     bucket: str
     kind: Kind
-    #: The request for each URL, except for the URL itself.
+    #: A template for the request of each URL; only its `url` is replaced.
     pattern: ImportRequest
     is_refresh: bool
     wait: Literal["ready", "accepted"]

@@ -40,7 +40,7 @@ def render_report(console: Console, report: Report) -> str:
 
 
 def suggest_next(console: Console, report: Report) -> None:
-    """Suggest the next command."""
+    """Suggest the next command, which depends on what the sync has done."""
     if report.stopped_by or report.is_dry:
         return
     if report.counts["failed"]:

@@ -68,7 +68,9 @@ class RunFlags(FolderFlags):
     """The options of `svc watch run`."""
 
     folder: FolderArgument = None
-    stay: Annotated[bool, typer.Option("--stay", help="If there are no mappings yet, wait until one is added.")] = False
+    stay: Annotated[
+        bool, typer.Option("--stay", help="If there are no mappings yet, wait until a mapping is added.")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ class Change(NamedTuple):
     now: Row | None = None
     #: The file's content, if it is to be sent.
     content: FileContent | None = None
-    #: Why it could not be read, and its size at that time.
+    #: Why the file could not be read; `size_bytes` is its size at that time.
     error: SvcError | None = None
     size_bytes: int | None = None
 

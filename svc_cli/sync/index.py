@@ -104,7 +104,7 @@ class Journaled:
 
     key: str
     body: dict[str, Any]
-    #: By client_file_id.
+    #: The rows by client_file_id.
     rows: dict[str, Row]
 
 

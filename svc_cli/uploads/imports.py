@@ -95,7 +95,8 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> Json | None:
     """Create the source and return it; None in a dry run.
 
-    If the service replays the answer for a source that is no longer in the bucket, uses the key of the next epoch.
+    If the service replays the answer for a source that is no longer in the bucket, the URL is imported again with the
+    key of the next epoch, a counter that is part of the key.
     """
     if options.is_dry:
         client.import_url(options.bucket_id, wanted, door=door, dry_run=True)

@@ -53,7 +53,7 @@ class AnswerCitation(CitedPlace):
 
 
 class Answered(ToolResult):
-    """An answer."""
+    """The result of `svc-ask`: an answer with its citations."""
 
     answer: str
     #: Whether every sentence is supported by a quote; if not, don't rely on the answer.

@@ -16,7 +16,7 @@ class ListBuckets(Arguments):
 
 
 class BucketFacts(ToolResult):
-    """One bucket."""
+    """A bucket in the list, with the numbers of its sources."""
 
     id: str
     slug: str

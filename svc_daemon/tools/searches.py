@@ -87,7 +87,7 @@ class Passages(ToolResult):
 
 
 async def search(service: ToolService, asked: Search) -> Passages:
-    """Search. Raises CallFailed with the errors of a search."""
+    """Search for passages. Raises CallFailed with the errors of `POST /v1/search`."""
     page = (await service.call(Call(method="POST", path="/v1/search", body=asked.body()))).body
     results = [
         FoundPassage(**place_of(hit), score=hit["score"], passage=hit["text"], bucket_ids=hit["bucket_ids"])

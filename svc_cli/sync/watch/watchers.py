@@ -97,7 +97,7 @@ class Watcher:
     flushed: str | None = None
     _inbox: Inbox = field(init=False)
     _observer: "Observer | None" = None
-    #: The observed folder with links resolved, and its device and inode.
+    #: The observed folder with links resolved; `_root` identifies it by device and inode.
     _base: Path = Path()
     _root: str | None = None
     _is_missing: bool = False
@@ -167,7 +167,8 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Observe the folder that exists now, since an observer reports nothing about a folder's replacement."""
+        """Observe the folder again if it was replaced, since an observer keeps watching the old folder without any
+        report."""
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return

@@ -117,7 +117,8 @@ class Crowd:
 
 
 class ClientProtocol(H11Protocol):
-    """One connection."""
+    """One client connection: closes it when it exceeds one of the limits above, and passes its requests to the
+    application."""
 
     limits: ClientLimits
     new_id: Callable[[], str]

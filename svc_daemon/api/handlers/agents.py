@@ -1,4 +1,4 @@
-"""Handlers of agents, and of agents as models for OpenAI's clients."""
+"""HTTP handlers for agents: create, list, show, change and delete them, and list them as OpenAI models."""
 
 from math import floor
 

@@ -1,4 +1,4 @@
-"""Handlers of batches."""
+"""HTTP handlers for batches: open, finalize and show them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

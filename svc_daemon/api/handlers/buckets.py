@@ -1,4 +1,4 @@
-"""Handlers of buckets."""
+"""HTTP handlers for buckets: list, create, show, change and delete them."""
 
 import re
 

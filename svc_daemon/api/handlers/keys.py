@@ -1,4 +1,4 @@
-"""Handlers of API keys."""
+"""HTTP handlers for API keys: create, list and revoke them."""
 
 from starlette.requests import Request
 from starlette.responses import Response

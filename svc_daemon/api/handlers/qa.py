@@ -1,4 +1,4 @@
-"""Handlers of questions and answers."""
+"""The HTTP handler that creates a Q&A source: a question with its answer."""
 
 from starlette.requests import Request
 from starlette.responses import Response

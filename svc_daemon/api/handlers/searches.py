@@ -1,4 +1,4 @@
-"""Handlers of search."""
+"""HTTP handlers for searches, with a JSON body (POST) or a query string (GET)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from svc_daemon.wire.codes import ErrorCode
 QUERY = "q"
 #: Parameters that may be repeated to form a list.
 LISTS = ("buckets", "source_ids", "tags")
-#: The parsers of the other parameters.
+#: The parameters that may be given only once, with the functions that parse them.
 SINGLES: dict[str, Callable[[str], Any]] = {
     QUERY: str,
     "agent": str,
