@@ -17,7 +17,7 @@ from svc_daemon.wire import Json
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 #: The interval is at least this many seconds for each unsettled source, so that many sources are polled less often.
-PAUSE_FOR_EACH_S = 0.002
+PAUSE_FOR_EACH_S = 0.001
 #: Up to this many sources are requested one by one; more are read from the list of their bucket.
 FEW = 8
 #: Number of rows per page when a list is read; few enough to be cheap for the service.
