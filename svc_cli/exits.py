@@ -18,7 +18,7 @@ class Exit(IntEnum):
     DENIED = 4
     #: Bucket, source or local path not found.
     MISSING = 5
-    #: Conflict: the name is taken, the idempotency key was used, or something depends on the object.
+    #: Conflict: the name is taken, the idempotency key was used, or the object is still in use.
     CONFLICT = 6
     #: A 429, a 5xx or a network error, after the last retry.
     TEMPORARY = 7

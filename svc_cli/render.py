@@ -13,8 +13,8 @@ from svc_daemon.wire.file_names import JOINERS
 GAP = "  "
 #: Minimum width of a column of ids.
 LEAST_ID_COLUMNS = 16
-#: Minimum widths of the other columns and of the last column; the second pair is used if the table is still too wide
-#: with the first.
+#: Two pairs of minimum widths: of each other column, and of the last column. The second pair is used if the table is
+#: still too wide with the first pair.
 LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}

@@ -69,8 +69,9 @@ class Database:
     ) -> None:
         """Open the file, creating it if missing, and `prepare` its schema. Raises StorageError."""
         self.path = path
-        #: Number of pieces of work and of commits so far; their ratio is the average group size.
+        #: Number of pieces of work that were committed so far.
         self.operations = 0
+        #: Number of commits so far; `operations` divided by `commits` is the average group size.
         self.commits = 0
         self._on_broken = on_broken
         self._broken: sqlite3.Error | None = None

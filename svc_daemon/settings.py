@@ -13,8 +13,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from svc_daemon import paths
 
-#: The well-known address and port of the default installation.
+#: The address on which the daemon listens by default.
 DEFAULT_HOST = "127.0.0.1"
+#: The well-known port of the default installation.
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
 #: The maximum of every limit; clocks, the kernel or SQLite can't handle larger numbers.

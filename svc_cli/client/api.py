@@ -148,7 +148,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._call("POST", f"/v1/buckets/{part(bucket)}/sources", json={"source_id": source_id})
 
     def detach_source(self, bucket: str, source_id: str) -> Json:
-        """Remove a source from one bucket; the source itself and its membership of other buckets remain."""
+        """Remove a source from one bucket. The source still exists, and stays in its other buckets."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
     def upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Json:

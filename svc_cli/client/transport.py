@@ -44,8 +44,9 @@ class Request:
     path: str
     params: Mapping[str, str | int] | None = None
     json: Any = None
-    #: Fields and the file of a multipart body.
+    #: The text fields of a multipart body.
     form: Mapping[str, str] | None = None
+    #: The name and bytes of the file in a multipart body.
     file: tuple[str, bytes] | None = None
     idempotency_key: str | None = None
     #: Whether the request adds a source, or opens a session or a batch, and so is subject to the service's rate limit.

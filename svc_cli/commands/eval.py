@@ -1,4 +1,4 @@
-"""`svc eval`: measures how well searches find what they should, for example as a check in CI."""
+"""`svc eval`: measures how well searches find the expected passages, for example as a check in CI."""
 
 import itertools
 from dataclasses import asdict, dataclass

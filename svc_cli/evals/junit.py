@@ -16,7 +16,8 @@ _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
     """Render one test case for each query and each threshold.
 
-    A query that missed something is a failure. If there are thresholds, only these can fail; the query is `skipped`.
+    A query whose expected passages were not all found is a failure. If there are thresholds, only a threshold can be a
+    failure, and such a query is `skipped` instead.
     """
     judged = thresholds.judge(evaluation)
     suite = Element("testsuite", name=SUITE)

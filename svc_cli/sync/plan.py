@@ -39,7 +39,7 @@ class Holdings(NamedTuple):
 
 
 class Verb(StrEnum):
-    """What is done about one file."""
+    """The action for one file."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -99,7 +99,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
     """Update the index's rows from the bucket. `sources` are all sources of the mapping.
 
     The rows of sources that were removed from the bucket are dropped, so that their files are sent again. Sources that
-    another machine added get rows; their files here are compared by hash.
+    another machine added get rows too, and the files with their paths are read and compared by hash.
     """
     by_title: defaultdict[str, list[Json]] = defaultdict(list)
     for source in sorted(sources, key=lambda source: source["id"]):

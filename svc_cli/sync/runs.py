@@ -27,8 +27,9 @@ class SyncOptions:
     """The options of a sync, from flags, settings and the mapping."""
 
     filters: Filters
-    #: The service's limits on the number of tags and their length.
+    #: Maximum number of tags of a source; a limit of the service.
     max_tags: int
+    #: Maximum length of a tag; a limit of the service.
     max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE

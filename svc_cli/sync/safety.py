@@ -5,8 +5,8 @@ removal, so in case of doubt nothing is removed.
 
 Some problems prevent every removal of a run: a folder that could not be read, a file that did not reach the service,
 new content that may turn out to be unreadable. A document that an earlier run has already seen fail prevents only the
-removal of sources that it may replace: those with the same title, the same bytes, or, if it could not be read here, the
-same size.
+removal of sources that it may replace: those with the same title, the same bytes, or, if the document could not be read
+in this run, the same size.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -116,12 +116,13 @@ class Leaving(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a run knows before it removes sources."""
+    """The facts from which a run decides which sources it may remove."""
 
     #: The results of all files except those that are unchanged and ready.
     items: Sequence[ReportItem]
-    #: The paths and hashes of the mapping's sources when the run began.
+    #: The paths of the mapping's sources when the run began.
     paths: Collection[str]
+    #: The hashes of the mapping's sources when the run began.
     hashes: Collection[str]
     #: Whether every folder could be listed.
     is_complete: bool = True

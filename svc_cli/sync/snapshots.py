@@ -227,8 +227,9 @@ class IgnoreExplanation:
     reason: str | None = None
     #: The part of the path that decided it: the path itself, or a parent folder that is left out with its contents.
     at: str | None = None
-    #: The ignore file and its pattern that matched, which may be an exception (`!`).
+    #: Where the pattern that decided it comes from: the path of an ignore file, or for example an option.
     origin: str | None = None
+    #: The pattern that decided it, which may be an exception (`!`).
     pattern: str | None = None
 
 

@@ -116,7 +116,8 @@ class UploadRun:
                     self._take(done, under_way)
 
     def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
-        """Wait until all accepted sources are ready or failed. An error that ends it is stored in `stopped_by`."""
+        """Wait until all accepted sources are ready or failed. An error that ends the waiting is stored in
+        `stopped_by`."""
         pending: defaultdict[str, list[ReportItem]] = defaultdict(list)
         for item in self.items.values():
             if item.is_pending and item.source_id:

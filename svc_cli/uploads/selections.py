@@ -32,8 +32,9 @@ from svc_cli.uploads.skips import (
 class _Level(NamedTuple):
     """A folder that is being walked."""
 
-    #: The path of the folder up to the names of its entries: as the user gave it (`prefix`), and absolute (`absolute`).
+    #: The path of the folder as the user gave it, with a trailing slash, or empty for the current folder.
     prefix: str
+    #: The absolute path of the folder, with a trailing slash.
     absolute: str
     #: The ignore rules that apply to its entries.
     rules: IgnoreRules

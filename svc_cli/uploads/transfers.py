@@ -4,10 +4,10 @@ Each create has an idempotency key derived from the content, so a repeated run c
 replays its answer for a key that it has seen. If the source has since been deleted, renamed or removed from the bucket,
 the file is created again with the key of the next epoch, a counter that is part of the key.
 
-A batch is opened by one create; its bytes are sent as one pack, and one finalize makes sources of all of them. Files
-that are pending after a finalize are sent one by one and finalized again as long as that makes progress; files that
-were rejected or failed are recorded with their error and not retried. If the service doesn't support packs, all files
-are sent one by one.
+One create request opens a batch, the bytes of its files are sent together as one pack, and one finalize request creates
+all sources. Files that are pending after a finalize are sent one by one and finalized again as long as that makes
+progress; files that were rejected or failed are recorded with their error and not retried. If the service doesn't
+support packs, all files are sent one by one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

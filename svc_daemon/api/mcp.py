@@ -70,7 +70,7 @@ def message_bytes(limits: Limits) -> int:
 
 
 class Door:
-    """The ASGI application behind the route."""
+    """The ASGI application that serves `/mcp`."""
 
     def __init__(self) -> None:
         #: `svc_daemon.tools.servers` and the list of tools, loaded on the first request.

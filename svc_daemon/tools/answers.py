@@ -14,6 +14,7 @@ from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 SILENCE_S = 600.0
 #: The remark on an answer that is not grounded, but has citations.
 PARTLY = "Not grounded: not every sentence of this rests on a source. Read the quotes before relying on it."
+#: The remark on an answer that is not grounded and has no citations.
 NOT_AT_ALL = "Not grounded: the sources do not answer this."
 
 

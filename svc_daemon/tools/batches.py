@@ -165,7 +165,7 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
 async def _renewed(
     service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
 ) -> FileOutcome:
-    """If an earlier call stored the file and its source has been deleted since, upload it again, on its own."""
+    """If an earlier call stored the file and its source has been deleted since, upload it again as a single file."""
     if outcome.error is None or outcome.error.code not in GONE:
         return outcome
     destination = asked.destination() | item.given.destination()

@@ -34,8 +34,9 @@ class PolicyFields(ScopedBody):
     source_ids: Named | None = None
     #: In OpenAI's filter syntax, as in a search; an empty object removes the filters.
     filters: dict[str, Any] | None = None
-    #: Maximum number of passages. Null removes the limit, as it does for `score_threshold`.
+    #: Default number of passages for a request; null removes the setting.
     top_k: Annotated[int, Field(ge=1)] | None = None
+    #: Minimum score of passages to use; null removes it.
     score_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
 
     @model_validator(mode="before")

@@ -51,8 +51,9 @@ class CompletionCreate(ScopedBody):
     stream_options: StreamOptions = Field(default_factory=StreamOptions)
     #: Search only these buckets, given by id or slug.
     buckets: list[str] | None = None
-    #: Only one choice, in plain text, is supported.
+    #: Number of choices; only one is supported.
     n: Literal[1] = 1
+    #: Only plain text is supported.
     response_format: ResponseFormat = Field(default_factory=ResponseFormat)
     #: The types of these fields are checked, but their values are ignored.
     temperature: float | None = None

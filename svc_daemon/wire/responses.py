@@ -144,8 +144,9 @@ class Response(WireModel):
 
     id: str
     object: Literal["response"] = "response"
-    #: Unix time in seconds, like the next field.
+    #: When the response was begun, in Unix time in seconds.
     created_at: int
+    #: When the response was completed, in Unix time in seconds; null until then.
     completed_at: int | None = None
     status: Literal["in_progress", "completed", "incomplete", "failed"]
     background: bool = False

@@ -56,7 +56,7 @@ class Health(WireModel):
     queue: QueueCounters
     embedding: Embedding
     set_aside: SetAside
-    #: The resource that is currently short, if any.
+    #: The resource of which the daemon currently has too little, if any.
     shortage: Shortage | None = None
     #: The response to `?nonce=`, which only a daemon that has the installation's secret can compute (`wire.proofs`).
     proof: str | None = None

@@ -15,7 +15,8 @@ class TaskReference(WireModel):
 
 
 class Shortage(WireModel):
-    """A resource that is short. Work waits until there is enough again, without counting an attempt."""
+    """A resource of which the daemon has too little, such as disk space or memory. Work that needs it waits, and the
+    wait doesn't count as an attempt."""
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes"]
     message: str

@@ -8,8 +8,9 @@ VERSION = "0.1.0"
 #: The name of the package to install. The package `svc` on PyPI is another project, so hints must not mention it.
 DISTRIBUTION = "svc-knowledge"
 
-#: Oldest and newest API version that this release supports; client and daemon send them as `Svc-Api: 1-1`.
+#: The oldest API version that this release supports.
 API_OLDEST = 1
+#: The newest API version that this release supports.
 API_NEWEST = 1
 API_RANGE = f"{API_OLDEST}-{API_NEWEST}"
 

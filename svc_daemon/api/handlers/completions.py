@@ -1,4 +1,4 @@
-"""Handler of OpenAI's chat completions.
+"""The HTTP handler for OpenAI's chat completions API.
 
 A stream starts with the role, followed by the text in pieces. The final chunk has the annotations, and also `grounded`,
 `sources` and `warnings`. If usage was requested, another chunk contains it. `[DONE]` ends the

@@ -1,4 +1,4 @@
-"""Handlers of the routes that take a URL: `files/import` and `pages`."""
+"""HTTP handlers for the routes that import a URL: `files/import` and `pages`."""
 
 from starlette.requests import Request
 from starlette.responses import Response

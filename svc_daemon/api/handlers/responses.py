@@ -1,4 +1,4 @@
-"""Handler of OpenAI's Responses API.
+"""The HTTP handler for OpenAI's Responses API.
 
 The events of a stream, in this order, with numbers from 0 and one id throughout:
 

@@ -1,4 +1,4 @@
-"""Handlers of service information: health, version, limits, the OpenAPI document."""
+"""HTTP handlers for facts about the service: health, version, limits and the OpenAPI document."""
 
 import asyncio
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Handlers of sources, of their memberships in buckets, and of tasks."""
+"""HTTP handlers for sources, for their membership of buckets, and for tasks."""
 
 from dataclasses import replace
 from functools import partial

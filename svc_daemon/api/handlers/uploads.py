@@ -1,4 +1,4 @@
-"""Handlers of upload sessions and of storage URLs, which receive a session's bytes by Google's resumable protocol.
+"""HTTP handlers for upload sessions, and for storage URLs, which accept their bytes by Google's resumable protocol.
 
 The token in a storage URL authorizes the request. Pages of any origin may send to storage URLs (`response_headers`),
 because browsers upload directly, but to no other route.

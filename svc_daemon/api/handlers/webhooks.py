@@ -1,4 +1,4 @@
-"""Handlers of webhooks: the delivery log, resending a delivery, and the secret."""
+"""HTTP handlers for webhooks: list and resend deliveries, and show and rotate the secret."""
 
 from starlette.requests import Request
 from starlette.responses import Response

@@ -34,9 +34,9 @@ class ClientLimits:
     keep_alive_s: int = 15
     #: How long a client may leave a response unread once its buffers are full.
     unread_answer_s: float = 60
-    #: How long, and for how many bytes, a client may keep sending after an early response before the connection is
-    #: closed.
+    #: How long a client may keep sending after an early response; then the connection is closed.
     linger_s: float = 5
+    #: How many bytes a client may still send after an early response; after them the connection is closed.
     linger_bytes: int = 64 * 1024 * 1024
     #: Maximum number of open connections.
     max_connections: int = 800
