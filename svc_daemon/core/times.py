@@ -24,7 +24,7 @@ def to_text(moment: datetime) -> str:
     """Format as ISO 8601 UTC with milliseconds and `Z`; the texts sort chronologically."""
     if moment.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    # Called several times for each file that is stored, and nearly always in UTC.
+    # Avoid the conversion if possible: this is called several times per stored file, nearly always with a UTC time.
     in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return in_utc.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 

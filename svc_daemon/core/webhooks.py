@@ -58,7 +58,7 @@ TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The status of a delivery after a call."""
+    """The status of a delivery after a call, and the number of calls that are left."""
 
     status: str
     tries_left: int

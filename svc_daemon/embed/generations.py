@@ -15,7 +15,7 @@ from svc_daemon.embed.models import replace_file
 
 Vector = list[float]
 
-#: Contains common and rare words. If it were changed, every model would count as new.
+#: The probe sentence, with common and rare words. If it were changed, every model would count as new.
 PROBE = "The old lighthouse keeper counted forty-two umbrellas."
 #: Minimum cosine similarity for two probe vectors to count as coming from the same model; allows for rounding
 #: differences between hardware.

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 URGENT, PATIENT = 1, 2
 #: Kinds of responses.
 DONE, FAILED = 3, 4
-#: The number of frames about the process.
+#: The number in frames about the process itself instead of a text.
 PROCESS = 0
 
 _HEAD = struct.Struct("<QBI")

@@ -17,7 +17,7 @@ WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
 _PLACES = ("", "model/", "onnx/")
 #: Maximum size of a file, also in an archive; larger than any graph.
 _MAX_FILE_BYTES = 2 * 1024**3
-#: Raised for a damaged archive, or one with a password.
+#: Exceptions that the standard library raises for a damaged archive, or one with a password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 #: A download fails if no data arrives for this long.
 _SILENCE_S = 20
@@ -55,13 +55,13 @@ class Origin:
 
     #: The name under which the model is installed.
     name: str
-    #: Its location, for messages.
+    #: The location of the model, for messages.
     label: str
     #: Reads a file by its path relative to the root; None if it doesn't exist; raises OSError.
     read: Callable[[str], bytes | None]
     #: The path, relative to the root, of the file that the operator named; None for a folder or package.
     chosen: str | None = None
-    #: Its expected hashes, if known.
+    #: The expected hashes of the model's files, if known.
     known: KnownPackage | None = None
 
     def find(self, name: str) -> bytes | None:

@@ -143,7 +143,7 @@ class _Process:
         self._error_log = error_log
         self._started_s = monotonic()
         self._lock = threading.Lock()
-        #: Resolved when the model is loaded, or could not be loaded.
+        #: Resolved when the model is loaded, or when loading it has failed.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
         #: When each unanswered query was sent, whether or not its caller is still waiting.

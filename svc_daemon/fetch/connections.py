@@ -16,7 +16,7 @@ from svc_daemon.fetch.resolvers import Resolver
 #: Maximum number of addresses to try for one name, in the resolver's order.
 MAX_TRIED = 4
 
-#: The same union type as in httpcore.
+#: The type of a socket option, as httpcore defines it.
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 

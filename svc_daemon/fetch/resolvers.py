@@ -47,7 +47,7 @@ class SystemResolver:
                 set_answer = partial(answer.set_result, [str(address[0]) for *_, address in found])
             except OSError as error:
                 set_answer = partial(answer.set_exception, error)
-            # If the loop is closed, nobody waits for the answer any more.
+            # If the loop is closed, nothing is waiting for the answer any more.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, set_answer)
 

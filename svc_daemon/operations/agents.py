@@ -249,7 +249,10 @@ def _changed(
 def _with_ids(
     connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the sent policy with names resolved to ids, and a fault per unknown name. Keeps ids it already had."""
+    """Return the sent policy with names resolved to ids, and a fault for each unknown name.
+
+    Ids that the policy already contained are not looked up: they stay, even if their bucket or source is gone.
+    """
     found, faults = dict(sent), []
     for field, noun, find in (("bucket_ids", "bucket", _find_bucket), ("source_ids", "source", _find_source)):
         if field not in sent:

@@ -31,7 +31,8 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Bytes of the sessions finalized in one transaction: after a restart, they have to be read again for their hashes.
+#: Maximum total size of the sessions that are finalized in one transaction: after a restart, their bytes have to be
+#: read again to hash them.
 STEP_BYTES = 64 * 1024 * 1024
 
 
@@ -90,7 +91,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # Checked after the replay: a file of the first request may have replaced its predecessor since.
+        # Check this only if it isn't a replay: a file of the first request may have replaced its predecessor since.
         refuse_empty(opening)
         admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
@@ -150,7 +151,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
 
 def _status_after(context: Context, key: KeyRow, batch: BatchRow, ended: Sequence[Finalized]) -> str:
-    """Return the status of a batch without pending items; if all were finalized just now, none needs to be read."""
+    """Return the status of a batch without pending items; reads nothing if this call has finalized all of them."""
     if all(outcome.source is not None and not outcome.replayed for outcome in ended):
         return rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False).status
     return show_batch(context, key, batch.id)[1].status

@@ -29,7 +29,7 @@ class Destination:
     """
 
     naming: Naming
-    #: In the order in which the request names them.
+    #: The existing buckets, in the order in which the request names them.
     buckets: tuple[BucketRow, ...]
     #: Slugs of the buckets that the create will make.
     missing: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 class Rereading:
     """The hash of the stored bytes, and the text that was extracted from them now."""
 
-    #: SHA-256 in hex; None if the bytes are gone.
+    #: SHA-256 of the stored bytes, in hexadecimal; None if there are none.
     sha256: str | None
     extraction: Extraction | None
     #: Why there is no extraction.

@@ -171,7 +171,7 @@ def add_source(connection: Connection, context: Context, source: SourceRow, toge
 
 
 def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
-    """Return the places of a new source, oldest bucket first, in the order in which they are read later."""
+    """Return the bucket statuses of a new source, all `queued`, oldest bucket first as in `SourceRow.places`."""
     return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 

@@ -91,7 +91,7 @@ def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, atomically and durably."""
     for leftover in path.parent.glob(f".{path.name}.*"):
-        # Left by a kill between write and rename; its secret must not stay on disk.
+        # A kill between write and rename has left this file; its secret must not stay on disk.
         leftover.unlink()
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -72,7 +72,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
 
 
 async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -> QueryVector:
-    # Read once, since another model may be chosen during the call.
+    # Read `embedder` only once, since another model may be chosen during the call.
     embedder = embedding.embedder
     if embedder is None:
         raise EmbedFailed(embedding.message or "The embedding model is being loaded.")
@@ -197,7 +197,7 @@ class _Asking:
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
         """Query the index until the results are settled, and return them with their warnings; raises like `search`."""
-        # Some hits may turn out to be gone, so request more than are needed.
+        # Some hits may belong to sources that were deleted or changed, so request more than are needed.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
             query = SearchQuery(

@@ -46,7 +46,7 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
             tombstones.finish_tombstone(connection, stone.source_id, now)
 
     if stones:
-        # Otherwise a power failure could bring back bytes without a tombstone.
+        # Without this sync, a power failure could bring back bytes without a tombstone.
         await context.blobs.run(context.blobs.sync_folder)
         await context.write(work)
     return len(stones)

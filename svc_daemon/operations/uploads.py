@@ -69,7 +69,7 @@ async def create_upload(
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
-        # Checked after the replay: the source of the first request may have replaced its predecessor since.
+        # Check this only if it isn't a replay: the source of the first request may have replaced its predecessor since.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)
@@ -235,7 +235,10 @@ async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
 
 
 async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = True) -> str:
-    """Return the hash of the complete bytes. On `checksum_mismatch`, `drops` deletes them, to be sent again."""
+    """Return the hash of the complete bytes; raises `checksum_mismatch`.
+
+    In that case, `drops` deletes the bytes, so that they can be sent again.
+    """
     actual = await context.parts.hash(upload.id)
     if upload.sha256 is not None and upload.sha256 != actual:
         if drops:

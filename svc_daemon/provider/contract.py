@@ -40,7 +40,7 @@ class IndexDocument:
     title: str
     #: The whole extracted text.
     text: str
-    #: In order; ordinals are contiguous, from 0.
+    #: The document's chunks in order; their ordinals are contiguous and begin at 0.
     chunks: tuple[Chunk, ...]
     bucket_ids: Sequence[str]
 
@@ -56,7 +56,7 @@ class DocumentState:
     generation: int
     #: The number of chunks.
     chunks: int
-    #: Sorted.
+    #: Ids of the document's buckets, sorted.
     bucket_ids: tuple[str, ...]
 
 
@@ -65,9 +65,9 @@ class ListedDocument(NamedTuple):
 
     source_id: str
     generation: int
-    #: Sorted.
+    #: Ids of the document's buckets, sorted.
     bucket_ids: tuple[str, ...]
-    #: How many chunks the document has.
+    #: Number of the document's chunks.
     chunks: int
 
 
@@ -86,7 +86,7 @@ class StoredText:
     generation: int
     title: str
     text: str
-    #: In order.
+    #: The document's chunks, ordered by ordinal.
     chunks: tuple[StoredChunk, ...]
 
 
@@ -101,15 +101,15 @@ class ChunkText(NamedTuple):
 class VectorCount(NamedTuple):
     """The number of chunks, and of those without a vector."""
 
-    #: Chunks that have no vector of the model yet.
+    #: Number of chunks that have no vector of the model yet.
     missing: int
-    #: All chunks.
+    #: Number of all chunks, with or without a vector.
     chunks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryVector:
-    """The vector of a query."""
+    """The vector of a query, and the model that computed it."""
 
     #: Identifies the model and its generation; only vectors of the same model and generation are compared.
     model: str
@@ -121,7 +121,7 @@ class QueryVector:
 class SearchQuery:
     """A query to one team's index."""
 
-    #: As the user typed it; it has no query syntax.
+    #: The query as the user typed it; it has no syntax.
     text: str
     #: Search only documents in one of these buckets; None means all, empty means none.
     bucket_ids: Sequence[str] | None = None
@@ -155,9 +155,9 @@ class TermMatch:
 class KeywordMatch:
     """A hit's position in the keyword ranking."""
 
-    #: From 1.
+    #: Position in the keyword ranking, from 1.
     rank: int
-    #: Higher is better.
+    #: The BM25 score; higher is better.
     bm25: float
     #: 0 to 1: how similar its words are to those of the best hits by BM25; None if feedback was not used.
     feedback: float | None = None

@@ -14,9 +14,9 @@ class InspectedDocument(NamedTuple):
     source_id: str
     generation: int
     title: str
-    #: Sorted.
+    #: Ids of the document's buckets, sorted.
     bucket_ids: tuple[str, ...]
-    #: How many chunks the document has.
+    #: Number of the document's chunks.
     chunks: int
 
 

@@ -10,7 +10,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
-    """A stored batch."""
+    """A stored batch. Its files are the upload sessions with its id."""
 
     id: str
     team_id: str
@@ -39,7 +39,7 @@ class BatchMember:
     upload_error: str | None
     source_id: str | None
     task_id: str | None
-    #: None if the source doesn't exist yet, or was deleted.
+    #: Status of the source; None if the source doesn't exist yet, or was deleted.
     source_status: str | None
     source_error: str | None
     source_warnings: tuple[str, ...]

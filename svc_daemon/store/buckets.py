@@ -14,7 +14,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRow:
-    """A stored bucket."""
+    """A stored bucket and its settings."""
 
     id: str
     team_id: str

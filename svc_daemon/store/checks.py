@@ -178,7 +178,7 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Check columns for invalid values. SQLite's pages have no checksums, so it does not detect flipped bits.
+    """Check columns for invalid values, such as flipped bits, which SQLite can't detect: its pages have no checksums.
 
     Statuses are checked here because SQLite ignores CHECK constraints in a database that is open read-only.
     """

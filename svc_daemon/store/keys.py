@@ -11,7 +11,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """A stored API key."""
+    """A stored API key: the hash of its secret, and what it may do."""
 
     id: str
     team_id: str

@@ -112,7 +112,7 @@ class Parts:
         with self.discarding(session_id):
             os.fsync(descriptor)
         if session_id not in self._synced:
-            # Otherwise the folder entry could be lost in a power failure.
+            # Without this, the folder entry could be lost in a power failure.
             self.sync_folder()
         self._synced[session_id] = size_bytes
 

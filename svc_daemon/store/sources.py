@@ -22,7 +22,8 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Incremented each time the source is indexed; the search provider keeps only the newest generation.
+    #: Number of the current extraction; incremented each time the source is indexed. The search provider keeps only the
+    #: newest generation.
     generation: int = 1
     #: The first generation that was extracted from the current bytes; None if that is `generation`.
     valid_from: int | None = None
@@ -32,7 +33,7 @@ class SourceRow:
     filename: str
     content_type: str
     size_bytes: int
-    #: Hexadecimal.
+    #: Hexadecimal SHA-256 of the stored bytes.
     sha256: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
-    """A stored task."""
+    """A stored task: one piece of background work, such as indexing a source."""
 
     id: str
     team_id: str

@@ -10,10 +10,10 @@ from svc_daemon.store.agents import create_agent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamRow:
-    """A stored team."""
+    """A stored team. Every bucket, source, agent and API key belongs to a team."""
 
     id: str
-    #: Unique in the installation.
+    #: The team's name, which is unique in the installation.
     name: str
     created_at: str
 

@@ -18,7 +18,7 @@ OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadRow:
-    """A stored upload session."""
+    """A stored upload session: the fields of the future source, and the state of the upload."""
 
     id: str
     team_id: str
@@ -29,7 +29,7 @@ class UploadRow:
     #: Part of the upload token: incrementing it invalidates earlier upload URLs.
     generation: int = 1
     filename: str
-    #: As declared by the sender; empty if it declared none.
+    #: The media type that the sender declared; empty if it declared none.
     content_type: str
     size_bytes: int
     title: str
@@ -39,7 +39,7 @@ class UploadRow:
     replaces: str | None = None
     #: The hexadecimal hash that the sender declared.
     sha256: str | None = None
-    #: None until it is finalized.
+    #: The source that was created from the session; None until the session is finalized.
     source_id: str | None = None
     #: `code`, `message` and `retryable` of the failure; None unless it failed.
     error: dict[str, Any] | None = None
@@ -47,7 +47,7 @@ class UploadRow:
     client_file_id: str | None = None
     #: Position in its batch, from 0.
     position: int = 0
-    #: Extended with each accepted chunk, but not beyond `ends_at`.
+    #: When the session expires; extended with each accepted chunk, but not beyond `ends_at`.
     expires_at: str
     ends_at: str
     created_at: str

@@ -94,7 +94,8 @@ class EmbeddingWorker(Worker):
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None:
             return False
-        # Moved to the end, and removed only when nothing is left, so that the team gets another turn after an error.
+        # Move the team to the end, and remove it only when nothing is left, so that it gets another turn after an
+        # error.
         del self._turns[team_id]
         self._turns[team_id] = None
         try:

@@ -89,7 +89,7 @@ class Worker(ABC):
         """Return how many seconds to sleep until `due_at`, at most `LONGEST_S`."""
         if due_at is None:
             return LONGEST_S
-        # Limited, so that a change of the wall clock can't stall a queue.
+        # The result is limited, so that a change of the wall clock can't stall a queue.
         return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), LONGEST_S)
 
 

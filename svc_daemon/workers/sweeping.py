@@ -62,8 +62,8 @@ class SweepingWorker(Worker):
             await _try(self, forget_old_keys)
             await _try(self, forget_ended)
             if self._rounds:
-                # Not right after a start: a wrong clock is often corrected soon after it, and these files may be the
-                # only copies.
+                # Don't delete these files right after a start: a wrong clock is often corrected soon afterwards, and
+                # the files may be the only copies.
                 await _try(self, forget_asides)
         self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
         return ROUND_S
@@ -88,7 +88,7 @@ class CountingWorker(Worker):
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
-            # Not interrupted while writing: otherwise it would be unknown whether the counts were recorded.
+            # Let the write finish: otherwise it would be unknown whether the counts were recorded.
             await recording
             raise
 

@@ -119,11 +119,11 @@ class Grant:
     """The capabilities of a key, the buckets and models that it may use, and its expiry."""
 
     capabilities: tuple[str, ...]
-    #: Bucket ids; None means all.
+    #: Ids of the buckets that the key may use; None means all.
     buckets: tuple[str, ...] | None = None
-    #: Model ids, spelled as in the request; None means all.
+    #: Ids of the models that the key may use, spelled as in the request; None means all.
     models: tuple[str, ...] | None = None
-    #: In the stored format; None means never.
+    #: When the key expires, in the stored format; None means never.
     expires_at: str | None = None
 
 

@@ -48,7 +48,7 @@ class _OpenSentence:
 
 
 class WrittenAnswer:
-    """An answer that is streamed from a model; text that has been returned is not processed again."""
+    """An answer that a model is writing. Text that has been returned to the caller is final."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self.question = question

@@ -22,7 +22,7 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
 #: The number of imaginary sentences of average English that are added to the sentences found, to smooth the counts.
 SENTENCES = 50
-#: Factor for a sentence without a number if the question asks for one.
+#: If the question asks for a number, the score of a sentence without a number is multiplied by this.
 WITHOUT_NUMBER = 0.1
 #: If a team has at least this many chunks, only whole passages are considered, not single sentences.
 MANY = 100

@@ -48,7 +48,7 @@ class QuotePlace:
     page: int | None
     line_start: int | None
     line_end: int | None
-    #: In the source's extracted text; the end is exclusive.
+    #: Offsets of the quote in the source's extracted text; the end is exclusive.
     char_start: int
     char_end: int
     headings: tuple[str, ...]

@@ -40,7 +40,7 @@ FEWEST_WORDS = 3
 _ASKS_WHEN = re.compile(r"\bwhen\b")
 #: A question of the form "what is X"; the group is X.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
-#: The beginning of a definition, to be formatted with the name.
+#: Pattern for the beginning of a definition; `{}` is replaced by the name that is defined.
 _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
 
 
@@ -50,9 +50,9 @@ class ScoredSentence:
 
     passage: int
     span: Span
-    #: Its text in lower case with single spaces, to find duplicates.
+    #: The sentence's text in lower case with single spaces, to find duplicates.
     words: str
-    #: The question's own words in it, as stems.
+    #: Stems of the question's own words that the sentence contains.
     shared: frozenset[str]
     worth: float
     is_prose: bool = True

@@ -44,7 +44,7 @@ class RetrievalPolicy:
     bucket_ids: tuple[str, ...] = ()
     #: Used with the scope `sources` only.
     source_ids: tuple[str, ...] = ()
-    #: In the syntax of `core.search.filters`; None means no filter.
+    #: A filter in the syntax of `core.search.filters`; None means no filter.
     filters: dict[str, Any] | None = None
     #: Default number of passages, if the caller doesn't set it.
     top_k: int | None = None

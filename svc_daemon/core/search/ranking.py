@@ -85,11 +85,11 @@ _WORD_BYTES = bytes(byte if byte > 127 or chr(byte).isalnum() else 32 for byte i
 class Candidate:
     """A passage found by keyword search."""
 
-    #: Above 0; higher is better.
+    #: The BM25 score, above 0; higher is better.
     bm25: float
     #: Whether the passage contains every word of the query.
     is_whole: bool
-    #: Its feedback score, 0 to 1.
+    #: The feedback score, 0 to 1.
     feedback: float = 0.0
 
 

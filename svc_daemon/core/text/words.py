@@ -1,9 +1,9 @@
 """Words: query parsing, stemming, and scripts that are written without spaces.
 
-Chinese, Japanese and Korean are written without spaces between words, or with suffixes attached to the word. Split at
-spaces, a whole clause would be one word, which nobody searches for. So runs of these scripts are split into overlapping
-bigrams, in the index and in queries: a word of two characters is one bigram, and a longer word is found by all of its
-bigrams. Letters and digits within such a run are separate words.
+Chinese, Japanese and Korean are written without spaces between words, or with suffixes attached to the word. If such
+text were split at spaces, a whole clause would be one word, and a search for a word in it would not find it. So runs of
+these scripts are split into overlapping bigrams, in the index and in queries: a word of two characters is one bigram,
+and a longer word is found by all of its bigrams. Letters and digits within such a run are separate words.
 
 Stems are coarser than the index's own, and for English only: they choose among sentences that a search has already
 found, and must treat all forms of a word as equal, whether they differ in ending, in vowel or in British and American

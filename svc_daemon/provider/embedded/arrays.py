@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
-#: Vectors that are compared between two checks of the deadline: about a millisecond.
+#: Number of vectors that are compared between two checks of the deadline, which takes about a millisecond.
 BLOCK_VECTORS = 100_000
 #: Signs are compared in words of this many bytes.
 WORD_BYTES = 8

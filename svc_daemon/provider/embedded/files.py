@@ -68,7 +68,7 @@ class IndexFiles:
         if index is not None:
             return index
         with self.translated(team_id), self._lock:
-            # Another thread may have opened it meanwhile.
+            # Another thread may have opened the index since the first check.
             index = self._open.get(team_id)
             if index is not None:
                 return index

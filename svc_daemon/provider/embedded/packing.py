@@ -12,7 +12,7 @@ from svc_daemon.provider.errors import ProviderFailed
 
 #: The lowest level halves the size of the text in a tenth of a millisecond; higher levels would save little more.
 ZLIB_LEVEL = 1
-#: Characters of text in one piece.
+#: Maximum number of characters in one piece of a document's text.
 PIECE_CHARACTERS = 1_000_000
 #: Maximum chunks that one transaction writes or removes, so that it takes about 30 ms and holds up no other write for
 #: long. Each has about 2 KB in the write-ahead log, and as much for a vector; the number of workers limits concurrent
@@ -36,11 +36,11 @@ class PackedDocument:
     source_id: str
     generation: int
     title: str
-    #: Distinct and sorted.
+    #: Ids of the document's buckets, distinct and sorted.
     bucket_ids: tuple[str, ...]
     #: The compressed pieces of the text, in order.
     pieces: tuple[bytes, ...]
-    #: In order; the position is the ordinal.
+    #: The document's chunks in order; the position of a row is the chunk's ordinal.
     chunk_rows: tuple[ChunkRow, ...]
 
     @property

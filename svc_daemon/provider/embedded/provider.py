@@ -23,9 +23,9 @@ from svc_daemon.provider.embedded.searching import search
 from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 
-#: Documents that are listed per snapshot; no snapshot is held open while the caller processes them.
+#: Number of documents that are listed per snapshot; no snapshot is held open while the caller processes them.
 LIST_PAGE = 500
-#: Steps of SQLite's virtual machine between two checks of the clock: a fraction of a millisecond.
+#: Number of steps of SQLite's virtual machine between two checks of the clock: a fraction of a millisecond.
 STEPS_PER_LOOK = 2000
 #: Default size of the cache of vector signs: enough for about two million vectors.
 SIGNS_BYTES = 128 * 1024**2

@@ -44,7 +44,7 @@ STATEMENTS = (
     """,
     "CREATE UNIQUE INDEX shown_documents ON documents (source_id) WHERE hidden = 0",
     "CREATE INDEX hidden_documents ON documents (document_key) WHERE hidden = 1",
-    # The extracted text, in pieces, so that no transaction has to write all of a large text.
+    # The extracted text, split into pieces, so that no transaction has to write a large text as a whole.
     """
     CREATE TABLE texts (
         document_key INTEGER NOT NULL,

@@ -66,7 +66,7 @@ def _warnings(
     if query.source_ids is not None:
         missing, chunks = count_missing(connection, model, query.bucket_ids, query.source_ids)
     else:
-        # Cached until the index or its vectors change.
+        # The counts are cached until the index or its vectors change.
         (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
         place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
         missing = counts.get(

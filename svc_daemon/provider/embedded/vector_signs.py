@@ -19,7 +19,7 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
-#: Documents that are read per statement; if a search is interrupted, the batches read so far are kept.
+#: Number of documents that are read per statement; if a search is interrupted, the batches read so far are kept.
 BATCH_DOCUMENTS = 5000
 #: Approximate size of a document's dict entry in Python.
 DOCUMENT_BYTES = 150
