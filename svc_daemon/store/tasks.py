@@ -286,12 +286,12 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
     return [TaskRow.from_row(row) for row in rows]
 
 
-def next_attempt_due(connection: Connection, task_type: str) -> str | None:
-    """Return the earliest time of a scheduled next attempt among queued tasks of the type, or None."""
+def next_attempt_due(connection: Connection, task_type: str, after: str = "") -> str | None:
+    """Return the earliest time later than `after` at which a queued task of the type has its next attempt, or None."""
     row = connection.execute(
         "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
-        " AND type = :type",
-        {"type": task_type},
+        " AND type = :type AND next_attempt_at > :after",
+        {"type": task_type, "after": after},
     ).fetchone()
     due: str | None = row["due"]
     return due

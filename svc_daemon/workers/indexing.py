@@ -88,9 +88,11 @@ class IndexingWorker(Worker):
                 if self.running:
                     await asyncio.wait(self.running)
                 await self.context.shortages.passed()
+            now = self.context.clock.timestamp()
             claims = await claim_indexing(self.context, self._turns, most)
             if claims is None:
-                return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING)))
+                # What is due already waits for a child to end, which wakes this worker.
+                return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING, after=now)))
             if claims:
                 task = claims[0].task
                 self._turns.begin(task.lane, task.team_id)

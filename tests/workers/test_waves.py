@@ -16,6 +16,8 @@ from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.indexing import WAVE_BYTES, claim_indexing, release_expired
 from svc_daemon.process.turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.workers.indexing import IndexingWorker
+from svc_daemon.workers.runners import LONGEST_S
 from tests import samples
 from tests.api.answers import body_of
 from tests.api.daemons import UNLIMITED, Daemon, Loop
@@ -222,6 +224,20 @@ def test_documents_that_take_long_and_small_ones_do_not_wait_for_each_other(cage
     daemon.wait_ready(late)
     daemon.stop()
     assert outcomes(daemon, *large) == {("queued", 0, None)}
+
+
+def test_the_worker_sleeps_while_what_is_due_waits_for_its_lane(
+    daemon: Daemon, extractor: Extractor, request: pytest.FixtureRequest
+) -> None:
+    for _ in range(daemon.limits.extract_children + 1):
+        daemon.add_source(samples.make_pdf(["The umber quay."]), filename="a.pdf")
+    now = daemon.context.clock.timestamp()
+    daemon.write(lambda c: c.execute("UPDATE tasks SET next_attempt_at = :now", {"now": now}).rowcount)
+    worker = IndexingWorker(daemon.context, extractor)
+    request.addfinalizer(lambda: daemon.loop.run(worker.stop()))
+    with daemon.provider.held("put_documents"):
+        rests = [daemon.loop.run(worker.work()) for _ in range(daemon.limits.extract_children + 1)]
+    assert rests == [0] * daemon.limits.extract_children + [LONGEST_S]
 
 
 def test_a_lost_worker_makes_suspects_which_are_read_alone_one_by_one(daemon: Daemon, make_daemon: MakeDaemon) -> None:
