@@ -118,28 +118,23 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     )
     source_ids = [source.id for source, _ in documents]
     titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
-    return [_settle(context, source, titles.get(source.id)) for source, _ in documents]
-
-
-def _settle(context: Context, source: SourceRow, title: str | None) -> IndexEntry:
-    """Update the title of a document that was just put into the index, and return its index entry.
-
-    `title` is the source's current title; None if the source is gone.
-    """
-    provider = context.provider
-    if title is not None:
-        # The document may have an older title: that of the claim, or of an attempt that was killed after its put.
-        provider.set_title(source.team_id, source.id, title)
-    # The buckets may also be those of an earlier attempt. The generation may be later than the source's, if the state
-    # database was restored from an older copy.
-    state = provider.get_document(source.team_id, source.id)
-    is_ours = state is not None and state.generation == source.generation
-    return IndexEntry(title or source.title, state.bucket_ids if state is not None and is_ours else None)
+    entries = []
+    for source, _ in documents:
+        title = titles.get(source.id, source.title)
+        if source.id in titles:
+            # The document may have an older title: that of the claim, or of an attempt that was killed after its put.
+            context.provider.set_title(team_id, source.id, title)
+        # The buckets may also be those of an earlier attempt. The generation may be later than the source's, if the
+        # state database was restored from an older copy.
+        state = context.provider.get_document(team_id, source.id)
+        is_ours = state is not None and state.generation == source.generation
+        entries.append(IndexEntry(title, state.bucket_ids if state is not None and is_ours else None))
+    return entries
 
 
 def undo(context: Context, source: SourceRow) -> None:
     """Remove a document from the index if its source was deleted in the meantime."""
-    if _find(context, source) is None:
+    if context.read(lambda connection: find_source(connection, source.team_id, source.id)) is None:
         context.provider.delete_document(source.team_id, source.id)
 
 
@@ -148,11 +143,6 @@ def check_room(context: Context) -> None:
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         failure = ProviderFailed("The disk is nearly full.", retryable=True)
         raise failure from OSError(errno.ENOSPC, "below the reserve")
-
-
-def _find(context: Context, source: SourceRow) -> SourceRow | None:
-    """Read the source's current row; None if the source is gone."""
-    return context.read(lambda connection: find_source(connection, source.team_id, source.id))
 
 
 def _lost() -> ExtractionFailed:

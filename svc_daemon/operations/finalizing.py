@@ -56,6 +56,12 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
     All sessions together need only one sync of the folder and one commit. Raises `request_in_progress` if another
     request is finalizing one of them, and `storage_full`.
     """
+
+    def work(connection: Connection) -> list[Finalized]:
+        active: set[str] = set()
+        together = sum(one.source is not None for one in made)
+        return [_commit(connection, context, one, active, together) for one in made]
+
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in list_complete(context, uploads)}
@@ -65,7 +71,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
-        outcomes = await commit_blobs(context, names, lambda connection: _commit_all(connection, context, made))
+        outcomes = await commit_blobs(context, names, work)
         kept = set(_blobs_of(outcomes))
         drop_blobs(context, [name for name in names if name not in kept])
         await context.parts.delete(*(one.upload.id for one in made if one.source))
@@ -88,7 +94,9 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
         upload = progress.upload
         try:
             if upload.status == store.OPEN:
-                hashes[upload.id] = await _checked_hash(context, progress, is_held=upload.id in held)
+                if progress.state != rules.UPLOADED or upload.id not in held:
+                    raise _incomplete(progress)
+                hashes[upload.id] = await checked_hash(context, upload)
             made.append(Finalized(upload))
         except StorageError:
             raise
@@ -102,12 +110,6 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
             source = _new_source(context, one.upload, hashes[session_id], heads[session_id], names[session_id])
             made[place] = Finalized(one.upload, source)
     return made
-
-
-async def _checked_hash(context: Context, progress: UploadProgress, *, is_held: bool) -> str:
-    if progress.state != rules.UPLOADED or not is_held:
-        raise _incomplete(progress)
-    return await checked_hash(context, progress.upload)
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
@@ -138,12 +140,6 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
         received_bytes=progress.received_bytes,
         size_bytes=progress.upload.size_bytes,
     )
-
-
-def _commit_all(connection: Connection, context: Context, made: Sequence[Finalized]) -> list[Finalized]:
-    active: set[str] = set()
-    together = sum(one.source is not None for one in made)
-    return [_commit(connection, context, one, active, together) for one in made]
 
 
 def _commit(connection: Connection, context: Context, made: Finalized, active: set[str], together: int) -> Finalized:

@@ -26,7 +26,6 @@ from svc_daemon.wire.codes import ErrorCode
 class PackProgress:
     """A pack, its computed state and its received bytes."""
 
-    batch_id: str
     items: Sequence[PackItem]
     state: str
     received_bytes: int
@@ -64,12 +63,9 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
         verdict = sessions.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
         if verdict.step is not Step.TAKE:
             return before
-        if sending.body_bytes is not None:
-            sessions.check_length(sending.asked, before.size_bytes, sending.body_bytes)
         first = before.received_bytes
         writer = PackWriter(context.parts, before.items, first, first + verdict.take_bytes)
-        sent_bytes = await receive(context, writer, verdict, sending.chunks)
-        sessions.check_length(sending.asked, before.size_bytes, sent_bytes)
+        await receive(context, writer, verdict, before.size_bytes, sending)
         return await _read_progress(context, batch_id)
 
 
@@ -87,4 +83,4 @@ async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     now = context.clock.timestamp()
     is_expired = any(member.status == uploads.OPEN and now >= member.expires_at for member in members)
     state = rules.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
-    return PackProgress(batch_id, items, state, received_bytes, size_bytes)
+    return PackProgress(items, state, received_bytes, size_bytes)

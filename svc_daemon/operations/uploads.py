@@ -129,15 +129,13 @@ def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
 
 def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
     """Compute the states of several sessions, in order."""
-    now = context.clock.timestamp()
-    return [_measure(context, upload, now) for upload in uploads]
-
-
-def _measure(context: Context, upload: UploadRow, now: str) -> UploadProgress:
-    received_bytes = upload.size_bytes if upload.status == store.FINALIZED else context.parts.size_bytes(upload.id)
-    stored = rules.CANCELED if upload.status == store.FAILED else upload.status
-    state = rules.state_of(stored, received_bytes, upload.size_bytes, is_expired=now >= upload.expires_at)
-    return UploadProgress(upload, state, received_bytes)
+    now, measured = context.clock.timestamp(), []
+    for upload in uploads:
+        received_bytes = upload.size_bytes if upload.status == store.FINALIZED else context.parts.size_bytes(upload.id)
+        stored = rules.CANCELED if upload.status == store.FAILED else upload.status
+        state = rules.state_of(stored, received_bytes, upload.size_bytes, is_expired=now >= upload.expires_at)
+        measured.append(UploadProgress(upload, state, received_bytes))
+    return measured
 
 
 def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
@@ -168,7 +166,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
         if upload.expires_at < min(soonest, upload.ends_at):
             await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
-        await _append(context, upload, verdict, sending)
+        await receive(context, await context.parts.open(upload_id), verdict, upload.size_bytes, sending)
         return await _finished(context, upload)
 
 
@@ -180,20 +178,17 @@ async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
         return progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
 
 
-async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecision, sending: ChunkBody) -> None:
-    """Append the body to the stored bytes."""
-    if sending.body_bytes is not None:
-        rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
-    sent_bytes = await receive(context, await context.parts.open(upload.id), verdict, sending.chunks)
-    rules.check_length(sending.asked, upload.size_bytes, sent_bytes)
-
-
 async def receive(
-    context: Context, writer: PartWriter | PackWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]
-) -> int:
-    """Store the new part of the body durably, and return the number of bytes received. A longer body is not stored."""
+    context: Context, writer: PartWriter | PackWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
+) -> None:
+    """Store the new part of the body durably; `size_bytes` is that of the whole session or pack.
+
+    Raises `size_mismatch` if the body isn't as long as its headers declare; of a longer one, nothing is stored.
+    """
+    if sending.body_bytes is not None:
+        rules.check_length(sending.asked, size_bytes, sending.body_bytes)
     try:
-        sent_bytes = await _fill(context, writer, verdict, chunks)
+        sent_bytes = await _fill(context, writer, verdict, sending.chunks)
         if sent_bytes > verdict.skip_bytes + verdict.take_bytes:
             await writer.drop()
     finally:
@@ -203,7 +198,7 @@ async def receive(
                 await writer.sync()
         finally:
             writer.close()
-    return sent_bytes
+    rules.check_length(sending.asked, size_bytes, sent_bytes)
 
 
 async def _fill(

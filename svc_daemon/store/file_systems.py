@@ -23,7 +23,11 @@ def is_syncable(folder: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
-    return release >= _REPORTING and _type_of(folder) in _LOCAL
+    # Python's `os.statvfs` leaves out the type, with which the structure begins. It has 120 bytes, and libraries may
+    # add to it. If the call fails, it stays 0.
+    found = (ctypes.c_long * 64)()
+    _libc().statfs(os.fsencode(folder), ctypes.byref(found))
+    return release >= _REPORTING and found[0] & 0xFFFFFFFF in _LOCAL
 
 
 def sync(descriptor: int) -> None:
@@ -31,14 +35,6 @@ def sync(descriptor: int) -> None:
     if _libc().syncfs(descriptor) != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
-
-
-def _type_of(folder: Path) -> int:
-    """Return the `f_type` that `statfs` reports, which Python's `os.statvfs` leaves out; 0 if it fails."""
-    # The structure begins with the type; it has 120 bytes, and libraries may add to it.
-    found = (ctypes.c_long * 64)()
-    failed = _libc().statfs(os.fsencode(folder), ctypes.byref(found))
-    return 0 if failed else found[0] & 0xFFFFFFFF
 
 
 @cache

@@ -118,18 +118,14 @@ class PackWriter:
             # errors.
             self._folder = os.open(self._parts.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for item, lacking in rules.split(self._items, self._next, memoryview(data)):
-            self._turn_to(item).append(lacking)
+            if self._open is None or self._open.session_id != item.session_id:
+                self._close_part()
+                descriptor = self._parts.open_file(item.session_id)
+                self._starts[item.session_id] = item.held_bytes
+                known = self._parts.hash_at(item.session_id, item.held_bytes)
+                self._open = _OpenPart(item.session_id, descriptor, item.held_bytes, known)
+            self._open.append(lacking)
         self._next += len(data)
-
-    def _turn_to(self, item: PackItem) -> _OpenPart:
-        if self._open is not None and self._open.session_id == item.session_id:
-            return self._open
-        self._close_part()
-        descriptor = self._parts.open_file(item.session_id)
-        self._starts[item.session_id] = item.held_bytes
-        known = self._parts.hash_at(item.session_id, item.held_bytes)
-        self._open = _OpenPart(item.session_id, descriptor, item.held_bytes, known)
-        return self._open
 
     def _close_part(self) -> None:
         if self._open is None:

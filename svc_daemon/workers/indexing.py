@@ -123,9 +123,15 @@ class IndexingWorker(Worker):
     async def _index(self, claims: Sequence[IndexingClaim]) -> None:
         failed: list[tuple[IndexingClaim, Exception]] = []
         try:
-            results = list(zip(claims, await self._read(claims), strict=True))
-            failed = [(claim, result) for claim, result in results if isinstance(result, Exception)]
-            read = [(claim, result) for claim, result in results if isinstance(result, Extraction)]
+            results: list[Extraction | Exception]
+            if len(claims) == 1:
+                results = [await documents.read(self.context, self._extractor, claims[0].reading)]
+            else:
+                readings = [claim.reading for claim in claims]
+                results = await documents.read_wave(self.context, self._extractor, readings)
+            pairs = list(zip(claims, results, strict=True))
+            failed = [(claim, result) for claim, result in pairs if isinstance(result, Exception)]
+            read = [(claim, result) for claim, result in pairs if isinstance(result, Extraction)]
             if read:
                 await self._put(read)
         except Exception as error:
@@ -133,11 +139,6 @@ class IndexingWorker(Worker):
             failed += [(claim, error) for claim in claims if claim.task.id not in known]
         if failed:
             await self._give_back(failed)
-
-    async def _read(self, claims: Sequence[IndexingClaim]) -> list[Extraction | Exception]:
-        if len(claims) == 1:
-            return [await documents.read(self.context, self._extractor, claims[0].reading)]
-        return await documents.read_wave(self.context, self._extractor, [claim.reading for claim in claims])
 
     async def _put(self, read: Sequence[tuple[IndexingClaim, Extraction]]) -> None:
         for claim, extraction in read:

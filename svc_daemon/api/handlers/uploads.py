@@ -4,8 +4,6 @@ The token in a storage URL authorizes the request. Pages of any origin may send 
 because browsers upload directly, but to no other route.
 """
 
-from collections.abc import Sequence
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -45,7 +43,6 @@ from svc_daemon.operations.replays import find_outcome
 from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.packs import PackMember
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire import uploads as wire
 from svc_daemon.wire.codes import ErrorCode as E
@@ -216,26 +213,26 @@ async def put(request: Request) -> Response:
     refuse_encoding(request)
     session_id, token = request.path_params["session_id"], request.path_params["token"]
     if ids.is_id(session_id, ids.BATCH):
-        return await _put_pack(request, session_id, authorize_pack(context, session_id, token))
+        pack = await put_pack(context, session_id, authorize_pack(context, session_id, token), _chunk_body(request))
+        if pack.received_bytes < pack.size_bytes:
+            return _partial(request, pack.received_bytes)
+        status = rules.FINALIZED if pack.state == rules.FINALIZED else rules.UPLOADED
+        fields = {"batch_id": session_id, "status": status, "received_bytes": pack.received_bytes}
+        return answer(request, wire.PackAnswer, fields)
     upload = verbs.authorize(context, session_id, token)
     progress = await verbs.put_bytes(context, upload.id, _chunk_body(request))
     if progress.sha256 is None:
         return _partial(request, progress.received_bytes)
-    fields = {"session_id": progress.upload.id, "status": progress.state}
     return answer(
         request,
         wire.StorageAnswer,
-        {**fields, "received_bytes": progress.received_bytes, "sha256": progress.sha256},
+        {
+            "session_id": upload.id,
+            "status": progress.state,
+            "received_bytes": progress.received_bytes,
+            "sha256": progress.sha256,
+        },
     )
-
-
-async def _put_pack(request: Request, batch_id: str, members: Sequence[PackMember]) -> Response:
-    progress = await put_pack(context_of(request), batch_id, members, _chunk_body(request))
-    if progress.received_bytes < progress.size_bytes:
-        return _partial(request, progress.received_bytes)
-    status = rules.FINALIZED if progress.state == rules.FINALIZED else rules.UPLOADED
-    fields = {"batch_id": batch_id, "status": status, "received_bytes": progress.received_bytes}
-    return answer(request, wire.PackAnswer, fields)
 
 
 def _chunk_body(request: Request) -> verbs.ChunkBody:

@@ -39,12 +39,15 @@ class Run(Protocol):
 
 def put(database: Database, packed: Sequence[PackedDocument]) -> None:
     """Store, index and show each document, unless its generation or a later one is already visible."""
+    run = _each_in(database)
     for batch in cut_batches(packed):
         if batch[0].is_large:
-            _put_large(database, batch[0])
-        else:
-            for key in database.write(lambda connection: _put_batch(connection, batch)):  # noqa: B023 - run at once
-                _remove(_each_in(database), key)
+            is_newer = partial(_is_newer, batch[0])
+            if is_newer(run(documents.find, batch[0].source_id)):
+                _replace(run, batch[0], is_newer)
+            continue
+        for key in run(_put_batch, batch):
+            _remove(run, key)
 
 
 def set_buckets(database: Database, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
@@ -114,13 +117,6 @@ def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) 
 
 def _is_newer(document: PackedDocument, shown: sqlite3.Row | None) -> bool:
     return shown is None or shown["generation"] < document.generation
-
-
-def _put_large(database: Database, document: PackedDocument) -> None:
-    may_replace = partial(_is_newer, document)
-    run = _each_in(database)
-    if may_replace(run(documents.find, document.source_id)):
-        _replace(run, document, may_replace)
 
 
 def _transact(database: Database, work: Callable[[Run], None], *, in_slices: bool) -> None:
