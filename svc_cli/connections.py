@@ -82,7 +82,7 @@ def connected(
             hint="if that is right: `svc auth login` stores a key for the new one.",
             details={"expected": credential.installation_id, "found": health.installation_id},
         )
-    with shielded():  # an interrupt during an import may be lost
+    with shielded():  # Python may lose an interrupt during an import
         from svc_cli.client.api import Client
 
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:

@@ -87,7 +87,7 @@ class Console:
         """Write bytes to stdout unchanged, after any text written before."""
         self.out.flush()
         binary = getattr(self.out, "buffer", None)
-        if binary is not None:  # a stream that was closed before svc started has none
+        if binary is not None:  # None if the stream was closed before svc started
             binary.write(block)
 
     def message(self, text: str) -> None:

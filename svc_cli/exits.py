@@ -20,7 +20,7 @@ class Exit(IntEnum):
     MISSING = 5
     #: Conflict: the name is taken, the idempotency key was used, or the object is still in use.
     CONFLICT = 6
-    #: A 429, a 5xx or a network error, after the last retry.
+    #: A response with status 429 or 5xx, or a network error, after the last retry.
     TEMPORARY = 7
     #: `--timeout` has passed; the daemon continues the work.
     TIMEOUT = 8

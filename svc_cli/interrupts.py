@@ -63,7 +63,7 @@ class InterruptHandler:
 
 def _interrupt_soon(thread: int) -> None:
     time.sleep(_RESEND_S)
-    # The signal must be sent to the main thread: another thread's would not wake it if it waits for a lock.
+    # Send the signal to the main thread: a signal to another thread would not wake it while it waits for a lock.
     signal.pthread_kill(thread, signal.SIGINT)
 
 

@@ -97,7 +97,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """Shows lines without escape codes: none for short work, at most 25 in the first hour."""
+    """Shows progress as plain lines, without escape codes: none for short work, at most 25 in the first hour."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console

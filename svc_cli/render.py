@@ -67,7 +67,7 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
 
 def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[int], *, fold: bool) -> str:
     """Draw a table with these column widths; if the output has colours, headings are dim and failures red."""
-    with shielded():  # an interrupt during an import may be lost
+    with shielded():  # Python may lose an interrupt during an import
         # Importing rich takes 40 ms, so import it only if it is needed.
         from rich.console import Console as RichConsole
         from rich.table import Table

@@ -340,7 +340,7 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    """Return the SQLite error, unwrapped if the work raised another error from it."""
+    """Return the SQLite error: the error itself, or its cause if the work raised another error from it."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__

@@ -129,7 +129,7 @@ class RotatingFile(logging.Handler):
         self.path = path
         self.max_bytes = max_bytes
         self.max_files = max_files
-        #: -1 if no file is open.
+        #: The descriptor of the open file; -1 if no file is open.
         self.descriptor = -1
         self.size_bytes = 0
         #: Number of lines lost since the last successful write.
@@ -170,7 +170,8 @@ class RotatingFile(logging.Handler):
             try:
                 self._rotate()
             except OSError as error:
-                # Don't retry at every line: that would repeat the renames that succeeded before the failure.
+                # Don't try to rotate again at every line: this would repeat the renames that succeeded before the
+                # failure.
                 self.size_bytes = 0
                 line = self._notice(f"the log can't go on in a new file: {error.strerror}") + line
         written_bytes = os.write(self.descriptor, line)

@@ -100,7 +100,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
 
 
 def notify_daemon(files: DataFiles, path: str) -> bool:
-    """Notify the daemon of this directory; returns False if none is running. Raises Unreachable or Refused."""
+    """Notify the daemon of this data directory; returns False if none runs. Raises Unreachable or Refused."""
     base_url = _find_daemon(files)
     if base_url is not None:
         _ask(base_url, files, "POST", path, None)

@@ -37,7 +37,7 @@ class SettingError(ValueError):
 class Limits:
     """The limits on callers, files, documents and requests. Each is at least 1, unless its `least` is 0."""
 
-    #: Maximum size of a file. 25 MB is 26,214,400 bytes (specification, Limits).
+    #: Maximum size of a file. The specification (Limits) defines 25 MB as 26,214,400 bytes.
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
     #: Maximum number of create requests per second and team, as a token bucket of this capacity (specification,
     #: Limits). 0 disables the limit.
@@ -97,7 +97,7 @@ class Limits:
     agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
     #: Timeout for connecting to the server of the language model.
     llm_connect_seconds: int = field(default=5, metadata={"unit": "seconds"})
-    #: Timeout for the first word of a model's answer. Small machines need most of it to process a full prompt.
+    #: Timeout for the first word of a model's answer. Small machines need most of this time to process a full prompt.
     llm_first_word_seconds: int = field(default=60, metadata={"unit": "seconds"})
     #: Maximum pause between two words of a model's answer.
     llm_silent_seconds: int = field(default=30, metadata={"unit": "seconds"})
@@ -115,7 +115,8 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, including its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of documents that are extracted concurrently, besides one more child for small ones.
+    #: Maximum number of documents that are extracted concurrently, not counting those in the extra child for small
+    #: ones.
     extract_children: int = field(default=2, metadata={"unit": "documents"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
@@ -288,7 +289,7 @@ def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _header_text(value: str, name: str) -> str:
-    """Check that a value can be sent in a header. The error message does not show it."""
+    """Check that a value can be sent in a header. The error message does not contain the value."""
     if not (value.isascii() and value.isprintable()):
         raise SettingError(f"{name} must be visible ASCII characters.")
     return value.strip()

@@ -21,7 +21,7 @@ from svc_daemon.wire import Json
 
 #: Rows per page of a long list; the API's maximum.
 PAGE_ROWS = 1000
-#: Query parameters of a request for buckets: True returns them with the ids of their members, False without.
+#: The query parameters with which buckets are returned with (True) or without (False) the ids of their sources.
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 

@@ -19,7 +19,7 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> Reply:
-        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay returns its current state.
+        """Open a session, or return an existing one for a used key: `{session_id, upload_url, status, expires_at, …}`.
 
         `upload_url` is a capability: anyone who has it can upload. Don't log it.
         """
@@ -54,7 +54,7 @@ class SessionCalls(Calls):
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
     ) -> Json:
-        """Open a session, send the bytes, finalize, and return the source. A call with the same key resumes."""
+        """Open a session, send the bytes, and return the new source. A call with the same key resumes the upload."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)

@@ -142,7 +142,7 @@ class Transport:
             attempt += 1
             outcome = try_once(request)
             # The service doesn't count replays and refusals against the rate limit. If the connection broke, it may
-            # have counted.
+            # have counted the request.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()

@@ -114,7 +114,7 @@ def install(
     manager = manager_for(environ)
     units = [manager.unit(service) for service in services_of(environ)]
     if not show:
-        Installation(environ).stop()  # the service could not lock the data directory otherwise
+        Installation(environ).stop()  # otherwise the service could not lock the data directory
         for unit in units:
             unit.path.parent.mkdir(parents=True, exist_ok=True)
             unit.path.write_text(unit.text, "utf-8")

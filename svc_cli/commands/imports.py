@@ -110,7 +110,7 @@ class ImportFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:
-    """What to import, from flags and settings."""
+    """What to import and how, as given by flags and settings."""
 
     urls: tuple[str, ...]
     bucket: str

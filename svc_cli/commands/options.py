@@ -98,7 +98,7 @@ class Invocation:
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
         """Connect to the service in use, and close the client at the end of the block."""
-        with interrupts.shielded():  # an interrupt during an import may be lost
+        with interrupts.shielded():  # Python may lose an interrupt during an import
             from svc_cli.connections import connected
 
         autostart = not self.flags.no_autostart

@@ -100,7 +100,7 @@ class _View(ABC):
 
 
 class _SourceView(_View):
-    """All fields of one source."""
+    """The view of one source, with all its fields."""
 
     def look(self) -> Json:
         return self.client.source(self.name)
@@ -113,7 +113,7 @@ class _SourceView(_View):
 
 
 class _BatchView(_View):
-    """The counts of one batch."""
+    """The view of one batch: how many of its files are in each state."""
 
     def look(self) -> Json:
         return self.client.batch(self.name)
@@ -126,7 +126,7 @@ class _BatchView(_View):
 
 
 class _BucketView(_View):
-    """The counts of one bucket, and its sources that are not ready."""
+    """The view of one bucket: how many of its sources are in each state, and those that are not ready."""
 
     def look(self) -> Json:
         unready: list[Json] = []
@@ -152,7 +152,7 @@ class _BucketView(_View):
 
 
 class _AllView(_View):
-    """Every bucket of the team."""
+    """The view of all buckets of the team."""
 
     def look(self) -> Json:
         return self.client.buckets(members=False)

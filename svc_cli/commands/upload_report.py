@@ -29,7 +29,7 @@ class Summary:
     is_strict: bool = False
     #: The error that ended the run early, such as Ctrl-C, a timeout or a refused key.
     stopped_by: SvcError | None = None
-    #: Number of files or URLs that were not processed because of that error.
+    #: Number of files or URLs that were not processed because the run ended early.
     remaining: int = 0
     #: Ids of the batches in which files were sent.
     batch_ids: list[str] = field(default_factory=list)

@@ -1,12 +1,17 @@
 """Explains why an expected passage was not found. The possible causes are checked in this order:
 
-ranked the passage was found, but ranked below the first k no_such_source no source has the expected id, title or file
-name out_of_scope the source is in no bucket that is searched not_extracted indexing the source failed not_ready the
-source is still being indexed, or not in the bucket yet heading_missing no passage of the source is under this heading,
-or the text is under another heading text_cut the source contains the text, but no single passage does text_missing the
-source does not contain the text ranked_below the passage is found, but ranked below the last hit that the API returns
-filtered the query's tags or filters exclude the passage policy the agent's policy excludes the passage by its scope,
-filters or threshold no_match the query does not match the passage, even without these restrictions
+ranked              the passage was found, but ranked below the first k
+no_such_source      no source has the expected id, title or file name
+out_of_scope        the source is in no bucket that is searched
+not_extracted       indexing the source failed
+not_ready           the source is still being indexed, or not in the bucket yet
+heading_missing     no passage of the source is under this heading, or the text is under another heading
+text_cut            the source contains the text, but no single passage does
+text_missing        the source does not contain the text
+ranked_below        the passage is found, but ranked below the last hit that the API returns
+filtered            the query's tags or filters exclude the passage
+policy              the agent's policy excludes the passage by its scope, filters or threshold
+no_match            the query does not match the passage, even without these restrictions
 """
 
 from collections.abc import Sequence

@@ -67,7 +67,7 @@ class Evaluation:
 def evaluate(
     client: Client, scope: EvalScope, queries: Sequence[GoldenQuery], on_result: Callable[[QueryResult], None]
 ) -> Evaluation:
-    """Run every query and score its results; `on_result` is called after each. Raises the errors of a search."""
+    """Run every query and score its results; `on_result` is called after each query. Raises the errors of a search."""
     evaluation = Evaluation(scope)
     inquiry = Inquiry(client, scope)
     for golden in queries:

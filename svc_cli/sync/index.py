@@ -147,7 +147,7 @@ class Index:
         query = f"SELECT {_COLUMNS} FROM files WHERE path = ? OR (path > ? AND path < ?)"  # noqa: S608 - our own names
         found: dict[str, Row] = {}
         for path in paths:
-            # "0" is the character right after "/".
+            # In the order of characters, "0" follows "/", so this range has exactly the paths below `path`.
             cursor = self._connection.execute(query, (path, f"{path}/", f"{path}0"))
             found |= {row.path: row for row in map(Row._make, cursor)}
         return found

@@ -21,7 +21,7 @@ from svc_cli.uploads.items import ReportItem
 FEW = 10
 #: Maximum number of files that a message lists.
 MOST_NAMED = 3
-#: Error codes that depend only on the file, which would be refused again in the next run.
+#: Error codes of refusals that depend only on the file, so that the next run would get the same refusal.
 OWN_REFUSALS = frozenset(
     {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
 )

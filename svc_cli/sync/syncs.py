@@ -2,10 +2,13 @@
 
 A full sync:
 
-1. lock the mapping; look up the bucket 2. finish the batches that a killed run left 3. list the bucket and update the
-index, if either has changed 4. walk, compare, and send during the walk; rename and retry sources 5. wait until the
-sources of the files that were sent are ready 6. remove sources of deleted files, if requested and safe 7. if something
-changed, list the bucket once more and store its revision, so that the next run doesn't have to list it
+1. lock the mapping; look up the bucket
+2. finish the batches that a killed run left
+3. list the bucket and update the index, if either has changed
+4. walk, compare, and send during the walk; rename and retry sources
+5. wait until the sources of the files that were sent are ready
+6. remove sources of deleted files, if requested and safe
+7. if something changed, list the bucket once more and store its revision, so that the next run need not list it
 
 A sync of touched paths ignores all others. It trusts the index and does not update the stored revision of the bucket,
 so the next full sync lists the bucket and corrects wrong assumptions. It removes nothing from the bucket, since that is

@@ -153,7 +153,7 @@ class IgnoreRules:
     layers: tuple[Layer, ...] = ()
 
     def inside(self, folder: Path) -> "IgnoreRules":
-        """Return these rules plus those of the ignore files in `folder`, a subfolder. Its path is absolute."""
+        """Return these rules plus those of the ignore files in `folder`, the absolute path of a subfolder."""
         rules = self
         for path in (folder / name for name in IGNORE_FILES):
             # Reading a named pipe would block forever.

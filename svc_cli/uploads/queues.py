@@ -144,7 +144,7 @@ class TransferQueue:
         deadline_s = time.monotonic() + (GRACE_S if isinstance(error, KeyboardInterrupt) else float("inf"))
         try:
             while self._under_way and time.monotonic() < deadline_s:
-                self._collect()  # ignores further errors, which would only hide the first one
+                self._collect()  # further errors are ignored, because they would hide the first one
         finally:
             self._senders.end()  # the senders end last, because running shippers still give them bytes to send
 

@@ -60,7 +60,7 @@ class FormFile(Generic[SinkT]):
     """The one file of a form, all of whose bytes are in the sink."""
 
     filename: str
-    #: As declared by the client, including parameters; None if not declared.
+    #: The media type as declared by the client, including its parameters; None if none was declared.
     content_type: str | None
     #: 0 for an empty file, which the caller must refuse.
     size_bytes: int
@@ -69,7 +69,7 @@ class FormFile(Generic[SinkT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form(Generic[SinkT]):
-    """A complete form."""
+    """A complete form: its text fields and its file."""
 
     fields: dict[str, str]
     file: FormFile[SinkT]

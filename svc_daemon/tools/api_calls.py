@@ -99,7 +99,7 @@ def part(text: str) -> str:
 
 
 def refused(*errors: tuple[str, str]) -> CallFailed:
-    """Create `invalid_request` from at least one pair of an argument's dotted path and a message."""
+    """Create the error `invalid_request` from one or more pairs: the dotted path of an argument, and a message."""
     path, message = errors[0]
     sentence = (
         f"{path}: {message}".removeprefix(": ") if len(errors) == 1 else f"{len(errors)} arguments are not valid."

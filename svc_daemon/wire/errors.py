@@ -4,8 +4,8 @@ from typing import Any
 
 from svc_daemon.wire.models import WireModel
 
-#: In errors, the middle of longer texts is omitted, and longer lists are truncated: an invalid value may be as long as
-#: the whole request.
+#: Maximum length of a text and of a list in an error. The middle of a longer text and the end of a longer list are left
+#: out, because an invalid value may be as long as the whole request.
 MAX_ERROR_CHARACTERS, MAX_ERROR_ITEMS = 600, 100
 _ERROR_END_CHARACTERS = 200
 

@@ -1,8 +1,8 @@
 """The files through which a watcher and other processes communicate, one set for each mapping.
 
 `.json`   the watcher's state, replaced atomically
-`.log`    a line of JSON for each thing it did
-`.lock`   locked while it runs; the kernel releases the lock when the process ends, even if it is killed
+`.log`    a line of JSON for each action of the watcher
+`.lock`   locked while the watcher runs; the kernel releases the lock when the process ends, even if it is killed
 `.ask`    a request for a full sync, which exists until the sync is done
 """
 
@@ -116,7 +116,7 @@ class Record:
                 self._path("ask").unlink()
 
     def forget(self) -> None:
-        """Delete the files."""
+        """Delete the watcher's files for this mapping."""
         for name in ("json", "log", "log.1", "ask", "lock"):
             self._path(name).unlink(missing_ok=True)
 

@@ -53,7 +53,7 @@ class Added:
 
 def _lines(mapping: Mapping) -> str:
     values: dict[str, Any] = {
-        # A derived name is not stored: read back, it would count as chosen by the user, which permits more removals.
+        # A derived name is not stored: a stored name counts as chosen by the user, which permits more removals.
         "name": mapping.name if mapping.is_named else None,
         "dir": str(mapping.folder),
         "bucket": mapping.bucket,

@@ -32,7 +32,7 @@ class ClientTransport(asyncio.Transport):
         #: Whether the client has not finished sending its request.
         self._is_sending = is_sending
         self._cut: asyncio.TimerHandle | None = None
-        #: Written, but not yet passed to the event loop's transport.
+        #: Data that was written, but not yet passed to the event loop's transport.
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
 
@@ -54,7 +54,7 @@ class ClientTransport(asyncio.Transport):
             self._transport.abort()
 
     def throw_away(self, size_bytes: int) -> None:
-        """Count bytes that arrived while lingering."""
+        """Count bytes that were discarded while lingering. If there are too many, abort the connection."""
         self._left_bytes -= size_bytes
         if self._left_bytes < 0:
             self._transport.abort()

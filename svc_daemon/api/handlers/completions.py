@@ -1,8 +1,8 @@
 """The HTTP handler for OpenAI's chat completions API.
 
 A stream starts with the role, followed by the text in pieces. The final chunk has the annotations, and also `grounded`,
-`sources` and `warnings`. If usage was requested, another chunk contains it. `[DONE]` ends the
-stream. An error after the stream has begun is sent as an `error` in OpenAI's format, and ends the stream.
+`sources` and `warnings`. If usage was requested, it is sent in another chunk. `[DONE]` ends the stream. An error after
+the stream has begun is sent as an `error` in OpenAI's format, and ends the stream.
 """
 
 from collections.abc import AsyncGenerator, Iterator

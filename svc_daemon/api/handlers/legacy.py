@@ -1,4 +1,4 @@
-"""The legacy routes: permanent aliases whose bodies name the buckets. The rest is shared with the other routes.
+"""HTTP handlers for the legacy routes: permanent aliases of current routes, with the buckets named in the body.
 
 Their responses link to the successor route (`layers.response_headers`).
 """

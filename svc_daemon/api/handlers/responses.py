@@ -1,6 +1,6 @@
 """The HTTP handler for OpenAI's Responses API.
 
-The events of a stream, in this order, with numbers from 0 and one id throughout:
+A stream has these events, in this order. They are numbered from 0, and all have the id of the response:
 
     response.created, response.in_progress, response.output_item.added, response.content_part.added
     response.output_text.delta                      for each piece of the text
@@ -105,7 +105,7 @@ class _ResponseDraft:
         )
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
-        """Yield the events of one piece, preceded by the opening events if it is the first piece."""
+        """Yield the events of one piece of the answer, preceded by the opening events if it is the first piece."""
         if not self.has_begun:
             begun = self._response("in_progress", output=[]).model_dump()
             yield self._event("response.created", response=begun)

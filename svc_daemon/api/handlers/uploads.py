@@ -244,7 +244,7 @@ def _partial(request: Request, received_bytes: int) -> Response:
     """Report the stored range of an upload that is not complete."""
     stored = rules.stored_range(received_bytes)
     headers = {} if stored is None else {"Range": stored}
-    # Browsers' fetch can't read a 308; such a client sends this header.
+    # A client in a browser sends this header, because `fetch` can't read a response with status 308.
     if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
         return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
     return Response(status_code=308, headers=headers)

@@ -86,7 +86,8 @@ class Guards:
     def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
         origins = [value.lower() for name, value in watched if name == b"origin"]
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
-        # A page of a configured origin is cross-site too; its browser sends Origin with every unsafe request.
+        # If there is an Origin, it decides, because pages of allowed origins are cross-site too. Browsers send Origin
+        # with every unsafe request.
         is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
         exempt = self.rules.exempt
         if is_foreign and not (exempt and exempt(scope["path"])):
