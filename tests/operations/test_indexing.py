@@ -206,6 +206,8 @@ def test_a_source_is_ready_at_once_only_if_the_index_has_its_very_buckets_and_ti
             assert complete(daemon, held, entry or put(daemon, held)), what
             source = daemon.source(source_id)
             assert (source["status"], source["ready"]) == ("active", is_ready), (what, is_put_first)
+            marked = daemon.read(lambda c: c.execute("SELECT rechunk FROM sources").fetchone()[0])
+            assert bool(marked) == (what == "rechunked"), what
             daemon.start()
             daemon.wait_ready(source_id)
             daemon.wait(lambda: daemon.count("detachments") == 0, "the index is put right")  # noqa: B023
@@ -233,7 +235,10 @@ def test_a_put_of_an_earlier_attempt_or_of_a_later_state_is_not_trusted(daemon: 
     daemon.advance(31)
     assert release(daemon) == 1
     later = daemon.add_source()
-    daemon.provider.put_documents(daemon.team_id, [make_document(later, "The quay of a later state.", generation=2)])
+    newer = make_document(
+        later, "A later state.", generation=2, title="notes", buckets=daemon.source(later)["bucket_ids"]
+    )
+    daemon.provider.put_documents(daemon.team_id, [newer])
     for source_id in (later, earlier):
         held = claim(daemon)
         assert (held.source.id, complete(daemon, held, put(daemon, held))) == (source_id, True)
