@@ -63,7 +63,7 @@ def lost_files(files: int, known: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A violated invariant."""
+    """A violated invariant of a data directory, and how to repair it."""
 
     #: The number of the invariant, such as `I3`.
     invariant: str
@@ -76,7 +76,7 @@ class Problem:
 
 
 class Lack(StrEnum):
-    """The resource that is missing."""
+    """The resource of which there is a shortage."""
 
     DISK = "disk"
     #: Less disk space is free than the configured reserve.

@@ -18,7 +18,7 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
-#: Random bytes in a secret; the standard allows 24 to 64.
+#: Number of random bytes in a secret; the standard allows 24 to 64.
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105  (the prefix, not a secret)
 
@@ -52,7 +52,7 @@ def signed_headers(secrets: Sequence[str], event_id: str, at: datetime, body: by
 
 READY, FAILED = "source.ready", "source.failed"
 PENDING, DELIVERED, GIVEN_UP = "pending", "delivered", "failed"
-#: The first call and one retry (specification, Events).
+#: Number of calls for an event: the first call and one retry (specification, Events).
 TRIES = 2
 
 

@@ -48,7 +48,7 @@ class OperatorsChoice:
     folder: ModelFolder
     #: File for the standard error of the process that runs an installed model.
     error_log: Path
-    #: None to use the installed model.
+    #: The embedding server to use; None means the installed model.
     server: EmbedSettings | None = None
     #: Time limit of a call to the server, including retries.
     timeout_s: float = 60

@@ -28,7 +28,7 @@ class Generation:
 
     #: Identifies its vectors: the model's name and a digest of the probe vector.
     name: str
-    #: Normalized to length 1.
+    #: The model's vector of the probe sentence, normalized to length 1.
     probe: Vector
 
     def is_of(self, probe: Vector) -> bool:

@@ -40,7 +40,7 @@ class Shape:
     """The parameters of a model that are in its configuration, but not in its weights."""
 
     heads: int
-    #: Added to the variance in layer normalization.
+    #: A small constant that layer normalization adds to the variance, to avoid a division by zero.
     epsilon: float
     #: How token vectors are pooled into one: their mean, or the first one.
     pooling: str = MEAN

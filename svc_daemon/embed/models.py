@@ -47,11 +47,11 @@ class InstalledModel:
     max_tokens: int
     #: How token vectors are pooled, if the graph doesn't do that itself: `mean` or `cls`.
     pooling: str
-    #: Where it was installed from.
+    #: Where the model was installed from.
     origin: str
     #: SHA-256 of the weights from which the graph was built.
     weights_sha256: str
-    #: SHA-256 of each file by name.
+    #: SHA-256 of each file of the model, by file name.
     files: dict[str, str]
     installed_at: str
 

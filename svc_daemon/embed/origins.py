@@ -31,7 +31,7 @@ class KnownPackage:
     version: str
     #: The name of the model.
     model: str
-    #: SHA-256 of each file that determines its vectors.
+    #: SHA-256, by file name, of each file that determines the model's vectors.
     files: Mapping[str, str]
 
 

@@ -40,7 +40,7 @@ class Runtime:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._tokenizer.enable_truncation(max_tokens)
             self._tokenizer.no_padding()
-            # The first run takes much longer than later ones.
+            # Run the model once now, since the first run takes much longer than later ones.
             self.dimension = len(self._run("warm"))
         except Exception as error:
             raise ModelRefused(f"The model can't be run: {error}") from error

@@ -126,7 +126,7 @@ class FlowDocument:
         self.page: int | None = None
         self._parts: list[str] = []
         self._blocks: list[Block] = []
-        #: Number of characters so far.
+        #: Number of characters in the text so far.
         self.size = 0
         self._last_kind = ""
 

@@ -35,7 +35,7 @@ _DESCRIPTORS = 2
 
 @dataclass(slots=True)
 class _Child:
-    """A running child and its documents."""
+    """A running child, and the time limits of the documents that it reads."""
 
     job: int
     progress: ChildProgress

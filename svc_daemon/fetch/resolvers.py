@@ -13,7 +13,7 @@ MAX_LOOKUPS = 16
 
 
 class Resolver(Protocol):
-    """Resolves host names."""
+    """The interface for looking up the addresses of host names."""
 
     async def resolve(self, name: str) -> Sequence[str]:
         """Return the addresses of a name, in the order to try them. Raises OSError if there are none."""

@@ -29,11 +29,11 @@ Cut = Literal["length", "content_filter"]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an answer ended."""
+    """The end of an answer: whether it is complete, and how many tokens it took."""
 
     #: Why the answer is incomplete; None if it is complete.
     cut: Cut | None = None
-    #: None if the server doesn't report it.
+    #: Number of tokens of the exchange; None if the server doesn't report it.
     usage: Usage | None = None
 
 

@@ -227,5 +227,5 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
 
 
 def _count(ask: Ask, text: str) -> Usage:
-    """Count words, for use if the model's server did not report tokens."""
+    """Count the words of a text, as an estimate of its tokens if the model's server does not report them."""
     return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

@@ -52,7 +52,7 @@ class BatchItemStatus:
     """A file of a batch, as the batch status shows it."""
 
     member: BatchMember
-    #: A state of `core.uploads.batches`.
+    #: One of the item states in `core.uploads.batches`.
     state: str
     #: Computed from the source's rows. While the index is rebuilt this is false, but the batch's status doesn't change.
     ready: bool

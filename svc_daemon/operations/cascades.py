@@ -40,7 +40,8 @@ from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import CASCADE
 
-#: Members per step: about 20 ms of the database writer's time, so that other writes can run in between.
+#: Maximum number of members per step, which takes about 20 ms of the database writer's time, so that other writes can
+#: run in between.
 STEP_LIMIT = 200
 #: The stage name in the progress of a deletion task.
 STAGE = "delete"
@@ -195,7 +196,7 @@ async def park_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
-    """Return the cascade as it is now, or None if the claim is stale."""
+    """Return the cascade's current row, or None if the claim is stale."""
     return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
 
 

@@ -23,7 +23,7 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """The hash of the stored bytes, and the text that was extracted from them now."""
+    """The result of reading a source's stored bytes again: their hash, and the text extracted from them."""
 
     #: SHA-256 of the stored bytes, in hexadecimal; None if there are none.
     sha256: str | None

@@ -99,7 +99,7 @@ class WantedImport:
     #: `file` or `page`.
     kind: str
     url: Url
-    #: None means the page's own title or the file's name.
+    #: Title of the source; None means the page's own title or the file's name.
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)

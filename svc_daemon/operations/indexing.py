@@ -99,7 +99,7 @@ class IndexedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt failed."""
+    """The reason for a failed attempt, and whether another attempt may succeed."""
 
     code: SourceErrorCode
     message: str
@@ -337,7 +337,7 @@ def _chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict[str
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
-    """Return the source as it is now, or None if the claim is stale or the source is gone."""
+    """Return the source's current row, or None if the claim is stale or the source is gone."""
     if not is_held(connection, claim.task):
         return None
     return find_source(connection, claim.source.team_id, claim.source.id)

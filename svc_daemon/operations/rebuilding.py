@@ -259,7 +259,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
         if source is None or source.in_maintenance:
             return None
         if readiness.SYNCING in source.places.values():
-            # A running sync uses the current generation.
+            # A running sync writes to the current generation, which it would no longer find.
             return None
         moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
         update_state(connection, moved)

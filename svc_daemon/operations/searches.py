@@ -44,7 +44,7 @@ _NO_MODEL = "The search went by keyword: no embedding model is set up, and meani
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How a search will match."""
+    """The mode of a search, and the vector of its query."""
 
     mode: SearchMode
     vector: QueryVector | None = None
@@ -80,7 +80,7 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
     return QueryVector(model=embedder.model, values=values)
 
 
-#: Maximum number of index queries per search.
+#: Maximum number of index queries per search; after that, the search returns the valid hits of the last query.
 MAX_ROUNDS = 5
 #: Factor by which to increase the number of requested hits if too many of them were deleted.
 GROWTH = 8

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """What the state knows about stored bytes."""
+    """The owners of stored files according to the state database: sources, deleted sources, and upload sessions."""
 
     #: Size in bytes of each source's blob, by blob name.
     sizes: dict[str, int]

@@ -20,7 +20,7 @@ from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
 
-#: Rows per step, which share one commit.
+#: Maximum number of rows per step, which share one commit.
 STEP_LIMIT = 100
 
 

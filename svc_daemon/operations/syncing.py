@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 #: What the index stores about a source besides its content: its title and its buckets.
 _Words = tuple[str, list[str]]
 
-#: Memberships per claim. Claiming them is one commit, and completing them another.
+#: Maximum number of memberships per claim. Claiming them is one commit, and completing them another.
 CLAIM_LIMIT = 64
 #: Seconds to wait before a membership is synced again, while its document is being rechunked.
 RECHUNK_PAUSE_S = 1.0

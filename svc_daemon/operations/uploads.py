@@ -181,9 +181,9 @@ async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
 async def receive(
     context: Context, writer: PartWriter | PackWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
 ) -> None:
-    """Store the new part of the body durably; `size_bytes` is that of the whole session or pack.
+    """Store the new part of the body durably; `size_bytes` is the size of the whole session or pack.
 
-    Raises `size_mismatch` if the body isn't as long as its headers declare; of a longer one, nothing is stored.
+    Raises `size_mismatch` if the body isn't as long as its headers declare; a body that is too long is not stored.
     """
     if sending.body_bytes is not None:
         rules.check_length(sending.asked, size_bytes, sending.body_bytes)

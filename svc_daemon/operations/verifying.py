@@ -42,7 +42,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFindings:
-    """What was found in a directory."""
+    """The problems found in a data directory, and how much of it was checked."""
 
     problems: list[Problem]
     #: How many objects of each kind were checked.

@@ -49,13 +49,13 @@ class Secrets:
 
     @property
     def valid(self) -> list[str]:
-        """The valid secrets, newest first."""
+        """The secrets that sign calls now, newest first."""
         return [self.current, *([self.previous] if self.previous else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A delivery and the calls made for it."""
+    """A delivery and all calls that were made for it."""
 
     delivery: DeliveryRow
     attempts: Sequence[Attempt]

@@ -35,7 +35,7 @@ THREADS = 8
 
 
 class EmbeddingState(StrEnum):
-    """Whether the embedding model can be used."""
+    """Whether the embedding model can be used and, if not, why."""
 
     #: No model is configured.
     OFF = "off"
@@ -49,7 +49,7 @@ class EmbeddingState(StrEnum):
 class EmbedderInUse:
     """The current embedding model. It may be replaced while the service runs, so read `embedder` once per use."""
 
-    #: None if no model is configured or it isn't open.
+    #: The open model; None if no model is configured, or if it isn't open.
     embedder: Embedder | None = None
     state: EmbeddingState = EmbeddingState.OFF
     #: A sentence that describes what is wrong; None if nothing is.
@@ -105,10 +105,10 @@ class Wakes:
 
 
 class IndexingProgress(NamedTuple):
-    """How far a running indexing task is."""
+    """The progress of a running indexing task."""
 
     stage: str
-    #: The number of chunks that are to be indexed.
+    #: Number of chunks that are to be indexed.
     chunks: int
 
 

@@ -148,7 +148,7 @@ class Writers:
                 raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1) from error
 
 
-#: A team and a month.
+#: The id of a team, and a month such as `2026-01`.
 Period = tuple[str, str]
 
 

@@ -15,7 +15,7 @@ WINDOW_S = 60
 
 
 class RateLimits:
-    """Each team's usage of its limits."""
+    """Counts how much of its rate limits and quotas each team has used."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits

@@ -20,13 +20,13 @@ STATE_ACTIVE = "STATE_ACTIVE"
 
 
 class SearchMode(StrEnum):
-    """Which kind of search is used."""
+    """How a search matches: by words, by meaning, or by both."""
 
     #: Full-text search for the words of the query.
     KEYWORD = "keyword"
     #: Vector search for the meaning of the query.
     SEMANTIC = "semantic"
-    #: Both, fused by rank.
+    #: Both searches; their rankings are fused.
     HYBRID = "hybrid"
 
 
@@ -54,7 +54,7 @@ class DocumentState:
     #: Identifies this generation of the document.
     document_id: str
     generation: int
-    #: The number of chunks.
+    #: Number of chunks of the document.
     chunks: int
     #: Ids of the document's buckets, sorted.
     bucket_ids: tuple[str, ...]
@@ -153,7 +153,7 @@ class TermMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordMatch:
-    """A hit's position in the keyword ranking."""
+    """A hit's rank and score in the keyword search."""
 
     #: Position in the keyword ranking, from 1.
     rank: int
@@ -171,7 +171,7 @@ class SemanticMatch:
     rank: int | None
     #: Cosine similarity of the query's and the chunk's vectors, -1 to 1.
     cosine: float
-    #: The model of both vectors.
+    #: The model that computed both vectors.
     model: str
 
 
@@ -182,7 +182,7 @@ class Hit:
     chunk_id: str
     source_id: str
     generation: int
-    #: All buckets of the document in the index, sorted.
+    #: Ids of all buckets of the document in the index, sorted.
     bucket_ids: tuple[str, ...]
     #: Text, ordinal and location: page, lines, characters, headings.
     chunk: Chunk
@@ -195,9 +195,9 @@ class Hit:
     matches: tuple[TermMatch, ...]
     #: 0 to 1: the share of the query's total idf that these words have.
     coverage: float
-    #: None if the chunk is not among the best keyword matches.
+    #: The chunk's match in the keyword search; None if it is not among the best.
     keyword: KeywordMatch | None
-    #: None if this was a keyword search, or if the chunk has no vector.
+    #: The chunk's match in the semantic search; None if this was a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
     #: Its rank fusion score in a hybrid search, higher is better; None in other modes.
     fused: float | None
@@ -208,7 +208,7 @@ class HitPage:
     """The requested hits, best first. The order of ties is stable between calls."""
 
     hits: tuple[Hit, ...] = ()
-    #: Whether there are further hits.
+    #: Whether there are hits after this page.
     has_more: bool = False
     #: The mode that was actually used.
     mode: SearchMode = SearchMode.KEYWORD

@@ -31,7 +31,7 @@ class Asides:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        #: The number of files at the last count.
+        #: The number of files when they were last counted.
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:

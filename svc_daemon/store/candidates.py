@@ -79,7 +79,7 @@ class Values:
         self.named: dict[str, Any] = {}
 
     def add(self, value: Any) -> str:
-        """Add the value, and return its placeholder."""
+        """Add a value to the statement, and return its placeholder."""
         name = f"v{len(self.named)}"
         self.named[name] = value
         return f":{name}"

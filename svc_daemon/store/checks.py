@@ -215,7 +215,7 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
         try:
             agents = list_agents(connection, team_id)
         except sqlite3.OperationalError as error:
-            # For example, a text that isn't UTF-8.
+            # An agent's row can't be read if, for example, a text isn't UTF-8.
             yield Problem("I15", f"the agents of {team_id} can't be read: {error}", about={"team_id": team_id})
             continue
         for agent in agents:

@@ -18,7 +18,7 @@ from svc_daemon.wire.codes import ErrorCode
 class DeliveryRow:
     """An event to deliver to a URL."""
 
-    #: The event id, the same in every attempt.
+    #: The id of the event, which is the same in every attempt.
     id: str
     team_id: str
     source_id: str
@@ -42,7 +42,7 @@ class Attempt:
     delivery_id: str
     started_at: str
     duration_ms: int
-    #: None if there was no response.
+    #: HTTP status of the response; None if there was no response.
     http_status: int | None
     #: `code`, `message` and `reason` if there was no response.
     error: dict[str, Any] | None
@@ -211,9 +211,9 @@ def resend_delivery(connection: Connection, delivery_id: str, due_at: str) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretGeneration:
-    #: Number of rotations so far.
+    #: How often the team has rotated its webhook secret.
     generation: int = 0
-    #: None if the team has never rotated its secret.
+    #: When the secret was last rotated; None if it never was.
     rotated_at: str | None = None
 
 

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How to list and delete the old rows of one kind."""
+    """The statements that list and delete the old rows of one kind."""
 
     #: Statement that selects the ids of old rows, in order. It scans all rows of the kind.
     listing: str

@@ -37,7 +37,7 @@ class SourceRow:
     sha256: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: The sync mapping that owns it.
+    #: The name of the sync mapping that owns the source.
     mapping: str | None = None
     source_url: str | None = None
     #: The normalized URL, which is the same for equivalent spellings; unique within a team.
@@ -56,7 +56,7 @@ class SourceRow:
     #: `code`, `message` and `retryable` of the failure; None unless it failed.
     error: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    #: Statistics about the extraction; None until it is indexed.
+    #: Statistics about the extraction; None until the source is indexed.
     extraction: dict[str, Any] | None = None
     created_at: str
     updated_at: str

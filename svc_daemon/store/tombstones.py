@@ -14,7 +14,7 @@ from sqlite3 import Connection
 class Tombstone:
     source_id: str
     team_id: str
-    #: Name of the blob to delete; None if that is `source_id`.
+    #: Name of the blob to delete; None if the name is `source_id`.
     blob: str | None = None
 
     @property

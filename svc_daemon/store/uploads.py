@@ -45,7 +45,7 @@ class UploadRow:
     error: dict[str, Any] | None = None
     batch_id: str | None = None
     client_file_id: str | None = None
-    #: Position in its batch, from 0.
+    #: Position of the file in its batch, from 0.
     position: int = 0
     #: When the session expires; extended with each accepted chunk, but not beyond `ends_at`.
     expires_at: str

@@ -14,7 +14,7 @@ class TokenBucket:
 
     per_second: float
     tokens: float
-    #: Monotonic time at which `tokens` was updated, in seconds.
+    #: Monotonic time of the last update of `tokens`, in seconds.
     updated_s: float
 
     @classmethod
@@ -37,7 +37,7 @@ class TokenBucket:
 
 @dataclass(slots=True)
 class ByteWindow:
-    """Bytes charged within the last `window_s` seconds."""
+    """Counts the bytes that were charged within the last `window_s` seconds."""
 
     limit_bytes: int
     window_s: float = 60.0

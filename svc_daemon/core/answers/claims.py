@@ -39,7 +39,7 @@ SUPPORT = 0.25
 
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"([$€£¥])?\s?(\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?([%‰°$€£¥])?")
-#: 9:00, 09:00 and 9 are the same time.
+#: A full hour: 9:00, 09:00 and 9 count as the same number.
 _FULL_HOUR = re.compile(r"\b(\d{1,2}):00\b")
 
 
@@ -57,7 +57,7 @@ def numbers_of(text: str) -> list[Number]:
 
 
 class PassageSentence(NamedTuple):
-    """One sentence of a passage."""
+    """A sentence of a passage: its place in the text, and its stems."""
 
     span: Span
     text: str
@@ -65,7 +65,7 @@ class PassageSentence(NamedTuple):
 
 
 class Reference:
-    """One passage that an answer may cite."""
+    """A passage that an answer may cite, with the words and numbers to check the answer against."""
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
@@ -146,7 +146,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
     if any(reference.share_of_capitals > MOST_CAPITALS for reference in references):
         return True
     for name in _names_of(sentence) - known:
-        # Another form of the name is enough: `Norway`, `Norwegian`.
+        # The passages may use another form of the name: `Norway`, `Norwegian`.
         pairs = [sorted((name, word), key=len) for word in known]
         begun = any(len(short) >= _SHORTEST and long.startswith(short) for short, long in pairs)
         if not begun and not any(len(short) > _COMMON and short[:_COMMON] == long[:_COMMON] for short, long in pairs):

@@ -115,5 +115,5 @@ def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
 
 
 def _stems(words: Sequence[str]) -> frozenset[str]:
-    # The index splits names such as `max_file_size`.
+    # Split names such as `max_file_size`, as the index does.
     return frozenset(stem_of(part) for word in words for part in {word, *word.split("_")})

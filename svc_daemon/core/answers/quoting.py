@@ -46,7 +46,7 @@ _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
 
 @dataclass(frozen=True, slots=True)
 class ScoredSentence:
-    """One sentence of a passage, with its score."""
+    """A sentence of a passage, with the score that decides whether it is quoted."""
 
     passage: int
     span: Span

@@ -36,13 +36,13 @@ class PolicyFault(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalPolicy:
-    """What an agent retrieves."""
+    """The policy of an agent: which sources it retrieves, and how many passages."""
 
     #: `buckets`, `sources` or `team`.
     scope: str = BUCKETS
-    #: Used with the scope `buckets` only.
+    #: Ids of the buckets to retrieve from; used with the scope `buckets` only.
     bucket_ids: tuple[str, ...] = ()
-    #: Used with the scope `sources` only.
+    #: Ids of the sources to retrieve; used with the scope `sources` only.
     source_ids: tuple[str, ...] = ()
     #: A filter in the syntax of `core.search.filters`; None means no filter.
     filters: dict[str, Any] | None = None
@@ -58,7 +58,7 @@ class RetrievalPolicy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the list that its scope uses is empty."""
+        """Whether the policy retrieves nothing, because the list of its scope is empty."""
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
@@ -88,7 +88,7 @@ NOTHING = RetrievalPolicy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamAgent:
-    """One agent of a team."""
+    """An agent of a team: what it retrieves, and how it answers."""
 
     #: The part of the model id after the colon; `default` for the default agent.
     id: str
@@ -96,7 +96,7 @@ class TeamAgent:
     name: str
     #: A short description of the agent's role, such as `the HR assistant`.
     role: str = ""
-    #: How the agent should answer.
+    #: Instructions for the model on how to answer.
     instructions: str = ""
     policy: RetrievalPolicy = NOTHING
     #: Why the stored policy is invalid and retrieves nothing; None if it is valid.
@@ -151,10 +151,10 @@ def read_policy(text: str) -> RetrievalPolicy:
     )
 
 
-#: The field that each scope uses.
+#: The field of the policy that each scope uses.
 _LISTS = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
 
-#: The path of a field, and an error message.
+#: An invalid field: its path, and an error message.
 Fault = tuple[str, str]
 
 

@@ -91,9 +91,9 @@ class ChunkingOptions:
 
     #: The preferred size of a chunk.
     target: int = 1000
-    #: Minimum size; only the last chunk of a section may be shorter.
+    #: Minimum size of a chunk; only the last chunk of a section may be smaller.
     min: int = 800
-    #: Maximum size.
+    #: Maximum size of a chunk.
     max: int = 1100
     #: How much of the end of a chunk is repeated in the next chunk of the section.
     overlap: int = 0
@@ -144,7 +144,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for section, following in zip_longest(runs, runs[1:]):
         heading = section[0]
         if heading.kind == "heading" and following:
-            # If any run is under the heading, the next one is.
+            # If any later run is under the heading, the next run is.
             below = following[0].headings
             depth = len(heading.headings)
             if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):
@@ -179,7 +179,7 @@ class _Cutter:
             end = self._trimmed_end(start, cut)
             yield _Piece(self._section, start, end, self._lines.line_at(start), self._lines.line_at(end - 1))
             if cut < self._end and self._options.overlap:
-                # The next chunk repeats from the first word within the overlap.
+                # The next chunk begins with the first whole word of the overlap.
                 space = _SPACE.search(self._text, max(start + 1, cut - self._options.overlap), cut)
                 cut = space.end() if space else cut
             start = self._skip_space(cut)

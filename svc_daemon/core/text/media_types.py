@@ -38,7 +38,7 @@ class DocumentFormat:
     key: str
     #: Display name.
     name: str
-    #: File name extension, without its first dot, to media type.
+    #: Maps file name extensions, without the first dot, to media types.
     types: Mapping[str, str]
     #: The optional extra that it needs; None if it needs no extra.
     extra: str | None = None
@@ -308,7 +308,7 @@ def _signed_type(data: bytes, *, is_text: bool) -> str | None:
             return media_type
     if is_text:
         return None
-    # Some programs write a header of their own before the PDF.
+    # The PDF may follow a header that another program has written.
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
     return next((media_type for offset, magic, media_type in _MAGIC if data.startswith(magic, offset)), None)

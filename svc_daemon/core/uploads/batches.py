@@ -27,7 +27,7 @@ COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
 
 @dataclass(frozen=True, slots=True)
 class RollUp:
-    """A batch's status and counters."""
+    """The status of a batch, computed from its items, and the number of items in each state."""
 
     status: str
     terminal: bool

@@ -20,7 +20,7 @@ _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
 
 @dataclass(frozen=True, slots=True)
 class BucketName:
-    """A bucket as named in a request."""
+    """The name of a bucket in a request: an id or a slug."""
 
     text: str
     #: The dotted path of the field in the request.

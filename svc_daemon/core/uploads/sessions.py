@@ -40,14 +40,14 @@ class ContentRange:
 
     first: int | None
     last: int | None
-    #: None if the client doesn't know or doesn't send it.
+    #: Total size of the file; None if the client doesn't know or doesn't send it.
     total: int | None
 
 
 class Step(Enum):
     """What to do with a PUT."""
 
-    #: Respond with 308 and the stored range.
+    #: Store nothing: respond with 308 and the stored range.
     REPORT = "report"
     #: All bytes are stored: respond with 200 and ignore the body.
     DONE = "done"
@@ -57,12 +57,12 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PutDecision:
-    """The decision about one PUT."""
+    """What to do with a PUT, and which bytes of its body to store."""
 
     step: Step
-    #: Bytes at the beginning of the body that are already stored.
+    #: Number of bytes at the beginning of the body that are already stored.
     skip_bytes: int = 0
-    #: Maximum bytes to store after these.
+    #: Maximum number of bytes to store after the skipped ones.
     take_bytes: int = 0
 
 

@@ -103,7 +103,7 @@ class _MarkdownReader:
             self._title = title
 
     def _close(self, number: int) -> None:
-        """End the open block before this line."""
+        """End the open block at the line before this one."""
         if self._begun is not None:
             self._document.add(self._kind, self._begun, number - 1)
         self._begun = None

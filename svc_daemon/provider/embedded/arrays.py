@@ -16,7 +16,7 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
 #: Number of vectors that are compared between two checks of the deadline, which takes about a millisecond.
 BLOCK_VECTORS = 100_000
-#: Signs are compared in words of this many bytes.
+#: Signs are compared in words of this many bytes, so each chunk's signs are padded to a multiple of it.
 WORD_BYTES = 8
 
 

@@ -18,7 +18,7 @@ class Counts:
     """The counts of one revision. Threads may fill it concurrently, since they compute the same numbers."""
 
     revision: int
-    #: Chunks in the whole index.
+    #: Number of chunks in the whole index.
     chunks: int
     _known: dict[tuple[str, str], int] = field(default_factory=dict)
 

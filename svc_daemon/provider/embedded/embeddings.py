@@ -23,7 +23,7 @@ class SignedVector:
 
     chunk_id: str
     values: bytes
-    #: One bit per component.
+    #: The signs of the vector's components, one bit each.
     signs: bytes
 
 

@@ -45,7 +45,7 @@ class PackedDocument:
 
     @property
     def characters(self) -> int:
-        """The size of the text that is indexed."""
+        """Number of characters to index in all chunks."""
         return sum(len(row[-3]) + len(row[-2]) + len(row[-1]) for row in self.chunk_rows)
 
     @property

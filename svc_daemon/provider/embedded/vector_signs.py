@@ -36,11 +36,11 @@ class SignsKey:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A cache entry."""
+    """A cache entry: the signs of the vectors in a bucket or a whole index, as of one revision of the index."""
 
     #: The revisions of the index and of its vectors; None if reading was interrupted, so that the entry is incomplete.
     revisions: tuple[int, int] | None = None
-    #: The documents included, each with its `embedded_at`.
+    #: Maps the key of each included document to its `embedded_at`.
     documents: dict[int, int] = field(default_factory=dict)
     signs: "Signs | None" = None
 

@@ -79,7 +79,7 @@ def set_title(database: Database, source_id: str, title: str) -> None:
 
 
 def delete(database: Database, source_id: str) -> None:
-    """Remove the document; only reads if there is none."""
+    """Remove the source's document; only reads the file if there is none."""
 
     def work(run: Run) -> None:
         key = run(lambda connection: steps.hide(connection, documents.find(connection, source_id)))
