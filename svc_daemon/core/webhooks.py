@@ -1,8 +1,8 @@
 """Webhooks: their payload, when a call is retried, and how it is signed (Standard Webhooks, v1: HMAC-SHA256).
 
     pending    a call is due: the first one, the retry after a pause, or a resend that was requested
-    delivered  the receiver answered 2xx
-    failed     the receiver did not, and no attempt is left
+    delivered  the receiver has answered with a 2xx status
+    failed     the receiver has not, and no attempt is left
 
 A team's secret is derived from the installation's secret and the team's generation number, so no webhook secret is
 stored. Each rotation increments the generation; for a time, the secret of the previous generation signs as well.

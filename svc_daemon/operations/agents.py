@@ -145,7 +145,7 @@ def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Age
 
 
 def show_agent(context: Context, key: KeyRow, agent_id: str) -> TeamAgent:
-    """Raises `model_not_allowed` and NotFound."""
+    """Return the agent with this id; raises `model_not_allowed` and NotFound."""
     require_model(key, agent_id)
     return context.look(lambda connection: store.get_agent(connection, key.team_id, agent_id))
 

@@ -113,7 +113,10 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
-    """Return the result that a finalize would have now, without storing anything. For a replay, only its error."""
+    """Return the result that a finalize would have now, without storing anything.
+
+    For a session that has ended, the result has only the error, if there was one.
+    """
     if upload.status != store.OPEN:
         return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
     progress = progress_of(context, upload)

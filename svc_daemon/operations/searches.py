@@ -1,4 +1,4 @@
-"""Search: the provider finds, the state decides.
+"""Search: the provider finds hits, and the state database decides which of them are valid.
 
 The provider is queried first, then the state, in one snapshot: a hit counts only if its generation is valid for its
 source and the source is an active member of a bucket in scope. So once a delete has been acknowledged, its source is no

@@ -76,7 +76,7 @@ async def forget_ended(context: Context) -> int:
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire sessions and delete their bytes. Returns how many were found; fewer than STEP_LIMIT means all."""
+    """Expire up to `STEP_LIMIT` sessions and delete their bytes. Returns how many were found; fewer means all."""
     now = context.clock.timestamp()
     expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
     # A chunk that is being received may extend its session; the next round checks again.

@@ -146,7 +146,8 @@ async def clean_detachments(context: Context) -> int:
     after = ""
     while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
-        # A new title is written to the index before the state, so the state's title would undo it.
+        # Skip sources that are being renamed: the index gets the new title before the state, and would get the old one
+        # back.
         free = [each for each in noted if each.source_id not in context.retitling]
         updated = [(each, words) for each in free if (words := await _update_index(context, each)) is not None]
         if updated:

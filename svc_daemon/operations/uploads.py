@@ -1,7 +1,7 @@
 """Upload sessions: create, receive bytes, cancel. `core.uploads.sessions` decides what is allowed in which state.
 
-Only one request at a time works on a session (see `writers`). It reads the session again after acquiring it, since the
-previous holder may have ended the session. Acknowledged bytes are durable.
+Only one request at a time works on a session (see `process.gates.Writers`). A request reads the session again after it
+has acquired it, since the previous holder may have ended the session. Acknowledged bytes are durable.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -29,7 +29,7 @@ class Turns:
         return sorted(team_ids, key=lambda team_id: self._served_teams.get((lane, team_id), 0))
 
     def begin(self, lane: str, team_id: str) -> None:
-        """Record that a child of this lane was started for the team; the caller must call `end` afterwards."""
+        """Record that a child of this lane was started for the team; the caller must call `end` when it has ended."""
         self._turn += 1
         self._at_work[lane] += 1
         self._served[lane] = self._served_teams[lane, team_id] = self._turn

@@ -199,7 +199,7 @@ class Hit:
     keyword: KeywordMatch | None
     #: The chunk's match in the semantic search; None if this was a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
-    #: Its rank fusion score in a hybrid search, higher is better; None in other modes.
+    #: The rank fusion score of a hybrid search, higher is better; None in other modes.
     fused: float | None
 
 

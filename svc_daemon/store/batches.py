@@ -63,7 +63,7 @@ def create_batch(connection: Connection, batch: BatchRow) -> None:
 
 
 def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
-    """Raises NotFound."""
+    """Return the batch with this id. Raises NotFound if the team has none."""
     row = connection.execute(
         "SELECT * FROM batches WHERE id = :id AND team_id = :team_id", {"id": batch_id, "team_id": team_id}
     ).fetchone()

@@ -92,7 +92,7 @@ def create_delivery(connection: Connection, delivery: DeliveryRow) -> None:
 
 
 def get_delivery(connection: Connection, team_id: str, delivery_id: str) -> DeliveryRow:
-    """Raises NotFound."""
+    """Return the delivery with this id. Raises NotFound if the team has none."""
     row = connection.execute(
         "SELECT * FROM deliveries WHERE id = :id AND team_id = :team_id", {"id": delivery_id, "team_id": team_id}
     ).fetchone()

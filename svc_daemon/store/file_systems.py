@@ -23,8 +23,8 @@ def is_syncable(folder: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
-    # Python's `os.statvfs` leaves out the type, with which the structure begins. It has 120 bytes, and libraries may
-    # add to it. If the call fails, it stays 0.
+    # Python's `os.statvfs` leaves out the type of the file system. It is the first field of the structure that `statfs`
+    # fills, which has at least 120 bytes. If the call fails, the type stays 0.
     found = (ctypes.c_long * 64)()
     _libc().statfs(os.fsencode(folder), ctypes.byref(found))
     return release >= _REPORTING and found[0] & 0xFFFFFFFF in _LOCAL

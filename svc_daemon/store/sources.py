@@ -187,7 +187,10 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Raises NotFound; if the source was replaced, `details.replaced_by` has the id of its successor."""
+    """Return the source with this id. Raises NotFound if the team has none.
+
+    If the source was replaced, `details.replaced_by` of the error has the id of its successor.
+    """
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)

@@ -67,7 +67,7 @@ def create_task(connection: Connection, task: TaskRow) -> None:
 
 
 def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
-    """Raises NotFound."""
+    """Return the task with this id. Raises NotFound if the team has none."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE id = :id AND team_id = :team_id", {"id": task_id, "team_id": team_id}
     ).fetchone()

@@ -109,7 +109,7 @@ def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
 
 
 def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRow:
-    """Raises NotFound."""
+    """Return the session with this id. Raises NotFound if the team has none."""
     upload = find_upload(connection, upload_id)
     if upload is None or upload.team_id != team_id:
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")

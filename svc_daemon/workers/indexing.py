@@ -91,7 +91,7 @@ class IndexingWorker(Worker):
             now = self.context.clock.timestamp()
             claims = await claim_indexing(self.context, self._turns, most)
             if claims is None:
-                # What is due already waits for a child to end, which wakes this worker.
+                # Tasks that are due now wait for a child to end, which wakes this worker.
                 return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING, after=now)))
             if claims:
                 task = claims[0].task

@@ -45,7 +45,7 @@ def read(given: Given) -> Document:
 
 
 class _Walker:
-    """Appends the blocks of an element tree to a document."""
+    """Appends the text of an XML element and its descendants to a document, as blocks."""
 
     def __init__(self, styles: Any) -> None:
         self.flow = FlowDocument()
