@@ -187,10 +187,7 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Return the source with this id. Raises NotFound if the team has none.
-
-    If the source was replaced, `details.replaced_by` of the error has the id of its successor.
-    """
+    """Return the source; raises NotFound, with the id of its successor in `details.replaced_by` if it was replaced."""
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)
