@@ -12,5 +12,5 @@
     interrupts      Ctrl-C: the first raises an exception, the second ends the process
     exits, errors   the exit codes, and the errors with their exit codes
 
-A module imports only modules below it in this list, and from the daemon only `wire` and `paths`.
+A module imports only modules below it in this list, and from the daemon only `wire`, `paths` and `tools`.
 """

@@ -37,7 +37,7 @@ class Console:
     debug: bool = False
     #: Whether to write only results and errors.
     is_quiet: bool = False
-    #: Whether to list every item instead of grouping them.
+    #: Whether to list every item instead of grouping similar ones.
     is_verbose: bool = False
     #: Whether the final JSON value has been written.
     answered: bool = False

@@ -20,7 +20,7 @@ from types import FrameType
 
 from svc_cli.exits import Exit
 
-#: Delay before a lost interrupt is sent again, so that the destructor has ended by then.
+#: Seconds before a lost interrupt is sent again; long enough for the destructor to end.
 _RESEND_S = 0.01
 
 

@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands."""
+    """A group of commands whose help shows a whole sentence for each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands. Wraps the sentences; the library would cut them off at the end of the line."""

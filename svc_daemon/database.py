@@ -128,9 +128,7 @@ class Database:
     def look(self, work: Work[T]) -> T:
         """Run `work`, which must execute a single statement, without an explicit transaction.
 
-        One statement always sees one snapshot.
-
-        Raises StorageError once closed.
+        One statement always sees one snapshot. Raises StorageError once closed.
         """
         reader = self._reader()
         self._may_read.wait(BUSY_TIMEOUT_S)

@@ -30,7 +30,7 @@ AgentArgument = Annotated[
     str,
     typer.Argument(
         metavar="AGENT",
-        help="The id of the agent. The id `default` is that of the agent that is used if no agent is given.",
+        help="The id of the agent; `default` is the id of the agent that is used if no agent is given.",
     ),
 ]
 
@@ -89,7 +89,7 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is used, such as a website, to protect it from deletion; '' clears this.",
+            help="Record where the agent is used, such as a website; this prevents its deletion, and '' removes it.",
         ),
     ] = None
     dry_run: DryRunOption = False

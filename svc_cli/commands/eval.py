@@ -36,7 +36,10 @@ class EvalFlags:
     """The options of `eval`."""
 
     golden: Annotated[
-        str, typer.Argument(metavar="FILE", help="A YAML or JSON file of queries and the results expected for each.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="A YAML or JSON file with queries, and the results expected for each query."
+        ),
     ]
     bucket: BucketsOption = None
     agent: AgentOption = None

@@ -19,7 +19,9 @@ class Flags:
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print only the result and errors, without notes and warnings.")
     ] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every item instead of grouping them.")] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List every item instead of grouping similar ones.")
+    ] = False
     progress: Annotated[
         ProgressStyle | None, typer.Option(help="Choose how progress is shown.  [default: auto]  [SVC_PROGRESS]")
     ] = None

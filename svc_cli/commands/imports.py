@@ -50,7 +50,8 @@ class ImportFlags:
         ),
     ] = None
     force: Annotated[
-        bool, typer.Option("--force", help="With --as: import the content even if it is of the other type.")
+        bool,
+        typer.Option("--force", help="With --as file or page: import the content even if it is of the other type."),
     ] = False
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Fetch URLs again even if they are already in the bucket.")
@@ -64,7 +65,7 @@ class ImportFlags:
     ] = None
     title: Annotated[
         str | None,
-        typer.Option(metavar="TITLE", help="Use this title instead of the document's; only for a single URL."),
+        typer.Option(metavar="TITLE", help="Use this title instead of the document's title; only for a single URL."),
     ] = None
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag to each source; repeatable.")] = (
         None

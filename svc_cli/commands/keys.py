@@ -52,7 +52,10 @@ class KeyOptions:
     ] = None
     expires: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z."),
+        typer.Option(
+            metavar="TIME",
+            help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z.",
+        ),
     ] = None
     dry_run: DryRunOption = False
 

@@ -54,7 +54,8 @@ class SourceListFlags:
         int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N sources, 1 to 1000.")
     ] = None
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="List only sources after this id, to get the next page.")
+        str | None,
+        typer.Option(metavar="ID", help="List only sources after the one with this id, to get the next page."),
     ] = None
 
     def filters(self) -> dict[str, str | int]:
@@ -181,7 +182,9 @@ def refresh(
     bucket: SourceBucketOption = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Continue even if a web page has become a file, or a file has become a web page."),
+        typer.Option(
+            "--force", help="Refresh the source even if a web page has become a file, or a file has become a web page."
+        ),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

@@ -94,8 +94,8 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
     """Sync a folder, or all mappings, and then sync each change until Ctrl-C.
 
     A mapping is a folder whose files are synced to a bucket. A saved file is searchable a moment later. Sources of
-    deleted files stay in the bucket unless --prune is given. With --prune, they are removed if the file does not
-    reappear within 5 seconds.
+    deleted files stay in the bucket unless --prune is given. With --prune, the source of a deleted file is removed
+    unless the file reappears within 5 seconds.
     """
     from svc_cli.sync.watch.engines import Engine
 

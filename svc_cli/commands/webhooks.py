@@ -43,7 +43,8 @@ class DeliveryListFlags:
         int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N events, 1 to 1000.")
     ] = None
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="List only events after this id, to get the next page.")
+        str | None,
+        typer.Option(metavar="ID", help="List only events after the one with this id, to get the next page."),
     ] = None
 
     def filters(self, client: "Client") -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Where and how an evaluation searches."""
+"""The buckets, agent and mode with which an evaluation searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

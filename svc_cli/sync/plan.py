@@ -60,8 +60,8 @@ def judge(row: Row | None, sha256: str) -> Verb:
     return _SAME[row.state]
 
 
-#: For a file with the same hash. Looked up by the text of the state, because converting each row's state to the enum
-#: would double the work for an unchanged file.
+#: What to do about a file whose hash is that of its row, by the row's state. The state is looked up as text, because
+#: converting it to the enum would double the work for an unchanged file.
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,

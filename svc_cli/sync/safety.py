@@ -108,7 +108,7 @@ class Leaving(NamedTuple):
     path: str
     source_id: str
     sha256: str
-    #: 0 if unknown.
+    #: The size of the file; 0 if it is unknown.
     size_bytes: int = 0
     #: Whether a search finds neither the source nor an older version of it.
     is_silent: bool = False

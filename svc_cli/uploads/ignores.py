@@ -118,7 +118,7 @@ def _translate(piece: re.Match[str]) -> str:
 
 def _translate_brackets(inside: str) -> str:
     """Convert a bracket expression to a regular expression, which never matches a slash."""
-    if inside in {"", "!", "^"}:  # "" also for an opening bracket that is never closed
+    if inside in {"", "!", "^"}:  # it is "" if the opening bracket is never closed
         return _NOTHING
     is_other = inside[0] in "!^"
     listed = ""

@@ -1,8 +1,8 @@
 """The multipart form of the one-call upload: a few small fields and one file, streamed into a sink as it arrives.
 
-The parser of python-multipart finds boundaries and headers; `_FormReader` validates them. An incomplete form
-is refused: the parser itself accepts a body that stops before its closing boundary, and treats a part that has only
-`filename*` as an ordinary field.
+The parser of python-multipart finds boundaries and headers; `_FormReader` validates them. Two kinds of forms that the
+parser accepts are refused: those that stop before their closing boundary, and those with a part that has only
+`filename*`, which the parser treats as an ordinary field.
 """
 
 import re

@@ -37,7 +37,7 @@ _BODY = (E.INVALID_JSON, E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE, E.STORAG
 _FORM = (E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
 _REPEATABLE = (E.IDEMPOTENCY_KEY_CONFLICT, E.INVALID_IDEMPOTENCY_KEY, E.REQUEST_IN_PROGRESS)
 _WRITING = (E.STORAGE_FULL,)
-#: 204 No Content, and 308 for a partial upload that is still incomplete.
+#: Statuses of responses without a body: 204 (No Content), and 308 (an upload is still incomplete).
 _WITHOUT_BODY = (204, 308)
 
 

@@ -41,7 +41,7 @@ def _words(finished: Finished, *expected: str) -> None:
 
 def test_the_help_of_mcp_names_every_tool(svc: RunSvc) -> None:
     shown = " ".join(svc("mcp", "--help").stdout.split())
-    verbs = {"svc-upload-file": "upload a file", "svc-upload-files-batch": "or several", "svc-search": "search"}
+    verbs = {"svc-upload-file": "upload files", "svc-upload-files-batch": "upload files", "svc-search": "search"}
     verbs |= {"svc-source-status": "whether they are ready", "svc-list-buckets": "list buckets", "svc-ask": "ask"}
     assert set(verbs) == {tool.name for tool in TOOLS}
     assert [verb for verb in verbs.values() if verb not in shown] == []

@@ -171,7 +171,7 @@ def new_upload(context: Context, key: KeyRow, destination: Destination, body: wi
 
 
 def url_of(request: Request, upload: UploadRow) -> str:
-    """Build the session's storage URL; built for each response, never stored."""
+    """Build the session's storage URL for a response. The URL is never stored."""
     return storage_url(request, upload.id, verbs.upload_token(context_of(request), upload))
 
 
