@@ -159,7 +159,7 @@ class ModelFolder:
             self._remove_leftovers()
 
     def _remove_leftovers(self, keep: Path | None = None) -> None:
-        """Remove all folders except that of the installed model: those of interrupted installs and former models."""
+        """Remove all folders but that of the installed model: leftovers of interrupted installs, and former models."""
         with suppress(ModelRefused):
             model = self.find()
             kept = {keep, self.folder_of(model) if model else None}

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 
 #: Time in seconds within which a process must load its model and return each vector of a batch; otherwise it is killed.
 PATIENCE_S = 60.0
-#: Time in seconds within which it must answer a query; shorter, because the threads for queries do nothing else.
+#: Time in seconds within which the process must answer a query; shorter, because the threads for queries do nothing
+#: else.
 QUERY_PATIENCE_S = 10.0
 #: The pause before the process is started again, in seconds: after the first death, and the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0

@@ -238,5 +238,5 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
 
 
 def _error_log(scratch: Path) -> Path:
-    """Return the file for the fork server's standard error; that of its children is discarded."""
+    """Return the file for the fork server's standard error; the standard error of its children is discarded."""
     return scratch / "server.log"

@@ -39,7 +39,7 @@ class _Owners:
 
 
 async def sort_leftovers(context: Context) -> Counter[str]:
-    """Remove or move all files without a row. Returns how many were `removed`, `taken back`, `set aside` and so on.
+    """Remove or move all files without a row. Returns their number by what was done, such as `removed` or `set aside`.
 
     Call this only at startup: while uploads run, a blob is stored before its row.
     """

@@ -99,7 +99,7 @@ class ChunkText(NamedTuple):
 
 
 class VectorCount(NamedTuple):
-    """The number of chunks, and of those without a vector."""
+    """The number of chunks, and how many of them have no vector."""
 
     #: Number of chunks that have no vector of the model yet.
     missing: int

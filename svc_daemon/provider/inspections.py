@@ -1,6 +1,7 @@
 """Inspection of a provider's indexes while the service is not running: their documents, and their integrity.
 
-Separate from the contract, because an inspection must not change anything, and reports damage instead of raising.
+This interface is separate from the contract, because an inspection must not change anything, and reports damage instead
+of raising.
 """
 
 from typing import NamedTuple, Protocol

@@ -43,7 +43,7 @@ class KeyRow:
         )
 
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
-        """Return those of the buckets that the key may access; responses must not mention the others."""
+        """Return the given buckets that the key may access; responses must not mention the others."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def is_live(self, now: str) -> bool:

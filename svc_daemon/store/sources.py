@@ -169,7 +169,7 @@ def find_source(connection: Connection, team_id: str, source_id: str) -> SourceR
 
 
 def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, SourceRow]:
-    """Map the ids of those of the sources that exist to their rows."""
+    """Return the rows of those sources that exist, by source id."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
         {"ids": json.dumps(source_ids), "team_id": team_id},
@@ -178,7 +178,7 @@ def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]
 
 
 def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """Map the ids of those of the sources that exist to their titles."""
+    """Return the titles of those sources that exist, by source id."""
     rows = connection.execute(
         "SELECT id, title FROM sources WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
         {"ids": json.dumps(source_ids), "team_id": team_id},

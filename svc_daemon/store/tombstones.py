@@ -98,7 +98,7 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
-    """List those of the sources that have a detachment."""
+    """List the given sources that have a detachment."""
     rows = connection.execute(
         "SELECT source_id FROM detachments WHERE source_id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(source_ids)},
@@ -109,7 +109,7 @@ def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]
 def list_detachments(connection: Connection, *, after: str = "", limit: int) -> list[Detachment]:
     """List up to `limit` detachments with source ids greater than `after`, ordered by id.
 
-    Those of teams in maintenance are skipped.
+    Detachments of teams in maintenance are skipped.
     """
     rows = connection.execute(
         "SELECT source_id, team_id FROM detachments WHERE source_id > :after"

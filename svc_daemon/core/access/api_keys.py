@@ -8,7 +8,7 @@ A new key never grants more than the key that creates it, its maker:
     capabilities    listed, or given by a preset; the maker must have each of them
     buckets         default: those of the maker; otherwise the maker must have access to each
     models          default: those of the maker; otherwise the maker must be allowed to use each
-    expires_at      default: that of the maker; otherwise no later than it
+    expires_at      default: that of the maker; otherwise not later than the maker's
 
 A key can list and revoke the keys that it could have created, and itself: a key limited to one bucket can't revoke the
 team's admin key. This rule ignores expiry, so that a key that expires can still revoke one that doesn't.

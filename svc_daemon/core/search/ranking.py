@@ -71,7 +71,7 @@ def hybrid_score(covered: float, cosine: float | None) -> float:
 POOL = 50
 #: The number of best passages whose words are used for feedback.
 BEST = 5
-#: The maximum number of feedback words, those with the highest weight.
+#: The maximum number of feedback words; the words with the highest weights are used.
 MOST_WORDS = 100
 #: The largest bonus for feedback words, as a fraction of the best passage's BM25.
 WEIGHT = 0.5

@@ -352,7 +352,8 @@ def text_encoding(data: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
-        # An invalid byte in text that has other multi-byte UTF-8 is an error in the file, not another encoding.
+        # If the text has valid multi-byte UTF-8, an invalid byte is an error in the file, not a sign of another
+        # encoding.
         beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
         if beyond_ascii < 4:
             # In compressed or encrypted data, about one byte in ten is a control character; in text in a legacy

@@ -19,7 +19,7 @@ WALKED = 400
 
 #: The columns of the index that contain a document's own words.
 PARTS: tuple[Part, ...] = ("title", "headings", "text")
-#: These columns, and the one for text in scripts without spaces between words.
+#: `PARTS`, and the column for text in scripts without spaces between words.
 COLUMNS = (*PARTS, "unspaced")
 
 

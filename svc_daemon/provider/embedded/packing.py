@@ -14,9 +14,9 @@ from svc_daemon.provider.errors import ProviderFailed
 ZLIB_LEVEL = 1
 #: Maximum number of characters in one piece of a document's text.
 PIECE_CHARACTERS = 1_000_000
-#: Maximum chunks that one transaction writes or removes, so that it takes about 30 ms and holds up no other write for
-#: long. Each has about 2 KB in the write-ahead log, and as much for a vector; the number of workers limits concurrent
-#: documents, so that the log stays far below 64 MB.
+#: Maximum number of chunks that one transaction writes or removes, so that it takes about 30 ms and holds up no other
+#: write for long. Each chunk takes about 2 KB in the write-ahead log, and as much for a vector; the number of workers
+#: limits concurrent documents, so that the log stays far below 64 MB.
 SLICE_CHUNKS = 250
 
 #: Maximum total characters of several documents that one transaction indexes, so that it is as short as for a slice.
