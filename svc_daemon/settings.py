@@ -53,7 +53,7 @@ class Limits:
     pack_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
     #: Maximum number of buckets that a create request may name.
     destination_buckets: int = field(default=100, metadata={"unit": "buckets"})
-    #: Time after its last accepted chunk until an upload session expires.
+    #: Time from the last accepted chunk of an upload session until the session expires.
     session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
     #: Maximum lifetime of an upload session or a batch.
     session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})

@@ -54,7 +54,7 @@ class SessionCalls(Calls):
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
     ) -> Json:
-        """Open a session, send the bytes, and return the new source. A call with the same key resumes the upload."""
+        """Open a session, send the bytes, and return the source. A call with the same key resumes the upload."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)

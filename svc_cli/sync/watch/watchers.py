@@ -167,8 +167,8 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Observe the folder again if it was replaced, since an observer keeps watching the old folder without any
-        report."""
+        """Start to observe the folder, again if it was replaced or the observer died. Neither is reported by an
+        observer."""
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return

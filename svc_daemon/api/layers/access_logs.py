@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
-#: The logged route of a request that matched none, since its path may contain anything.
+#: Logged as the route of a request that matches no route, since its path may contain anything.
 NO_ROUTE = "-"
 
 
