@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from svc_daemon.core.uploads import sessions as rules
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.core.uploads.sessions import ContentRange, Step
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.destinations import Destination, settle_buckets
@@ -19,7 +20,6 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.packs import PackWriter
-from svc_daemon.store.parts import PartWriter
 from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
@@ -166,7 +166,10 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
         if upload.expires_at < min(soonest, upload.ends_at):
             await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
-        await receive(context, await context.parts.open(upload_id), verdict, upload.size_bytes, sending)
+        first, size_bytes = before.received_bytes, upload.size_bytes
+        items = [PackItem(upload_id, offset_bytes=0, size_bytes=size_bytes, held_bytes=first)]
+        writer = PackWriter(context.parts, items, first, first + verdict.take_bytes)
+        await receive(context, writer, verdict, size_bytes, sending)
         return await _finished(context, upload)
 
 
@@ -179,7 +182,7 @@ async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
 
 
 async def receive(
-    context: Context, writer: PartWriter | PackWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
+    context: Context, writer: PackWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
 ) -> None:
     """Store the new part of the body durably; `size_bytes` is the size of the whole session or pack.
 
@@ -201,9 +204,7 @@ async def receive(
     rules.check_length(sending.asked, size_bytes, sent_bytes)
 
 
-async def _fill(
-    context: Context, writer: PartWriter | PackWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]
-) -> int:
+async def _fill(context: Context, writer: PackWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
     """Append the new part of the body, up to the end of its range. Returns the number of bytes received."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0

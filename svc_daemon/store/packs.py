@@ -1,8 +1,10 @@
 """Packs: the stored state of a batch's sessions, and a writer that splits one stream among their parts.
 
+A session that is sent by itself is written like a pack of one item.
+
 Each part is opened, written and closed; then a single `syncfs` makes all of them durable. Where that isn't safe (see
-`file_systems`), or if there are few parts, each file is fsynced before it is closed, and the folder at the end. In both
-cases, `_synced` and `_hashed` of `Parts` are updated only after the sync.
+`file_systems`), or if there are few parts, each file is fsynced before it is closed, and at the end the folder, if a
+part is new. In both cases, `_synced` and `_hashed` of `Parts` are updated only after the sync.
 """
 
 import os
@@ -14,13 +16,15 @@ from typing import TYPE_CHECKING
 from svc_daemon.core.uploads import packs as rules
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.store import file_systems
-from svc_daemon.store.parts import WRITE_BYTES, Parts
+from svc_daemon.store.parts import Parts
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
 #: Fewer files than this are fsynced one by one, since a `syncfs` would also wait for the writes of other programs.
 FEW_FILES = 8
+#: Number of bytes to buffer before they are written.
+WRITE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +146,12 @@ class PackWriter:
     def _sync(self) -> None:
         self._write()
         self._close_part()
-        if self._folder is None:
-            self._parts.sync_folder()
-        else:
+        if self._folder is not None:
             with self._parts.discarding(*self._starts):
                 file_systems.sync(self._folder)
+        elif 0 in self._starts.values():
+            # A part that is new; without this, its folder entry could be lost in a power failure.
+            self._parts.sync_folder()
         for part in self._closed:
             self._parts.note_synced(part.session_id, part.end_bytes, part.hash)
 

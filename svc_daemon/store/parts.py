@@ -22,9 +22,6 @@ from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync, clear_away
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-#: Number of bytes to buffer before they are written.
-WRITE_BYTES = 1024 * 1024
-
 
 class Parts:
     """The folder of unfinished uploads."""
@@ -56,11 +53,6 @@ class Parts:
         if unsynced:
             await self._blobs.run(lambda: self._settle(unsynced))
         return sizes
-
-    async def open(self, session_id: str) -> "PartWriter":
-        """Return a writer that appends after the stored bytes; the caller must ensure there is only one at a time."""
-        (start_bytes,) = await self.settle(session_id)
-        return PartWriter(self, session_id, start_bytes, self.hash_at(session_id, start_bytes))
 
     async def hash(self, session_id: str) -> str:
         """Return the hexadecimal SHA-256 of the stored bytes; reads the file only if this process has no hash of it."""
@@ -107,15 +99,6 @@ class Parts:
         """Run blocking work on a part; raises StorageError if a file operation fails."""
         await self._blobs.run(work)
 
-    def sync(self, session_id: str, descriptor: int, size_bytes: int) -> None:
-        """Sync the part's bytes and, if the file is new, its folder. Blocking; raises OSError."""
-        with self.discarding(session_id):
-            os.fsync(descriptor)
-        if session_id not in self._synced:
-            # Without this, the folder entry could be lost in a power failure.
-            self.sync_folder()
-        self._synced[session_id] = size_bytes
-
     @contextmanager
     def discarding(self, *session_ids: str) -> Iterator[None]:
         """Discard the unacknowledged bytes of the parts if the sync in this block fails.
@@ -157,9 +140,14 @@ class Parts:
         for session_id, size_bytes in unsynced:
             descriptor = os.open(self.path(session_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                self.sync(session_id, descriptor, size_bytes)
+                with self.discarding(session_id):
+                    os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            if session_id not in self._synced:
+                # Without this, the folder entry could be lost in a power failure.
+                self.sync_folder()
+            self._synced[session_id] = size_bytes
 
     def _link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
         heads = {}
@@ -177,66 +165,6 @@ class Parts:
         """Open the part's file for appending and return its descriptor. Blocking; raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(self.path(session_id), flags, 0o600)
-
-
-class PartWriter:
-    """Appends to one part. Bytes are durable once `sync` has returned; before that they may be lost.
-
-    The file is opened when bytes are first written, so that a small chunk needs only one switch to another thread.
-    """
-
-    def __init__(self, parts: Parts, session_id: str, start_bytes: int, known: "_Hash | None") -> None:
-        """`known` is the hash of the bytes before `start_bytes`, or None if it isn't known."""
-        self._parts = parts
-        self._session_id = session_id
-        self._descriptor: int | None = None
-        self._buffer = bytearray()
-        self.start_bytes = start_bytes
-        self.appended_bytes = 0
-        self._hash = known
-
-    async def append(self, data: bytes) -> None:
-        self._buffer += data
-        if self._hash is not None:
-            self._hash.update(data)
-        self.appended_bytes += len(data)
-        if len(self._buffer) >= WRITE_BYTES:
-            await self._parts.run(self._flush)
-
-    async def sync(self) -> int:
-        """Make the appended bytes durable, and return the total number of bytes stored."""
-        if self.appended_bytes:
-            await self._parts.run(self._sync)
-        return self.start_bytes + self.appended_bytes
-
-    async def drop(self) -> None:
-        """Discard the appended bytes, which were never acknowledged."""
-        self._buffer.clear()
-        self.appended_bytes = 0
-        self._hash = None
-        if self._descriptor is not None:
-            descriptor = self._descriptor
-            await self._parts.run(lambda: os.ftruncate(descriptor, self.start_bytes))
-
-    def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-
-    def _sync(self) -> None:
-        stored_bytes = self.start_bytes + self.appended_bytes
-        self._parts.sync(self._session_id, self._flush(), stored_bytes)
-        if self._hash is not None:
-            self._parts.remember(self._session_id, stored_bytes, self._hash)
-
-    def _flush(self) -> int:
-        """Write the buffered bytes, and return the file's descriptor."""
-        if self._descriptor is None:
-            self._descriptor = self._parts.open_file(self._session_id)
-        # An unbuffered write may write only some of the bytes.
-        while self._buffer:
-            del self._buffer[: os.write(self._descriptor, self._buffer)]
-        return self._descriptor
 
 
 def _head(path: Path) -> bytes:

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.paths import DataFiles
 from svc_daemon.store import file_systems
 from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.packs import PackWriter
 from svc_daemon.store.parts import Parts
+
+#: The declared size of the part, more than is appended.
+MOST_BYTES = 10**9
 
 
 class Folder:
@@ -25,14 +30,20 @@ class Folder:
         self.blobs = Blobs(self.files, executor, lambda: "staged")
         self.parts = Parts(self.files.parts, self.blobs, self.broken.append)
 
+    async def open(self) -> PackWriter:
+        """A writer that appends to one part."""
+        (held_bytes,) = await self.parts.settle("upl_a")
+        return PackWriter(self.parts, [PackItem("upl_a", 0, MOST_BYTES, held_bytes)], held_bytes, MOST_BYTES)
+
     def append(self, *chunks: bytes) -> int:
         """Append and sync; the bytes stored then."""
 
         async def work() -> int:
-            with closing(await self.parts.open("upl_a")) as writer:
+            with closing(await self.open()) as writer:
                 for chunk in chunks:
                     await writer.append(chunk)
-                return await writer.sync()
+                await writer.sync()
+            return self.parts.size_bytes("upl_a")
 
         return asyncio.run(work())
 

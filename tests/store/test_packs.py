@@ -14,8 +14,7 @@ import pytest
 from svc_daemon.core.uploads.packs import place_items
 from svc_daemon.errors import StorageError
 from svc_daemon.store import file_systems
-from svc_daemon.store.packs import FEW_FILES, PackWriter
-from svc_daemon.store.parts import WRITE_BYTES
+from svc_daemon.store.packs import FEW_FILES, WRITE_BYTES, PackWriter
 from tests.store.folders import Folder, watch_syncs
 
 NAMES = [f"upl_{number:02}" for number in range(FEW_FILES + 2)]

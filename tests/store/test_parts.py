@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.errors import StorageError
-from svc_daemon.store.parts import WRITE_BYTES
+from svc_daemon.store.packs import WRITE_BYTES
 from tests.store.folders import Folder
 
 DATA = os.urandom(WRITE_BYTES + 1000)
@@ -78,7 +78,7 @@ def test_a_link_that_fails_is_reported_where_its_clean_up_fails_too(folder: Fold
 
 def test_a_writer_closed_twice_closes_nobody_elses_file(folder: Folder) -> None:
     async def work() -> None:
-        writer = await folder.parts.open("upl_a")
+        writer = await folder.open()
         await writer.append(DATA)
         await writer.sync()
         writer.close()
@@ -93,17 +93,16 @@ def test_a_writer_closed_twice_closes_nobody_elses_file(folder: Folder) -> None:
 def test_what_is_dropped_was_never_there_and_is_not_hashed(folder: Folder) -> None:
     folder.append(b"kept")
 
-    async def work(*then: bytes) -> int:
-        with closing(await folder.parts.open("upl_a")) as writer:
+    async def work() -> None:
+        with closing(await folder.open()) as writer:
             for chunk in (DATA, b"more"):
                 await writer.append(chunk)
             await writer.drop()
-            for chunk in then:
-                await writer.append(chunk)
-            return await writer.sync()
+            await writer.sync()
 
+    asyncio.run(work())
     for then, content in (((), b"kept"), ((b" and more",), b"kept and more")):
-        assert (asyncio.run(work(*then)), folder.stored()) == (len(content), content)
+        assert (folder.append(*then), folder.stored()) == (len(content), content)
         assert folder.hash() == sha256(content).hexdigest()
 
 
