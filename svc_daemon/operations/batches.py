@@ -146,15 +146,13 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     pending += [(upload, "time_budget_exhausted") for upload in late]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
     # Specification, Batch status: a finalize that leaves items pending reports partial, even if it finalized none.
-    status = "partial" if pending else _status_after(context, key, batch, ended)
+    status = "partial"
+    if not pending:
+        # If this call has finalized every item, nothing needs to be read.
+        is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
+        rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
+        status = (rolled or show_batch(context, key, batch.id)[1]).status
     return FinalizeReport(status, ended, tuple(pending))
-
-
-def _status_after(context: Context, key: KeyRow, batch: BatchRow, ended: Sequence[Finalized]) -> str:
-    """Return the status of a batch without pending items; reads nothing if this call has finalized all of them."""
-    if all(outcome.source is not None and not outcome.replayed for outcome in ended):
-        return rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False).status
-    return show_batch(context, key, batch.id)[1].status
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:

@@ -99,14 +99,35 @@ class PackWriter:
 
     async def sync(self) -> None:
         """Make all appended bytes durable."""
+
+        def work() -> None:
+            self._write()
+            self._close_part()
+            if self._folder is not None:
+                with self._parts.discarding(*self._starts):
+                    file_systems.sync(self._folder)
+            elif 0 in self._starts.values():
+                # A part that is new; without this, its folder entry could be lost in a power failure.
+                self._parts.sync_folder()
+            for part in self._closed:
+                self._parts.note_synced(part.session_id, part.end_bytes, part.hash)
+
         if self._buffer or self._starts:
-            await self._parts.run(self._sync)
+            await self._parts.run(work)
 
     async def drop(self) -> None:
         """Discard the appended bytes, which were never acknowledged."""
+
+        def work() -> None:
+            self._close_part()
+            self._closed = []
+            for session_id, start_bytes in self._starts.items():
+                os.truncate(self._parts.path(session_id), start_bytes)
+            self._starts = {}
+
         self._buffer = bytearray()
         if self._starts:
-            await self._parts.run(self._truncate)
+            await self._parts.run(work)
 
     def close(self) -> None:
         descriptors = [self._open.descriptor if self._open else None, self._folder]
@@ -142,22 +163,3 @@ class PackWriter:
         finally:
             os.close(part.descriptor)
         self._closed.append(part)
-
-    def _sync(self) -> None:
-        self._write()
-        self._close_part()
-        if self._folder is not None:
-            with self._parts.discarding(*self._starts):
-                file_systems.sync(self._folder)
-        elif 0 in self._starts.values():
-            # A part that is new; without this, its folder entry could be lost in a power failure.
-            self._parts.sync_folder()
-        for part in self._closed:
-            self._parts.note_synced(part.session_id, part.end_bytes, part.hash)
-
-    def _truncate(self) -> None:
-        self._close_part()
-        self._closed = []
-        for session_id, start_bytes in self._starts.items():
-            os.truncate(self._parts.path(session_id), start_bytes)
-        self._starts = {}
