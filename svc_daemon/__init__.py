@@ -33,9 +33,9 @@ httpcore, `llm` and `embed` httpx, `tools` mcp. The command line, `svc_cli`, imp
 
 The life of an upload
 ---------------------
- 1. `api.layers.guards` checks Host and Origin, and `api.handlers.files` the API key and its permissions. `api.forms`
-    streams the file to a staging file (`store.blobs`), counting and hashing the bytes as they arrive. Clients can also
-    send the bytes in resumable parts (`operations.uploads`), or those of up to a hundred files at once
+ 1. `api.layers.origin_guards` checks Host and Origin, and `api.handlers.files` the API key and its permissions.
+    `api.forms` streams the file to a staging file (`store.blobs`), counting and hashing the bytes as they arrive.
+    Clients can also send the bytes in resumable parts (`operations.uploads`), or those of up to a hundred files at once
     (`operations.packs`); then `operations.finalizing` continues at step 3.
  2. `operations.ingest` looks for a stored response to replay, then checks the rate limits.
  3. The blob is made durable: the file is renamed to the source's id, then the file and its folder are synced.

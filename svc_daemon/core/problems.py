@@ -41,7 +41,7 @@ class Mend(StrEnum):
     #: Write the source's buckets to the index again, before its memberships become active.
     SYNC_SOURCE = "sync_source"
     #: Write the source's title and buckets to the index again.
-    UPDATE_INDEX = "tell_index"
+    UPDATE_INDEX = "update_index"
     #: Start the deletion of the bucket again.
     QUEUE_CASCADE = "queue_cascade"
     #: Record the event, and make its call due.

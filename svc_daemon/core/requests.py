@@ -45,7 +45,7 @@ _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 #: JSON escapes of NUL and surrogates. Without escapes, the UTF-8 and JSON decoders already refuse them.
-_ESCAPED_MISCHIEF = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+_ESCAPED_REFUSED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
         raise _invalid(f"{error.msg}, at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise _invalid("it is nested too deep") from error
-    if _ESCAPED_MISCHIEF.search(text):
+    if _ESCAPED_REFUSED.search(text):
         _check_strings(document)
     if text.count("[") + text.count("{") > max_depth:
         _check_depth(document, max_depth)

@@ -11,8 +11,8 @@ The life of a wave: on the daemon's side, `cages.Extractor` copies the files int
 descriptor to the fork server together with a pipe for the replies. The child records in shared memory which document it
 is about to read (`progress`), and replies to each document before it begins the next one. Each document has its own
 time limits and its own limit for the size of the reply. If the child ends early (because of a limit, a crashed parser
-or a damaged reply), the document that it was reading fails, and the daemon reports the later ones as not read (`jobs`).
-Only the replies that the daemon has received outlive the child.
+or a damaged reply), the document that it was reading fails, and the daemon reports the later ones as not read
+(`child_replies`). Only the replies that the daemon has received outlive the child.
 
 The daemon itself never imports a parser. Only the daemon imports `cages`, so the fork server needs no event loop.
 """

@@ -1,8 +1,8 @@
 """The daemon's side of the cage: submits documents, receives the results, and keeps the fork server running.
 
 A job is one child, which reads one document or a wave of small ones (`waves`). The child replies on the job's own pipe,
-and the fork server reports how the child ended (`jobs`). If the fork server dies, the documents that were being read
-fail, their callers retry them, and the next job starts a new server.
+and the fork server reports how the child ended (`child_replies`). If the fork server dies, the documents that were
+being read fail, their callers retry them, and the next job starts a new server.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from typing import Any, BinaryIO
 from svc_daemon.child_processes import await_end, last_words, start_module
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract import failures
+from svc_daemon.extract.child_replies import Job, Outcome
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.jobs import Job, Outcome
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import document_message, pack_wave, send_request
 from svc_daemon.extract.waves import WAVE_DOCUMENT_BYTES, WAVE_DOCUMENTS, NeedsOwnChild, NotRead, StoredDocument

@@ -169,13 +169,13 @@ def _check_team(
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
     known = set(checks.list_uncleaned(directory.state))
-    untold, deleting = checks.list_untold(directory.state), checks.list_deleting_buckets(directory.state)
+    waiting, deleting = checks.list_awaiting_index(directory.state), checks.list_deleting_buckets(directory.state)
     for source in checks.list_every_source(directory.state, team_id):
         known.add(source.id)
         if source.status == readiness.ACTIVE and not broken:
             found = documents.get(source.id)
             findings.problems.extend(_check_document(source, found))
-            if found is not None and source.id not in untold:
+            if found is not None and source.id not in waiting:
                 findings.problems.extend(_check_words(source, found, deleting))
     for source_id in sorted(documents.keys() - known):
         buckets = set(documents[source_id].bucket_ids) - deleting

@@ -241,7 +241,7 @@ def list_uncleaned(connection: Connection) -> dict[str, str]:
     return {row["source_id"]: row["name"] for row in rows}
 
 
-def list_untold(connection: Connection) -> set[str]:
+def list_awaiting_index(connection: Connection) -> set[str]:
     """List the ids of sources whose current title and buckets aren't in the index yet."""
     return {row["source_id"] for row in connection.execute("SELECT source_id FROM detachments")}
 

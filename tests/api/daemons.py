@@ -23,8 +23,8 @@ import httpx
 from starlette.applications import Starlette
 
 from svc_daemon.api.app import create_app
-from svc_daemon.api.layers.guards import GuardRules
 from svc_daemon.api.layers.hardening import Hardening
+from svc_daemon.api.layers.origin_guards import GuardRules
 from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys

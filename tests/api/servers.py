@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 
 from svc_daemon.api.connections.protocols import server_config
 from svc_daemon.api.layers.deadlines import ClientLimits
-from svc_daemon.api.layers.guards import GuardRules
 from svc_daemon.api.layers.hardening import EXCEPTION_HANDLERS, Hardening, middleware
+from svc_daemon.api.layers.origin_guards import GuardRules
 
 #: Long enough for a slow machine; a test that waits this long has failed.
 PATIENCE_S = 10

@@ -21,7 +21,7 @@ from starlette.types import ExceptionHandler
 from svc_daemon.api.layers.access_logs import AccessLogs
 from svc_daemon.api.layers.deadlines import ClientLimits, Deadlines
 from svc_daemon.api.layers.error_responses import Faults, is_openai_path, raise_again
-from svc_daemon.api.layers.guards import GuardRules, Guards
+from svc_daemon.api.layers.origin_guards import GuardRules, Guards
 from svc_daemon.api.layers.response_headers import ResponseHeaders
 
 

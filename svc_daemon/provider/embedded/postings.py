@@ -15,7 +15,7 @@ from svc_daemon.provider.embedded.schema import KeyRange
 LEAST_REMOVED = 500
 #: Maximum number of remaining chunks for a rebuild, which would otherwise block writes for more than a second. A larger
 #: index keeps deleted rows until merges purge them or until it has shrunk to this size.
-MOST_ANEW = 50_000
+REBUILD_MOST = 50_000
 
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
@@ -63,7 +63,7 @@ def clean_up(connection: sqlite3.Connection) -> None:
     totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
     if connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None:
         _run(connection, "delete-all")
-    elif totals["removed"] > max(LEAST_REMOVED, totals["chunks"]) and totals["chunks"] <= MOST_ANEW:
+    elif totals["removed"] > max(LEAST_REMOVED, totals["chunks"]) and totals["chunks"] <= REBUILD_MOST:
         _run(connection, "rebuild")
 
 

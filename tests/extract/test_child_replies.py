@@ -6,8 +6,8 @@ import os
 import pytest
 
 from svc_daemon.core.text.chunking import Document
+from svc_daemon.extract.child_replies import Job, Outcome
 from svc_daemon.extract.failures import no_text
-from svc_daemon.extract.jobs import Job, Outcome
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import LINE_BYTES, failure_line, own_child_line, reply_lines
 
