@@ -27,7 +27,7 @@ from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.operations.webhooks import record_event
-from svc_daemon.process.contexts import Context, IndexingProgress
+from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
 from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets, touch_buckets_of
 from svc_daemon.store.memberships import activate_memberships, schedule_syncs
@@ -152,9 +152,9 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     return claims
 
 
-def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
-    """Publish the progress of a running task; the caller must call `forget_progress` when the task ends."""
-    context.progress[claim.task.id, claim.task.token] = IndexingProgress(stage, chunks)
+def note_progress(context: Context, claim: IndexingClaim, chunks: int) -> None:
+    """Show that the document is being put into the index; the caller must call `forget_progress` when the task ends."""
+    context.progress[claim.task.id, claim.task.token] = chunks
 
 
 def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from sqlite3 import Connection
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
@@ -104,14 +104,6 @@ class Wakes:
         self.embedding.set()
 
 
-class IndexingProgress(NamedTuple):
-    """The progress of a running indexing task."""
-
-    stage: str
-    #: Number of chunks that are to be indexed.
-    chunks: int
-
-
 def _searchers() -> ThreadPoolExecutor:
     most = min(max(os.cpu_count() or 1, 2), MOST_SEARCHERS)
     return ThreadPoolExecutor(most, thread_name_prefix="search")
@@ -143,8 +135,9 @@ class Context:
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
     #: Number of title changes in progress for each source; used on the event loop only.
     retitling: Counter[str] = field(default_factory=Counter)
-    #: Progress of running indexing tasks, by task id and token; used on the event loop only.
-    progress: dict[tuple[str, int], IndexingProgress] = field(default_factory=dict)
+    #: The number of chunks of each document that is being put into the index, by task id and token; used on the event
+    #: loop only.
+    progress: dict[tuple[str, int], int] = field(default_factory=dict)
     searchers: ThreadPoolExecutor = field(default_factory=_searchers)
 
     async def write(self, work: Callable[[Connection], T]) -> T:

@@ -142,7 +142,7 @@ class IndexingWorker(Worker):
 
     async def _put(self, read: Sequence[tuple[IndexingClaim, Extraction]]) -> None:
         for claim, extraction in read:
-            note_progress(self.context, claim, "index", len(extraction.chunks))
+            note_progress(self.context, claim, len(extraction.chunks))
         sources = [(claim.source, extraction) for claim, extraction in read]
         entries = await asyncio.to_thread(documents.put, self.context, sources)
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]

@@ -131,7 +131,7 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     assert complete(daemon, stale) is False
     run(indexing.fail_indexing(daemon.context, [(stale, CRASHED)], jitter=0))
     run(indexing.park_indexing(daemon.context, [stale]))
-    indexing.note_progress(daemon.context, stale, "index", 9)
+    indexing.note_progress(daemon.context, stale, 9)
     run(tasks.extend_claims(daemon.context, [stale.task]))
     assert shown(daemon, source_id) == before
 

@@ -250,9 +250,9 @@ async def show_task(request: Request) -> Response:
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
     # Read the counts after the task, so that a finished task is never shown with old counts.
     cascade = context.read(partial(find_cascade, task_id=task_id))
-    progress = context.progress.get((task.id, task.token)) if task.status == "running" else None
-    if progress is not None:
-        task = replace(task, stage=progress.stage, chunks_total=progress.chunks)
+    chunks = context.progress.get((task.id, task.token)) if task.status == "running" else None
+    if chunks is not None:
+        task = replace(task, stage="index", chunks_total=chunks)
     shortage = view_shortage(context.shortages.now) if task.finished_at is None else None
     return answer(request, TaskAnswer, view_task(task, cascade), waits_for=shortage)
 
