@@ -33,9 +33,8 @@ class PackProgress:
 
 
 def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
-    """Whether the batch of these sessions is small enough to be sent as a pack, and all hashes are declared."""
-    size_bytes = sum(upload.size_bytes for upload in members)
-    return size_bytes <= context.limits.pack_bytes and all(upload.sha256 for upload in members)
+    """Whether the batch of these sessions is small enough to be sent as a pack."""
+    return sum(upload.size_bytes for upload in members) <= context.limits.pack_bytes
 
 
 def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:

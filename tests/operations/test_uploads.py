@@ -130,11 +130,11 @@ Refuse = Callable[..., None]
 
 @pytest.fixture
 def refuse(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refuse]:
-    """Have the next calls of `os.<name>` on files of the parts fail with this error."""
+    """Have the next call of `os.<name>` on a file of the parts fail with this error."""
 
-    def set_up(name: str, number: int, calls: int = 1) -> None:
+    def set_up(name: str, number: int) -> None:
         real = getattr(os, name)
-        left = iter(range(calls))
+        left = iter(range(1))
 
         def failing(descriptor: int, *rest: object) -> object:
             if "/parts" in str(Path(f"/proc/self/fd/{descriptor}").readlink()) and next(left, None) is not None:
@@ -150,7 +150,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refuse]:
 def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse: Refuse) -> None:
     session = open_session(daemon, DATA)
     put_part(daemon, session, DATA, 0, 99_999)
-    refuse("write", errno.ENOSPC, calls=2)
+    refuse("write", errno.ENOSPC)
     details_of(put_part(daemon, session, DATA, 100_000, SIZE - 1), "storage_full")
     assert part_of(daemon, session) == "bytes=0-99999"
     finish(daemon, session, 100_000)
