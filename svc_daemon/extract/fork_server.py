@@ -48,6 +48,13 @@ class _Child:
     #: Why the server killed the child: `wall` or `asked`; empty if it did not.
     killed: str = ""
 
+    @property
+    def blamed(self) -> int:
+        """The number of the document at which the child ended; -1 if none is to blame."""
+        _, number = self.progress.read()
+        # If it exceeded the limit, but began another document just before it was killed, that one is not to blame.
+        return -1 if self.killed == "wall" and number != self.overdue else number
+
 
 class ForkServer:
     def __init__(self, control: socket.socket, scratch: Path, limits: CageLimits) -> None:
@@ -142,11 +149,7 @@ class ForkServer:
         folder = children.private_folder(self._scratch, pid)
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
-        _, at = child.progress.read()
-        if child.killed == "wall" and at != child.overdue:
-            # The child began another document just before it was killed; that document is not to blame.
-            at = -1
-        outcome = {"exit": os.waitstatus_to_exitcode(status), "killed": child.killed, "at": at}
+        outcome = {"exit": os.waitstatus_to_exitcode(status), "killed": child.killed, "at": child.blamed}
         self._report({"job": child.job, **outcome})
 
     def _report(self, outcome: dict[str, Any]) -> None:

@@ -13,6 +13,8 @@ import pytest
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.fork_server import _Child
+from svc_daemon.extract.progress import ChildProgress
 from svc_daemon.extract.waves import (
     WAVE_DOCUMENT_BYTES,
     WAVE_DOCUMENTS,
@@ -245,3 +247,11 @@ def test_text_that_is_small_may_share_a_child() -> None:
     ]:
         assert may_share_a_child(filename, declared, WAVE_DOCUMENT_BYTES) is may, (filename, declared)
         assert not may_share_a_child(filename, declared, WAVE_DOCUMENT_BYTES + 1)
+
+
+def test_a_child_that_went_on_just_before_it_was_killed_blames_no_document() -> None:
+    for killed, number, blamed in (("wall", 0, 0), ("wall", 1, -1), ("asked", 1, 1), ("", 1, 1)):
+        progress = ChildProgress()
+        progress.note(number)
+        child = _Child(1, progress, deadline=0, last_deadline=0, overdue=0, killed=killed)
+        assert child.blamed == blamed, (killed, number)
