@@ -105,13 +105,13 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader has closed the pipe
         code = Exit.CLOSED_PIPE
     except OSError as error:
-        console.answered = True  # a JSON error can't be written either
+        console.answered = True  # standard output has failed, so write the error to stderr only
         code = _fail(console, refused_by_system(OSError(error.errno, error.strerror, "standard output")))
     for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:  # otherwise Python would flush again at exit, and fail
+        except OSError:  # discard the output, or Python's own flush at exit would fail too
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return code
 

@@ -23,7 +23,7 @@ LIMIT_PREFIX = "SVC_LIMIT_"
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The address of a service that was verified, and the key to send to it."""
+    """The address of a verified service, and the key to send to it."""
 
     destination: ServiceAddress
     health: DaemonHealth

@@ -42,7 +42,8 @@ class ServiceAddress:
     base_url: str
     #: Whether the address comes from a project's `svc.toml`, which may be untrusted.
     from_project: bool = False
-    #: The path of the local installation's admin key; None unless its daemon proved to be the one at this address.
+    #: The path of the local installation's admin key; None unless the local daemon has proved that it listens at this
+    #: address.
     admin_key: Path | None = None
 
     @property

@@ -13,8 +13,8 @@ from svc_daemon.wire.file_names import JOINERS
 GAP = "  "
 #: Minimum width of a column of ids.
 LEAST_ID_COLUMNS = 16
-#: Two pairs of minimum widths: of each other column, and of the last column. The second pair is used if the table is
-#: still too wide with the first pair.
+#: Minimum widths of columns without ids: of the last column (second number) and of all others (first number). The
+#: second pair applies only if the table is still too wide with the first pair.
 LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}
@@ -50,7 +50,7 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
         ids = {cell for cell in columns[number][1:] if cell}
         if ids and all(map(_ID.fullmatch, ids)):
             sizes = range(LEAST_ID_COLUMNS, widths[number])
-            # The ellipsis takes up one column.
+            # Find the shortest prefixes that are unique; one column is needed for the ellipsis.
             least_ids[number] = next(
                 (size for size in sizes if len({each[: size - 1] for each in ids}) == len(ids)), widths[number]
             )

@@ -12,7 +12,7 @@ from svc_daemon.paths import DataFiles
 
 
 class DirectoryRefused(Exception):
-    """The data directory can't be used; `message` is the reason, and `hint` the way out."""
+    """The data directory can't be used; `message` has the reason, and `hint` says what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(f"{message} {hint}")

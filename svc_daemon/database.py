@@ -177,7 +177,7 @@ class Database:
                 return
 
     def _gather(self, first: _Job) -> tuple[list[_Job], bool]:
-        """Collect the queued work, and whether the sentinel that stops the writer follows it."""
+        """Return the next group of queued work, and whether the sentinel that stops the writer follows it."""
         group = [first]
         while len(group) < GROUP_LIMIT:
             try:

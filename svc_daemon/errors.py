@@ -95,7 +95,7 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
 
 
 def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: bool) -> dict[str, Any]:
-    """Build an error as it is stored for, and returned with, a source, session or task."""
+    """Build the error object that is stored with a source, session or task and returned by the API."""
     return {"code": str(code), "message": message, "retryable": retryable}
 
 
@@ -113,7 +113,7 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.message}")
 
     def as_error(self) -> dict[str, Any]:
-        """Convert to the stored form; the table determines whether the error is retryable."""
+        """Convert to the form that is stored and returned; the table determines whether the error is retryable."""
         return stored_error(self.code, self.message, retryable=self.rule.retryable)
 
 

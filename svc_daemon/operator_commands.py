@@ -35,7 +35,8 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
 from svc_daemon.wire.proofs import parse_secret, prove
 
-#: Seconds to retry, because a daemon that is starting or stopping holds the lock without answering.
+#: Seconds for which a locked directory is retried, since a daemon that is starting or stopping holds the lock without
+#: answering.
 PATIENCE_S = 10.0
 #: Seconds to wait before a locked directory is tried again.
 PAUSE_S = 0.1
@@ -100,7 +101,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
 
 
 def notify_daemon(files: DataFiles, path: str) -> bool:
-    """Notify the daemon of this data directory; returns False if none runs. Raises Unreachable or Refused."""
+    """Send an empty POST to the directory's daemon; False if none is running. Raises Unreachable or Refused."""
     base_url = _find_daemon(files)
     if base_url is not None:
         _ask(base_url, files, "POST", path, None)

@@ -88,8 +88,8 @@ class Connections:
                 target = f"{address.path}?{address.query}" if address.query else address.path
                 connection.request(method, target, body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                # The server may have refused the request without reading its body. Its response explains more than this
-                # error.
+                # The server may have closed the connection because it refuses the request. Read its response, which
+                # explains the refusal, instead of raising this error.
                 is_sent = False
             response = connection.getresponse()
             yield response

@@ -48,7 +48,7 @@ def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether a request that failed with this error, which may be a broken connection, may succeed a moment later."""
+    """Whether a request that failed with this error, such as a broken connection, may succeed a moment later."""
     if isinstance(error, ApiError):
         return error.code == "offset_mismatch" or is_worth_retrying(error.status, error.code, error.retryable)
     return isinstance(error, NetworkFailed)

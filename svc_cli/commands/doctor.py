@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Minimum free disk space of the daemon, which refuses creates if less is free. If it is more, 2 % of the disk is the
-#: minimum instead, up to `MOST_RESERVED_BYTES`.
+#: The daemon refuses creates if less disk space is free. On larger disks, the limit is 2 % of the disk, but at most
+#: `MOST_RESERVED_BYTES`.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
 

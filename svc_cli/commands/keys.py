@@ -19,7 +19,7 @@ app = new_app("Create, list and revoke API keys.")
 #: Shown for a key that is not limited to certain buckets or models.
 ALL = "all"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-#: The unit is required, because a bare number could mean days or seconds.
+#: A duration such as `30d`. The unit is required, because a bare number could mean days or seconds.
 _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 
 

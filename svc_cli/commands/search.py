@@ -28,7 +28,7 @@ app = new_app()
 
 #: Maximum number of lines shown of a passage.
 PASSAGE_LINES = 3
-#: Width of these lines, in columns, if standard output is not a terminal.
+#: Width of the lines of a passage, in columns, if standard output is not a terminal.
 PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
 

@@ -88,7 +88,7 @@ class Comparison:
     def take_refreshed(self, at_least: int = 0) -> list[Row]:
         """Return rows to save: files with unchanged bytes but a new fingerprint, and files whose type can't be read.
 
-        Returns nothing if there are fewer than `at_least`. Each row is returned only once.
+        Returns an empty list if there are fewer than `at_least` such rows. Each row is returned only once.
         """
         if len(self._refreshed) < at_least:
             return []

@@ -29,7 +29,7 @@ class Holdings(NamedTuple):
 
     #: The index's rows by path.
     rows: dict[str, Row]
-    #: Surplus sources: for each of them, another source of the mapping with the same title is in `rows`.
+    #: Duplicates: sources whose title belongs to another source of the mapping, which is the one in `rows`.
     surplus: list[Json]
 
     @property

@@ -23,7 +23,7 @@ from svc_cli.uploads.skips import (
     reason_by_name,
 )
 
-#: Reads all fields of a fingerprint in one call, which is faster: a walk calls it for every file.
+#: Reads all fields of a fingerprint in one call, for speed: a walk does this for every file.
 _FACTS = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_dev")
 
 

@@ -31,7 +31,7 @@ async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: di
     line = Line(connect, folders)
     try:
         return await tool.call(line, arguments)
-    except SvcError as error:  # a response lacks a field that the tool reads
+    except SvcError as error:  # raised if a response lacks a field that the tool reads
         raise failure(error) from error
     finally:
         line.close()

@@ -41,7 +41,8 @@ class Folders:
         """
         real = self._find(path)
         data = read(real, max_bytes).whole()
-        # Check again after reading: a link put there in between would have been followed out of the folder.
+        # Check again after reading: if the file was replaced by a link in the meantime, the bytes may be from outside
+        # the folder.
         if self._find(path) != real:
             raise self._refused(path)
         return Path(path).name, data

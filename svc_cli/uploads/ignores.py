@@ -156,7 +156,7 @@ class IgnoreRules:
         """Return these rules plus those of the ignore files in `folder`, the absolute path of a subfolder."""
         rules = self
         for path in (folder / name for name in IGNORE_FILES):
-            # Reading a named pipe would block forever.
+            # Read regular files only, because reading a named pipe would block forever.
             with suppress(OSError):
                 text = path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else ""
                 rules = rules.under(folder, Patterns.parse(text), str(path)) if text else rules

@@ -121,7 +121,7 @@ class UploadRun:
         pending: defaultdict[str, list[ReportItem]] = defaultdict(list)
         for item in self.items.values():
             if item.is_pending and item.source_id:
-                # Two spellings of one page's URL have the same source.
+                # Several items may share a source: URLs that are different spellings of the same page's address.
                 pending[item.source_id].append(item)
         if not pending or self.stopped_by:
             return

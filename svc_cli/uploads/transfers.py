@@ -289,7 +289,7 @@ class Sender:
             raise
 
     def _find_living(self, source_id: str, transfer: Transfer) -> Json | None:
-        """Return the source of a replayed answer; None if it was deleted, renamed, or removed from the bucket."""
+        """Return the source named in a replayed response; None if it has since been deleted, renamed or detached."""
         try:
             source = self.client.source(source_id)
         except ApiError as error:

@@ -122,7 +122,8 @@ def refuse_other_types(request: Request) -> None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     document = parse_object(data)
-    # The name must appear literally or with a JSON escape. Most bodies have neither, so they need no traversal.
+    # A body can contain `team_id` only literally or with a JSON escape. Most bodies have neither, so they need no
+    # traversal.
     if b"team_id" in data or b"\\u" in data:
         refuse_team(document)
     return document

@@ -87,7 +87,7 @@ async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_fil
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
     refuse_encoding(request)
     boundary = options.get(b"boundary", b"")
-    # RFC 2046, section 5.1.1.
+    # The lengths that RFC 2046, section 5.1.1, allows.
     if not 1 <= len(boundary) <= 70:
         raise refusal("", "The Content-Type needs a boundary of 1 to 70 characters.")
     declared = content_length(request)

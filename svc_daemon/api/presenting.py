@@ -48,7 +48,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Build this request's `Repeatable`. If the fingerprint is None, the idempotency key alone decides."""
+        """Build this request's `Repeatable`. Without a fingerprint, the idempotency key alone identifies a replay."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
@@ -138,7 +138,7 @@ def view_destinations(*destinations: Destination) -> dict[str, Any]:
 def respond(
     request: Request, model: BaseModel, status: int = 200, *, without: Mapping[str, Any] | None = None
 ) -> Response:
-    """Respond with the model as JSON, `without` some fields; paging fields only if a page was requested."""
+    """Respond with the model as JSON. Omits the fields in `without`, and the paging fields if no page was requested."""
     unasked = dict(without or {})
     # A page of search results always has `has_more`; a list has `has_more` and `last_id` only if the request has
     # `limit`.

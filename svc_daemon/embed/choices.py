@@ -23,7 +23,7 @@ class OpenEmbedder(Embedder, Protocol):
         ...
 
     def start(self) -> None:
-        """Load the model; `model` and `dimension` may be unset before. Raises EmbedFailed."""
+        """Load the model. Until then, `model` and `dimension` may be unset. Raises EmbedFailed."""
 
     def close(self) -> None:
         """Release the model; calls in progress fail. Must not be called on the event loop's thread."""

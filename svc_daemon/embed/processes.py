@@ -47,7 +47,7 @@ class LocalEmbedder:
         error_log: Path,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Does not start the process. `threads`: concurrent texts, 0 means one per core; stderr goes to `error_log`."""
+        """Does not start the process. It will embed `threads` texts at a time; 0 means one per core."""
         self.model = model.model
         self.dimension = model.dimension
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or len(os.sched_getaffinity(0)))]
@@ -108,7 +108,7 @@ class LocalEmbedder:
         return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
 
     def _living(self, patience_s: float) -> "_Process":
-        """Return the process, once its model is loaded, within this time; starts it if needed. Raises EmbedFailed."""
+        """Return the process once its model is loaded; starts it if needed. Raises EmbedFailed after `patience_s`."""
         with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")

@@ -75,5 +75,5 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_noise(name: str, value: Any) -> bool:
-    """Whether this is a title that pydantic generated, but not a property named `title`, or an empty default."""
+    """Whether this schema entry is useless: a generated title (not a property named `title`), or an empty default."""
     return (name == "title" and isinstance(value, str)) or (name == "default" and value in (None, "", [], {}))

@@ -22,7 +22,7 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 
 UPLOADS = "/v1/knowledge/files/upload-session"
-#: States of an upload session that need no upload of bytes.
+#: States of an upload session in which no more bytes have to be uploaded.
 FINALIZED, CANCELED = "finalized", "canceled"
 #: Error codes which mean that an earlier call created the source, and that it has been deleted since.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
@@ -190,7 +190,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
 
 
 def gone() -> CallFailed:
-    """Create the error for a file whose source has been deleted: under the caller's key, or in every epoch."""
+    """Create the error for a deleted source that can't be created again, because its idempotency keys are used up."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="What was stored under this idempotency key is gone by now; use another key.",

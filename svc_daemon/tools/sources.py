@@ -36,7 +36,7 @@ class SourceState(ToolResult):
     source_id: str
     #: `queued`, `indexing`, `active` or `failed`.
     status: str
-    #: Whether searches find the source; no other field means that they do.
+    #: Whether searches find the source. Don't infer this from any other field.
     ready: bool
     #: Why the source is not `ready` although it is indexed: the error code with which searches are refused.
     ready_withheld_by: str | None

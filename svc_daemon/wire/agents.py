@@ -29,7 +29,7 @@ class PolicyFields(ScopedBody):
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "bucket_ids", SOURCES: "source_ids", FILTERS: "filters"}
 
     scope: Literal["buckets", "sources", "team"] | None = None
-    #: Ids or slugs, of which the ids are stored; `*` means all active buckets.
+    #: Ids or slugs; slugs are stored as ids. `*` means all active buckets.
     bucket_ids: Named | None = None
     source_ids: Named | None = None
     #: In OpenAI's filter syntax, as in a search; an empty object removes the filters.
@@ -54,7 +54,7 @@ class AgentFields(ScopedBody):
     """The fields of an agent. A scope outside `policy` is refused: if ignored, the agent would search all buckets."""
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: Clients that send back an agent as they received it include its id.
+    #: These names don't mean a scope here: clients that send back an agent as they received it include its id.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is no field of an agent; what it searches is in its `policy`."
 

@@ -23,7 +23,7 @@ class KeyFields(ScopedBody):
     #: `admin`, `ingest` or `read`.
     preset: str | None = None
     capabilities: Names | None = None
-    #: The only buckets that the key may access: ids or slugs, of which the ids are stored.
+    #: The only buckets that the key may access: ids or slugs; slugs are stored as ids.
     buckets: Names | None = None
     #: The only models that the key may use, as model ids or agent ids.
     models: Names | None = None

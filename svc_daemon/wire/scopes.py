@@ -68,11 +68,11 @@ def bare(name: str) -> str:
 class ScopedBody(RequestBody):
     """A body with fields that limit what is searched."""
 
-    #: The body's field for each kind of scope.
+    #: Maps each kind of scope to the field of the body that limits it.
     scopes: ClassVar[Mapping[str, str]] = {}
-    #: Further names of scopes in this body, with their kinds: `foreign_scopes` are refused, and `plain_scopes` are
-    #: accepted as synonyms.
+    #: Further names that mean a scope in this body, with the kind of scope; requests that use them are refused.
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
+    #: Further names that this body accepts as synonyms, with the kind of scope that they mean.
     plain_scopes: ClassVar[Mapping[str, str]] = {}
     #: Names that don't mean a scope in this body.
     unscoped: ClassVar[Collection[str]] = ()

@@ -35,7 +35,8 @@ def kind_of(path: str, mounts: Iterable[str]) -> str | None:
         point = parts[1].rstrip("/")
         for code, character in _ESCAPES.items():
             point = point.replace(code, character)
-        # The longest mount point that contains the path wins; of two at the same path, the later one hides the other.
+        # The longest mount point that contains the path wins; if two are mounted at the same path, the later one hides
+        # the earlier.
         if len(point) >= best and (path == point or path.startswith(f"{point}/")):
             best, found = len(point), parts[2]
     return found

@@ -33,7 +33,7 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
 
 
 def _rest(watchers: Sequence[Watcher], bell: SimpleQueue[None]) -> None:
-    """Wait until something is due, an observer rings the bell, or PULSE_S has passed."""
+    """Wait until a watcher has something to do, an observer reports an event, or PULSE_S has passed."""
     due_s = min((watcher.due_s() for watcher in watchers), default=float("inf"))
     with suppress(Empty):
         bell.get(timeout=min(PULSE_S, max(0.0, due_s - time.monotonic())))

@@ -40,7 +40,7 @@ class Agenda:
         self._pause_s = 0.0
 
     def end_in_trouble(self, now_s: float) -> None:
-        """Schedule another attempt; the pause doubles each time."""
+        """Schedule another attempt after a failed sync; the pause doubles with each failure."""
         self._pause_s = min(LONGEST_PAUSE_S, self._pause_s * 2 or FIRST_PAUSE_S)
         self.call("trouble", now_s, self._pause_s)
 

@@ -45,7 +45,7 @@ class Burst:
 
 @dataclass(slots=True)
 class Settler:
-    """The paths that have changed and not settled yet."""
+    """The paths that have changed and have not settled yet."""
 
     waiting: dict[str, Restless] = field(default_factory=dict)
     burst: Burst | None = None

@@ -255,7 +255,7 @@ class ClientProtocol(H11Protocol):
         """Send an error, unless the application has begun to respond, and close the connection."""
         request_id = ""
         if self.is_serving:
-            # The application sees a disconnected client.
+            # Make the application see a disconnected client, so that it stops.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             request_id = str(self.cycle.scope["state"].get("request_id", ""))

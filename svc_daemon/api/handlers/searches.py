@@ -65,10 +65,10 @@ async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> R
 
 
 def _fields(request: Request) -> dict[str, Any]:
-    """Convert the query string to the fields of the equivalent POST body. Raises `invalid_request` if it can't."""
+    """Convert the query string to the fields of the equivalent POST body. Raises `invalid_request` if it is invalid."""
     sent = request.query_params
     meant = {name: wire.SearchRequest.field_meant_by(name) for name in sent}
-    # Synonyms of a scope are renamed to its field.
+    # Rename synonyms of a scope to the name of its field.
     named = {name: field if field in (*SINGLES, *LISTS) else name for name, field in meant.items()}
     for name, field in named.items():
         if name != field and list(named.values()).count(field) > 1:

@@ -14,7 +14,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 
-#: Headers that indicate a body.
+#: Headers that only a request with a body has.
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
