@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-#: A killed process leaves fewer stored files without a row than this; if there are this many, the state database was
-#: probably replaced by an older copy.
+#: Minimum number of stored files without a row for a warning that the state database was probably replaced by an older
+#: copy. A killed process leaves fewer.
 MANY_FILES = 10
 #: Maximum size of a write-ahead log that is checkpointed normally; a larger one is a problem.
 LOG_BYTES = 64 * 1024 * 1024
@@ -44,14 +44,14 @@ class Mend(StrEnum):
     UPDATE_INDEX = "update_index"
     #: Start the deletion of the bucket again.
     QUEUE_CASCADE = "queue_cascade"
-    #: Record the event, and make its call due.
+    #: Record the missing event of a source that is ready or failed, and make its webhook call due.
     RECORD_EVENT = "record_event"
-    #: Make the call due.
+    #: Make the webhook call of a recorded event due.
     SEND_EVENT = "send_event"
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """Build a warning about stored files without a row; None if a killed process may have left so few."""
+    """Build a warning about stored files without a row; None if they are few enough to be left by a killed process."""
     if not known and files < MANY_FILES:
         return None
     return (
@@ -76,7 +76,7 @@ class Problem:
 
 
 class Lack(StrEnum):
-    """The resource of which there is a shortage."""
+    """A resource that the machine may be short of."""
 
     DISK = "disk"
     #: Less disk space is free than the configured reserve.

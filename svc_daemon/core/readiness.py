@@ -3,7 +3,7 @@
     source      queued -> indexing -> active | failed      changed by the indexing worker
     membership  queued -> active                           together with its source, if the document was indexed
                                                            with exactly the source's buckets
-                queued -> syncing -> active | failed       otherwise, changed by the sync worker, which retries failed
+                queued -> syncing -> active | failed       otherwise, by the sync worker, which retries failures
 
 A source is ready if its status is `active`, it has at least one membership, all its memberships are `active`, and the
 team's index is not being rebuilt. The same rule applies to Q&A sources, although searches of a bucket never return

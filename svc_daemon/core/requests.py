@@ -41,7 +41,8 @@ MAX_DEPTH = 32
 MAX_ENTRIES = 20_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-#: Digits and sign of the longest 64-bit integer; longer ones are refused without the cost of converting them.
+#: Maximum length of a 64-bit integer, including its sign. Longer integers are refused without the cost of converting
+#: them.
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 #: JSON escapes of NUL and surrogates. Without escapes, the UTF-8 and JSON decoders already refuse them.
@@ -106,7 +107,7 @@ def _check_strings(document: Any) -> None:
 
 
 def _check_depth(document: Any, max_depth: int) -> None:
-    """Raises `invalid_json` if the document is nested too deep."""
+    """Raises `invalid_json` if the document is nested too deeply."""
     level = [document]
     for _ in range(max_depth):
         inner = (value.values() if isinstance(value, dict) else value for value in level)

@@ -6,9 +6,11 @@ from math import ceil
 FIRST_PAUSE_S = 1.0
 #: The longest pause, in seconds, before jitter.
 LONGEST_PAUSE_S = 60.0
-#: If the next attempt is further away than this many seconds, the wall clock was set back: the attempt is made at once.
+#: If the next attempt is due in more than this many seconds, the wall clock must have been set back since it was
+#: scheduled, so the attempt is made at once.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
-#: From this attempt on, the pause no longer grows. Syncs are retried indefinitely, and the power would overflow.
+#: From this attempt on, the pause no longer grows. Without this limit, the power would overflow for syncs, which are
+#: retried indefinitely.
 _LONGEST_FROM = 4
 
 
@@ -21,8 +23,8 @@ def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:
     return not retryable or attempt >= max_attempts
 
 
-#: Bounds of the `Retry-After` estimate, in seconds: with few documents it is unreliable, and clients should not wait
-#: far too long.
+#: Bounds of the `Retry-After` estimate, in seconds. The estimate is unreliable at first, when few documents are done,
+#: and without a maximum clients might wait far too long.
 SHORTEST_S, LONGEST_S = 1, 30
 
 

@@ -44,7 +44,7 @@ def signed_headers(secrets: Sequence[str], event_id: str, at: datetime, body: by
         raise ValueError("a webhook is signed with one secret at least")
     if at.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    # The library ignores the time zone and treats the time as UTC.
+    # `standardwebhooks` ignores the time zone and treats the time as UTC, so convert it first.
     moment, text = at.astimezone(UTC), body.decode("utf-8")
     signatures = [Webhook(secret).sign(event_id, moment, text) for secret in secrets]
     return {ID: event_id, TIMESTAMP: str(int(moment.timestamp())), SIGNATURE: " ".join(signatures)}

@@ -95,8 +95,8 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server accepted none of the documents. If it doesn't accept them one by one either, those attempts
-            # fail.
+            # The server did not accept the wave. Report the documents as not read, so that no attempt fails yet: the
+            # caller submits each of them again, alone.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 
@@ -219,7 +219,7 @@ def _read_small(path: Path) -> bytes | Exception:
 
 
 def _anonymous_file(content: bytes) -> BinaryIO:
-    """Return a file without a name, in memory where the system can, open at its start."""
+    """Return a new file without a name that has this content, open at its start; on Linux it is kept in memory."""
     file: BinaryIO
     if sys.platform == "linux":
         file = os.fdopen(os.memfd_create("svc-wave"), "w+b")

@@ -50,7 +50,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Read a short text in each format that waves use, so that no child has to import or compile for it again."""
+    """Read a short text in each format that waves use, so that children inherit its imports and compiled patterns."""
     for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
         list(_read(b"# a\n\nb,c\n", DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 
@@ -90,7 +90,7 @@ def live(
 
 
 def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, parent: int) -> None:
-    """Restrict this process: its own session and limits, and only these descriptors: 0 blob, 1-2 null, 3 reply."""
+    """Restrict this process to its limits, a session of its own and the descriptors 0 (blob), 1-2 (null), 3 (reply)."""
     null = os.open(os.devnull, os.O_RDWR)
     # First duplicate to numbers above the targets, because any of the three may already have a target number.
     spare = []

@@ -137,7 +137,7 @@ class ForkServer:
             signal.set_wakeup_fd(-1)
             children.live(request, blob, output, self._scratch, self._limits, progress, parent)
         now, wall_s = time.monotonic(), self._limits.wall_seconds
-        # One more than the documents, for what comes before the first one.
+        # Allow the time of one more document, for what the child does before it reads the first one.
         last_s = now + (1 + request.get("documents", 1)) * wall_s
         self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
 

@@ -15,8 +15,8 @@ class CageLimits:
     memory_bytes: int = Limits.extract_memory_bytes
     #: Maximum processor time for one document.
     cpu_seconds: int = Limits.extract_cpu_seconds
-    #: Maximum time for one document, from the fork or the end of the previous one. Then the child and its descendants
-    #: are killed.
+    #: Maximum time for one document, measured from the fork or from the end of the previous document. If it is
+    #: exceeded, the child and its descendants are killed.
     wall_seconds: float = Limits.extract_wall_seconds
     #: Maximum size of a file that the child may write; some parsers use scratch files.
     file_bytes: int = 64 * 1024**2

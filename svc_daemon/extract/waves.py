@@ -41,7 +41,7 @@ class StoredDocument:
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:
     """Whether a stored document may join a wave, judged by its name, its declared type and its size."""
-    # The last one is the document's type if its bytes are text.
+    # The third is the type that would be detected if the document's bytes are text.
     types = (from_filename(filename), from_declared(content_type), detect(b"text", filename, content_type))
     formats = [find_format(media_type or "") for media_type in types]
     return size_bytes <= WAVE_DOCUMENT_BYTES and all(format_ is None or shares(format_) for format_ in formats)

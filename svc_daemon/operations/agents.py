@@ -94,7 +94,8 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
             resets_at=None,
         )
     now = context.clock.timestamp()
-    # A key grants only what it has: without a policy, the agent searches what the key reaches.
+    # An agent can't have more access than the key that creates it. So if no policy is sent, the agent searches the
+    # buckets that the key can reach.
     policy = EVERYTHING if key.buckets is None else RetrievalPolicy(bucket_ids=key.buckets)
     if key.models is not None:
         policy = NOTHING

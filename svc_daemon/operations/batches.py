@@ -247,7 +247,7 @@ def _parsed(error: str | None) -> dict[str, Any] | None:
 
 
 def in_batch(upload: UploadRow, batch: BatchRow, position: int, client_file_id: str) -> UploadRow:
-    """Return the session as a member of the batch."""
+    """Return a copy of the session that belongs to the batch and expires with it."""
     return replace(
         upload, batch_id=batch.id, client_file_id=client_file_id, position=position, expires_at=batch.expires_at
     )

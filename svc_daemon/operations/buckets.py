@@ -134,7 +134,10 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
 
 
 def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
-    """Merge the sent sizes into the bucket's chunking; none resets it to the default. Raises `invalid_request`."""
+    """Merge the sent sizes into the bucket's chunking, or reset it to the default if none are sent.
+
+    Raises `invalid_request` if the resulting sizes contradict each other.
+    """
     sizes = {**asdict(chunking_of(bucket)), **sent} if sent else {}
     try:
         return wire.Chunking(**sizes).model_dump()

@@ -76,7 +76,7 @@ def leave_bucket(connection: Connection, context: Context, source: SourceRow, bu
     if not left.in_maintenance:
         record_event(connection, context, left)
     elif left.webhook is not None:
-        # Syncs wait for the end of the maintenance, and the last one records the event.
+        # The index is being rebuilt. Syncs run after the rebuild, and the last one records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 

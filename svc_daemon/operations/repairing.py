@@ -132,7 +132,8 @@ async def _mend_files(context: Context, problem: Problem) -> None:
     about = problem.about
     match problem.mend:
         case Mend.TRIM_LOG if "team_id" in about:
-            # Opening the index trims its log; the state's log was trimmed when the state was opened.
+            # Opening an index trims its write-ahead log. The log of the state database was trimmed when that was
+            # opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Mend.REMOVE_FILE if "blob" in about:
             context.blobs.delete(about["blob"])

@@ -117,7 +117,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
             # A rebuild has begun since the claim: it indexes every document, and the sync runs afterwards.
             return
         if source.rechunk:
-            # Its new chunks are being written to the index.
+            # The source is being rechunked: sync it once its new chunks are in the index.
             memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)

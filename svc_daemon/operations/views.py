@@ -55,7 +55,7 @@ def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.Sourc
 
 def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
     if bucket.status == readiness.DELETING:
-        # Its remaining members are neither listed nor found any more.
+        # The remaining members of a bucket that is being deleted are no longer listed or found.
         census = replace(census, active_ids=(), retrievable=0, indexed=0)
     return buckets.Bucket(
         id=bucket.id,

@@ -82,8 +82,8 @@ class Shortages:
     ) -> bool:
         """Return whether work failed because of a shortage, and record it. The retry should not count as an attempt.
 
-        If the error doesn't name the resource, a check must find a shortage of one of `lacks`. `about` identifies the
-        work.
+        If the error doesn't name a resource, a shortage counts as its cause only if a check finds that one of `lacks`
+        is short. `about` identifies the work.
         """
         if isinstance(error, Short):
             return True

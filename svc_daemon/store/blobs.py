@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A smaller file is written only after all of it has been received and checked.
+#: Files smaller than this are kept in memory until they have been received and checked; larger ones are written to a
+#: staging file as they arrive.
 SPILL_BYTES = 1024 * 1024
 #: The names of staging files.
 STAGED_NAME = re.compile("[0-9a-f]{32}")

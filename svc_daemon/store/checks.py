@@ -18,7 +18,7 @@ from svc_daemon.wire.tasks import CASCADE, INDEXING
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """A check of an invariant of rows."""
+    """A check that all rows satisfy an invariant."""
 
     invariant: str
     #: Selects the rows that violate the invariant; its columns fill the placeholders of the message.

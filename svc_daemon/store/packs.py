@@ -107,7 +107,7 @@ class PackWriter:
                 with self._parts.discarding(*self._starts):
                     file_systems.sync(self._folder)
             elif 0 in self._starts.values():
-                # A part that is new; without this, its folder entry could be lost in a power failure.
+                # At least one part is new: without this sync, its folder entry could be lost in a power failure.
                 self._parts.sync_folder()
             for part in self._closed:
                 self._parts.note_synced(part.session_id, part.end_bytes, part.hash)

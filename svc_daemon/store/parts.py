@@ -145,7 +145,7 @@ class Parts:
             finally:
                 os.close(descriptor)
             if session_id not in self._synced:
-                # Without this, the folder entry could be lost in a power failure.
+                # Without this sync, the part's folder entry could be lost in a power failure.
                 self.sync_folder()
             self._synced[session_id] = size_bytes
 

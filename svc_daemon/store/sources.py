@@ -90,7 +90,7 @@ class SourceRow:
 
     @property
     def searched_places(self) -> list[str]:
-        """The buckets whose searches can find the source; none for a Q&A, which is only found without a bucket."""
+        """The ids of the buckets whose searches can find the source; empty for a Q&A source."""
         return [] if self.type == readiness.QA else list(self.places)
 
     @property
@@ -257,7 +257,7 @@ def update_description(connection: Connection, source: SourceRow) -> None:
 
 
 def update_state(connection: Connection, source: SourceRow) -> None:
-    """Update what indexing changes: status, generations, task, media type, error, warnings, extraction, replaces."""
+    """Update the columns that indexing changes, such as the status, the generation and the extraction."""
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
         " task_id = :task_id,"

@@ -216,7 +216,9 @@ def finish_task(
 def retry_task(
     connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
-    """Queue a claimed task for another attempt, in the lane `single` unless it is a suspect, if the claim isn't stale.
+    """Queue a claimed task for another attempt; does nothing if the claim is stale.
+
+    The task gets the lane `single`, unless it is in the lane `suspect`, where it stays.
 
     With `is_endless`, the attempts never reach `max_attempts`, so that the task is retried without limit.
     """

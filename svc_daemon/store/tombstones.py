@@ -1,4 +1,7 @@
-"""Tombstones: records of deleted sources, kept until their blobs and index rows are removed, and of their successors.
+"""Tombstones: records of deleted sources, kept until their blobs and index rows are removed.
+
+If another source replaced the deleted one (its successor), the tombstone is kept after the clean-up, so that a look-up
+by the old id can find the successor.
 
 If a refresh replaces the bytes of a source, the old blob gets a tombstone too. Its `source_id` is the name of the new
 blob.
@@ -98,7 +101,7 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
-    """List the given sources that have a detachment."""
+    """List those of the given sources whose old buckets or title still have to be removed from the index."""
     rows = connection.execute(
         "SELECT source_id FROM detachments WHERE source_id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(source_ids)},

@@ -1,4 +1,4 @@
-"""Two workers: one cleans up after deletions and expired leases, one records the number of answers."""
+"""Two workers: one cleans up after deletions and expired leases, one counts answers and searches."""
 
 import asyncio
 import logging
@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 #: Interval at which leases are checked and failed steps are retried, in seconds.
 ROUND_S = 10.0
-#: Old idempotency keys and rows that ended long ago are purged once per this many rounds: about every hour.
+#: Number of rounds between two purges of old idempotency keys and of rows about work that ended long ago: about an
+#: hour.
 ROUNDS_PER_PURGE = 360
 #: Minimum time between two commits of counts, in seconds.
 COUNT_PAUSE_S = 1.0

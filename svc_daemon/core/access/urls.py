@@ -72,7 +72,7 @@ class Url:
 
     @property
     def key(self) -> str:
-        """The normalized URL (RFC 3986, 6.2.2): equal for all spellings of a page. `website_url_exists` compares it."""
+        """The normalized URL (RFC 3986, 6.2.2), by which a page that already exists is recognized in any spelling."""
         path, mark, query = self.target.partition("?")
         # Unescaping a dot may have created a dot segment.
         path = _without_dots(_ESCAPE.sub(_plain_escape, path))
@@ -143,8 +143,8 @@ def file_name(url: Url, disposition: str = "") -> str:
 
 
 def _canonical_host(host: str) -> str:
-    # Refuse these hosts: some programs convert fullwidth, circled and similar characters, and the full stops of other
-    # scripts, to ASCII.
+    # Refuse hosts with fullwidth, circled and similar characters, or with the full stops of other scripts, because some
+    # programs convert these to ASCII.
     is_odd = not host.isascii() and (unicodedata.normalize("NFKC", host) != host or "\u3002" in host)
     try:
         if host.startswith("["):

@@ -30,11 +30,12 @@ _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
 #: Maximum share of capitalized words; a text with more is German or a title, where a capital does not mark a name.
 MOST_CAPITALS = 0.25
-#: Two longer words that share this many leading letters are forms of one name, such as `Norway` and `Norwegian`.
+#: Two words with more letters than this count as forms of the same name if they share this many leading letters, such
+#: as `Norway` and `Norwegian`.
 _COMMON = 4
-#: A word with at least this many letters, and a longer word that begins with it, are forms of one name.
+#: Minimum length of a word for it and a longer word that begins with it to count as forms of the same name.
 _SHORTEST = 3
-#: The minimum share of a sentence's words that must be in the cited passages; with less, the sentence is unsupported.
+#: Minimum share of a sentence's words that must be in the cited passages for the sentence to count as supported.
 SUPPORT = 0.25
 
 _WORD = re.compile(r"\w+")
@@ -118,7 +119,7 @@ class Reference:
 
     @cached_property
     def _run(self) -> tuple[list[Span], list[int], str]:
-        """The span of each word in the passage, its offset in the words joined by spaces, and the joined words."""
+        """Return each word's span in the passage, its offset in the joined words, and the words joined by spaces."""
         matches = list(_WORD.finditer(self.passage.text))
         words = [match[0].lower() for match in matches]
         starts = list(accumulate((len(word) + 1 for word in words), initial=0))

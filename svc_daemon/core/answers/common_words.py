@@ -9,7 +9,7 @@ from functools import cache
 
 from svc_daemon.core.text.words import stem_of
 
-#: Words of any text, and verbs with little meaning by themselves.
+#: Words that occur in texts on any subject, and verbs with little meaning by themselves.
 _ANYWHERE = (
     "able actually add again allow already always another anybody anyone anything appear ask away back become begin "
     "best better big bring call case certain change come contain day different does else end enough even ever "

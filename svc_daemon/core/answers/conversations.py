@@ -100,10 +100,10 @@ class FollowUp:
         return self.own | (self.lent & self.found.keys())
 
     def coverage(self, matched: Collection[str], covered: float) -> float:
-        """Return the share of the question that the matched words cover, 0 to 1. `covered` is the search's own value.
+        """Return the share of the question that the matched words cover, 0 to 1.
 
-        If the passage contains a word of the follow-up itself, added words that are in no passage don't count, because
-        no passage could reach the required coverage with them.
+        `covered` is the share that the search computed. If the passage contains a word of the follow-up itself, added
+        words that are in no passage don't count, because no passage could reach the required coverage with them.
         """
         if not covered or self.own.isdisjoint(matched):
             return covered
@@ -161,7 +161,7 @@ class Message(NamedTuple):
 
 
 def prompt(turns: Sequence[Turn], passages: Sequence[Passage], guidance: Sequence[str]) -> list[Message]:
-    """Build the chat for the model; the last turn is the user's. `guidance` holds role and instructions, if any."""
+    """Build the chat for the model; the last turn is the user's. `guidance` is the agent's role and instructions."""
     *earlier, question = turns
     rules = "\n\n".join([RULES, *(text for text in guidance if text.strip())])
     before = [Message(turn.role, turn.text[:TURN_CHARACTERS]) for turn in earlier[-MOST_TURNS:]]

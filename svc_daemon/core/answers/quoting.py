@@ -137,7 +137,7 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
 
 
 def _is_better_with(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
-    """Whether adding the sentence improves the answer."""
+    """Whether the sentence should be added: it is good enough, and does not repeat a chosen sentence."""
     if any(sentence.words == each.words for each in chosen):
         return False
     covered = frozenset[str]().union(*(each.shared for each in chosen))

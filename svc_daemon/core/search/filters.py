@@ -60,7 +60,7 @@ def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
     if node["type"] == "or":
         return any(passes(part, attributes) for part in node["filters"])
     have, want = attributes.get(node["key"]), node["value"]
-    # Strings are ordered among strings and numbers among numbers; booleans have no order.
+    # Strings are compared only with strings, and numbers only with numbers; booleans have no order.
     has_boolean = isinstance(have, bool) or isinstance(want, bool)
     is_alike = any(isinstance(have, kind) and isinstance(want, kind) for kind in (str, int | float))
     if node["type"] in _ORDERED and (has_boolean or not is_alike):

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The constant of reciprocal rank fusion: the larger it is, the less the first ranks dominate. The value is that of
-#: its authors.
+#: The constant of reciprocal rank fusion: the larger it is, the less the first ranks dominate. 60 is the value in the
+#: paper that introduced the method.
 FUSION_K = 60
 
 

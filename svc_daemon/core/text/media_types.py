@@ -215,7 +215,7 @@ _OLE_STREAMS = (
 #: Members (or their prefix) that identify a kind of zip archive.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
-#: Binary types, which are never assigned to text. Types that begin with one of `_MEDIA` are not assigned to it either.
+#: Binary types. Text is never detected as one of these types, nor as a type that begins with one of `_MEDIA`.
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")

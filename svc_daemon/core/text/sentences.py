@@ -127,12 +127,12 @@ _FURNITURE = re.compile(
     r"(?:\.[ \t]?){4,}|^(?:copyright|©|\(c\))|all rights reserved|^page \d+(?: of \d+)?\b|\bcookies?\b.*\baccept\b",
     re.IGNORECASE,
 )
-#: Characters typical of code; text with more than one in `_SYMBOLS_EVERY` characters counts as code.
+#: Symbols typical of code. A sentence counts as code if it has more than one of them per `_SYMBOLS_EVERY` characters.
 _SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
 _SYMBOLS_EVERY = 12
 #: Text in backquotes counts as a name, even if it looks like code.
 _NAMED = re.compile(r"`[^`\n]*`")
-#: Text with fewer words and without end punctuation is a heading or a list item.
+#: Text with fewer words than this and without end punctuation counts as a heading or a list item.
 _FEWEST_WORDS = 6
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 #: States of an item: those of its upload session until it is finalized, then those of its source.
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
-#: States of an item without a source: abandoned, canceled or expired; or its source has been deleted.
+#: States of an item that has no source: its session was abandoned, canceled or expired (`given_up`), or its source was
+#: deleted (`deleted`).
 GIVEN_UP, DELETED = "given_up", "deleted"
 #: The source was detached from its last bucket: it is indexed, but not ready until it is attached to another.
 DETACHED = "detached"

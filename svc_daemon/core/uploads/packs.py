@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from svc_daemon.core.uploads import sessions
 
-#: The statuses of ended sessions, by precedence. If no session of a pack is open, the first of these that one of its
-#: sessions has determines the pack's state.
+#: Statuses of ended sessions, in order of precedence: if no session of a pack is open, the pack has the first of these
+#: statuses that any of its sessions has.
 _REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
 
 

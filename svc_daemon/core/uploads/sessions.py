@@ -151,7 +151,7 @@ def is_token(text: str, secret: bytes, session_id: str, generation: int) -> bool
 
 
 def _span(asked: ContentRange | None, size_bytes: int) -> tuple[int, int]:
-    """Return the first byte and the exclusive end; without a range, the body is the whole file."""
+    """Return where the body begins and ends (exclusive) in the file; without a range, it is the whole file."""
     if asked is None or asked.first is None or asked.last is None:
         return 0, size_bytes
     if asked.last >= size_bytes:

@@ -121,7 +121,7 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
 
 
 def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ordinal: int, count: int) -> None:
-    """Copy the origin's current vectors to `count` chunks of a hidden copy, starting at this ordinal."""
+    """Copy the vectors of `count` chunks, starting at this ordinal, from a document to a hidden copy of it."""
     origin = KeyRange.of_chunks(origin_key, ordinal, count)
     parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
     connection.execute(
@@ -141,7 +141,10 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 
 
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Record how many vectors of its origin's model the copy has; it may be fewer than the origin has now."""
+    """Record how many vectors were copied to the document from `origin`.
+
+    There may be fewer than `origin` has now, if some were added after its chunks were copied.
+    """
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])
 

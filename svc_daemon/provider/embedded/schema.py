@@ -74,7 +74,8 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # May contain vectors of an earlier model than the one in the document's row, until they are replaced.
+    # Until a document is embedded again, this table may hold vectors of an earlier model than the one in the document's
+    # row.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -82,7 +83,8 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # A separate table, because SQLite would have to read the pages of the whole row, including the vector.
+    # Signs are in a table of their own, so that a scan of all signs doesn't have to read the pages with the full
+    # vectors.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,
