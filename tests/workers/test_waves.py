@@ -240,6 +240,18 @@ def test_the_worker_sleeps_while_what_is_due_waits_for_its_lane(
     assert rests == [0] * daemon.limits.extract_children + [LONGEST_S]
 
 
+def test_in_a_shortage_one_document_is_tried_at_a_time(
+    daemon: Daemon, extractor: Extractor, request: pytest.FixtureRequest
+) -> None:
+    made = add_wave(daemon, 3)
+    assert daemon.loop.run(daemon.context.shortages.is_cause_of(refused()))
+    worker = IndexingWorker(daemon.context, extractor)
+    request.addfinalizer(lambda: daemon.loop.run(worker.stop()))
+    with daemon.provider.held("put_documents"):
+        assert daemon.loop.run(worker.work()) == 0
+        assert [daemon.source(source_id)["status"] for source_id in made] == ["indexing", "queued", "queued"]
+
+
 def test_a_lost_worker_makes_suspects_which_are_read_alone_one_by_one(daemon: Daemon, make_daemon: MakeDaemon) -> None:
     made = add_wave(daemon)
     assert len(daemon.loop.run(claim_indexing(daemon.context, Turns(2))) or []) == len(made)
