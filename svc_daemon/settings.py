@@ -115,9 +115,9 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, including its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of documents that are extracted concurrently, not counting those in the extra child for small
-    #: ones.
-    extract_children: int = field(default=2, metadata={"unit": "documents"})
+    #: Maximum number of child processes that extract documents of one kind (large or small) concurrently; in total,
+    #: there may be one more.
+    extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Maximum number of redirects to follow from a URL. 0 follows none.
