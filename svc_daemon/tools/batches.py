@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,6 +18,8 @@ from svc_daemon.wire.errors import ErrorBody
 BATCHES = "/v1/knowledge/files:batch/upload-session"
 #: Maximum number of concurrent uploads in a batch.
 AT_ONCE = 4
+#: Maximum total size of files that are sent in one request, for which their bytes are joined in memory.
+PACK_BYTES = 32 * 1024 * 1024
 
 
 class BatchFileGiven(FileGiven, DestinationArguments):
@@ -98,7 +101,8 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
         for place, given in enumerate(asked.files)
     ]
     manifest = {"version": 1, "items": [item.manifest() for item in items], **asked.destination()}
-    body = {"manifest": manifest, "files": [item.size() for item in items]}
+    is_packed = sum(len(item.file.data) for item in items) <= PACK_BYTES
+    body = {"manifest": manifest, "files": [item.size() for item in items], "pack": is_packed}
     key = asked.idempotency_key
     if key is None:
         key = derived_key(asked.destination(), manifest["items"])
@@ -132,13 +136,21 @@ async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[Load
         made = {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
     missing = [target for target in batch["items"] if made.get(target["client_file_id"], _PENDING) is _PENDING]
     if missing:
-        failed = await _send(service, missing, {item.id: item.file.data for item in items})
+        failed = await _send(service, batch, missing, {item.id: item.file.data for item in items})
         made = await _finalize(service, batch) | failed
     return made | {one["client_file_id"]: one for one in batch["rejected"]}
 
 
-async def _send(service: ToolService, targets: Sequence[Json], bytes_of: Mapping[str, bytes]) -> dict[str, Json]:
-    """Send the bytes of the files concurrently; return the errors by id."""
+async def _send(
+    service: ToolService, batch: Json, targets: Sequence[Json], bytes_of: Mapping[str, bytes]
+) -> dict[str, Json]:
+    """Send the bytes of the files: all of the batch in one request, or some concurrently. Returns the errors by id."""
+    if "pack" in batch and len(targets) == len(batch["items"]):
+        # If the pack is refused, the files are sent one by one, so that each gets an error of its own.
+        with suppress(CallFailed):
+            joined = b"".join(bytes_of[target["client_file_id"]] for target in targets)
+            await service.send_bytes(batch["pack"]["upload_url"], joined)
+            return {}
     gate = asyncio.Semaphore(AT_ONCE)
     failed: dict[str, Json] = {}
 

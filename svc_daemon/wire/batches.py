@@ -51,6 +51,8 @@ class BatchFields(RequestBody):
 
     manifest: Manifest
     files: list[BatchFile]
+    #: Whether to return a URL that accepts the bytes of all files at once; each file then needs a `sha256`.
+    pack: bool = False
     dry_run: bool = False
     #: Refused if sent, as in an item of the manifest.
     webhook: Any = None
@@ -58,9 +60,6 @@ class BatchFields(RequestBody):
 
 class BatchCreate(BatchFields):
     """Body of `POST /v1/buckets/{bucket}/batches`."""
-
-    #: Whether to return a URL that accepts the bytes of all files at once; each file then needs a `sha256`.
-    pack: bool = False
 
 
 class BatchTarget(WireModel):

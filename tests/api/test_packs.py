@@ -224,11 +224,14 @@ def test_an_expired_pack_takes_nothing_and_is_swept(daemon: Daemon) -> None:
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
 
 
-def test_the_legacy_route_ignores_a_pack(shared: Daemon) -> None:
+def test_the_legacy_route_takes_a_pack(shared: Daemon) -> None:
     body = pack_body(PIECES)
     body["manifest"]["bucket_slugs"] = ["inbox"]
-    answer = body_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), 201)
-    assert ("pack" in answer, "offset" in answer["items"][0]) == (False, False)
+    batch = body_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), 201)
+    body_of(put(shared, batch["pack"], DATA))
+    assert outcomes(finalize_batch(shared, batch)) == dict.fromkeys(NAMES, "finalized")
+    del body["manifest"]["items"][0]["sha256"]
+    details_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), "invalid_request")
 
 
 def test_one_sync_and_one_commit_each_for_a_hundred_files(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:

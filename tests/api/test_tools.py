@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.api.mcp import Routes
 from svc_daemon.tools.batches import BATCHES
 from svc_daemon.tools.files import UPLOADS
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
@@ -103,6 +104,19 @@ def test_a_batch_reports_each_file_in_order(make_daemon: MakeDaemon) -> None:
     assert {file["source_id"] for file in batch["files"] if file["source_id"]} == set(daemon.members(status="all"))
     assert "large.md was not stored: file_too_large" in text_of(result)
     assert daemon.show(f"/v1/knowledge/batches/{batch['batch_id']}")["counters"]["total"] == 3
+
+
+def test_the_bytes_of_a_batch_come_in_one_request(tools: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[bytes] = []
+    send = Routes.send_bytes
+
+    async def watch(calls: Routes, upload_url: str, data: bytes) -> None:
+        sent.append(data)
+        await send(calls, upload_url, data)
+
+    monkeypatch.setattr(Routes, "send_bytes", watch)
+    batch = tools.data("svc-upload-files-batch", bucket="inbox", files=files("one", "two", "three"))
+    assert (batch["stored"], sent) == (3, [b"onetwothree"])
 
 
 def test_a_batch_that_comes_again_stores_only_what_is_gone(tools: Caller) -> None:

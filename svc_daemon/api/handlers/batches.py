@@ -69,25 +69,20 @@ async def create(request: Request) -> Response:
     destination = path_destination(request, creating.key)
     body = await body_of(request, wire.BatchCreate)
     refuse_mismatch(body, context_of(request).limits)
-    if body.pack:
-        refuse_unhashed(body)
     destinations = [destination] * len(body.manifest.items)
-    return await open_batch(request, creating, destinations, body, asks_pack=body.pack)
+    return await open_batch(request, creating, destinations, body)
 
 
 async def open_batch(
-    request: Request,
-    creating: Creating,
-    destinations: Sequence[Destination],
-    body: wire.BatchFields,
-    *,
-    asks_pack: bool = False,
+    request: Request, creating: Creating, destinations: Sequence[Destination], body: wire.BatchFields
 ) -> Response:
     """Open the requested batch. `destinations` has one resolved destination per manifest item.
 
-    The body must have passed `refuse_mismatch`, and `refuse_unhashed` if a pack is requested.
+    The body must have passed `refuse_mismatch`.
     """
     context = context_of(request)
+    if body.pack:
+        refuse_unhashed(body)
     parts: list[wire.BatchFields | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
     for part in parts:
         source_fields.refuse_webhook(part.webhook)
@@ -107,12 +102,12 @@ async def open_batch(
         verbs.refuse_empty(opening)
         files = {"files": len(opening.wanted)}
         fields = {"object": "batch", **view_destinations(*(place for _, place in opening.wanted)), **files}
-        if asks_pack and has_pack(context, wanted := [upload for upload, _ in opening.wanted]):
+        if body.pack and has_pack(context, wanted := [upload for upload, _ in opening.wanted]):
             fields["pack"] = {"size_bytes": sum(upload.size_bytes for upload in wanted)}
         errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
         return would_create(request, fields, errors)
     members, outcome = await verbs.create_batch(context, repeatable, opening)
-    return _opened(request, creating.key, members, outcome, asks_pack=asks_pack)
+    return _opened(request, creating.key, members, outcome, asks_pack=body.pack)
 
 
 async def finalize(request: Request) -> Response:
@@ -176,7 +171,7 @@ async def show(request: Request) -> Response:
     return respond(request, status, without={} if with_items else {"items": True})
 
 
-def refuse_unhashed(body: wire.BatchCreate) -> None:
+def refuse_unhashed(body: wire.BatchFields) -> None:
     """Raises `invalid_request` unless every file has a `sha256`, which is needed to find damaged files in a pack."""
     lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
     if lacking:
