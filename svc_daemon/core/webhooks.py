@@ -68,7 +68,7 @@ def judge_call(http_status: int | None, tries_left: int) -> Standing:
     """Compute the delivery's status after a call; an `http_status` of None means that there was no response."""
     if http_status is not None and 200 <= http_status <= 299:
         return Standing(DELIVERED, 0)
-    # `tries_left` may already be 0.
+    # The number must not become negative if `tries_left` is already 0.
     left = max(tries_left - 1, 0)
     return Standing(PENDING if left else GIVEN_UP, left)
 

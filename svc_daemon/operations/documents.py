@@ -28,7 +28,7 @@ class Rereading:
     #: SHA-256 of the stored bytes, in hexadecimal; None if there are none.
     sha256: str | None
     extraction: Extraction | None
-    #: Why there is no extraction.
+    #: Why no text could be extracted; None if the extraction succeeded.
     failure: ExtractionFailed | None = None
 
 

@@ -79,7 +79,7 @@ class IndexEntry:
     """A document's title and buckets in the index, read after the document was put there."""
 
     title: str
-    #: None if the index doesn't have this generation of the document.
+    #: Ids of the document's buckets in the index; None if the index doesn't have this generation of the document.
     bucket_ids: Sequence[str] | None
 
     def is_current(self, source: SourceRow) -> bool:

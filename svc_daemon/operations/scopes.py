@@ -28,7 +28,7 @@ from svc_daemon.wire.searches import SearchRequest
 class SearchScope:
     """Where to look: buckets, and within them all sources or only some."""
 
-    #: Whether to find sources only through their buckets; otherwise also sources that bucket searches leave out.
+    #: Whether to find sources only through their buckets. If not, sources that bucket searches leave out are found too.
     goes_by_bucket: bool
     #: Whether sources that are in no bucket are included.
     takes_unplaced: bool

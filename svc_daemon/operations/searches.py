@@ -114,9 +114,9 @@ class Judged:
     """A page of hits, checked against the state."""
 
     results: Results
-    #: Hits were dropped, and the index has more hits than were requested.
+    #: Whether hits were dropped while the index has more hits than were requested.
     is_short: bool
-    #: Hits were dropped and the buckets have changed since the scope was read, or the index was rebuilt.
+    #: Whether hits were dropped and the buckets have changed since the scope was read, or the index was rebuilt.
     is_overtaken: bool
 
     @property

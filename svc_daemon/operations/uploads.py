@@ -44,7 +44,7 @@ class UploadProgress:
 class ChunkBody:
     """The body of a request, and what its headers declare."""
 
-    #: None if there is no Content-Range header: the body is the whole file.
+    #: The Content-Range header; None if there is none, and the body is then the whole file.
     asked: ContentRange | None
     #: The Content-Length; None if the body uses chunked transfer encoding.
     body_bytes: int | None

@@ -132,7 +132,7 @@ class SearchQuery:
     #: Number of hits to skip.
     offset: int = 0
     mode: SearchMode = SearchMode.HYBRID
-    #: If None, a keyword search is made whatever the mode.
+    #: The query's vector; if None, only keywords are searched, whatever the mode.
     vector: QueryVector | None = None
     #: Whether hits list the parts of the chunk in which each word occurs.
     explain: bool = False

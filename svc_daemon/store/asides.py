@@ -54,7 +54,7 @@ class Asides:
         for path in old:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in old}:
-            # This fails if the folder contains other files; it is kept then.
+            # Removing the folder fails, as intended, if it still contains other files.
             with suppress(OSError):
                 folder.rmdir()
         return len(old)

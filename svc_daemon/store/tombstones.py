@@ -3,7 +3,7 @@
 If another source replaced the deleted one (its successor), the tombstone is kept after the clean-up, so that a look-up
 by the old id can find the successor.
 
-If a refresh replaces the bytes of a source, the old blob gets a tombstone too. Its `source_id` is the name of the new
+If a refresh replaces the bytes of a source, the old blob gets a tombstone too, whose `source_id` is the name of the new
 blob.
 """
 

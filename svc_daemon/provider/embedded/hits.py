@@ -32,7 +32,7 @@ class Question:
     weights: Mapping[str, float]
     #: How many of the team's chunks contain each word.
     having: Mapping[str, int]
-    #: None for a keyword search, or if no vectors can be compared with the query's.
+    #: The query's vector and access to those of the index; None for a keyword search, or if no vectors can be compared.
     meaning: Meaning | None
     explain: bool
 
