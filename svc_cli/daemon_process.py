@@ -67,7 +67,7 @@ class Installation:
         return f"http://{listen}" if listen and not listen.endswith(":0") else None
 
     def record(self) -> dict[str, Any] | None:
-        """Return the content of `daemon.json`, written by the last daemon, which may have ended; None without one."""
+        """Return the content of `daemon.json`, perhaps left by a daemon that has ended; None if it is missing."""
         try:
             found = json.loads(self.files.daemon.read_text("utf-8"))
         except (OSError, ValueError):

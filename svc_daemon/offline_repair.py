@@ -37,7 +37,7 @@ class Verdict:
 
     root: Path
     findings: DirectoryFindings
-    #: None if no repair was requested.
+    #: The problems that were repaired; None if no repair was requested.
     mended: list[Problem] | None
 
     @property

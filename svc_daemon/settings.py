@@ -136,8 +136,8 @@ class Limits:
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
     #: Time in which a stopping daemon finishes or parks work in progress.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Minimum free disk space. With less, uploads are refused and nothing is indexed, so that deletions still work. On
-    #: larger disks, the minimum is 2 % of the disk, but at most 1 GB unless this limit is higher.
+    #: Minimum free disk space; or 2 % of the disk, at most 1 GB, if that is more. With less, uploads are refused and
+    #: nothing is indexed, so that deletions still work. 0 disables the check.
     free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod

@@ -157,7 +157,7 @@ def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """Return the index of the first line of the window of `size` lines that contains the most of these stems."""
+    """Return the index of the first line of the window of `size` lines that contains the most of the given stems."""
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
     return counts.index(max(counts))

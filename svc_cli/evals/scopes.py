@@ -38,7 +38,7 @@ class QueryHits:
 
 
 def ask(client: Client, scope: EvalScope, golden: GoldenQuery, count: int, **changes: Any) -> QueryHits:
-    """Search, and return the first `count` hits. `changes` override search options of the scope; None omits one."""
+    """Search, and return the first `count` hits. `changes` override options of the scope; None omits an option."""
     options: dict[str, Any] = {
         "buckets": list(scope.buckets) or None,
         "agent": scope.agent,

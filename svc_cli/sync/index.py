@@ -56,12 +56,12 @@ COMMIT;
 class State(StrEnum):
     """The state of a file, as last seen."""
 
-    #: Its source was created, but is neither ready nor failed yet.
+    #: The file's source was created, but is neither ready nor failed yet.
     SENT = "sent"
     READY = "ready"
-    #: Its source has failed.
+    #: The file's source has failed.
     FAILED = "failed"
-    #: It was not sent, because the service can't read its type.
+    #: The file was not sent, because the service can't read its type.
     SKIPPED = "skipped"
 
 
@@ -77,7 +77,7 @@ class Row(NamedTuple):
     hashed_ns: int
     #: The path relative to the root, in Unicode normalization form NFC; it is also the source's title.
     path: str
-    #: The same path as the file system spells it.
+    #: The path as the file system spells it, which may not be in NFC.
     raw: str
     sha256: str
     #: The newest source of this path.

@@ -42,7 +42,7 @@ class Mapping:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    #: None if it is left to flags and settings.
+    #: What to do with the sources of deleted files; None if flags and settings decide.
     prune: Prune | None = None
     #: Whether the user chose the name; a name derived from the folder's path is not necessarily unique.
     is_named: bool = True

@@ -64,7 +64,7 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the rest, then send files again whose source to replace was gone. Raises SvcError like `add_file`."""
+        """Send the remaining files; retry those whose source to replace is gone. Raises SvcError like `add_file`."""
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:

@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
     #: The path relative to the root, `/`-separated and in Unicode normalization form NFC: the title of its source.
     path: str
-    #: The same path as the file system spells it.
+    #: The path as the file system spells it, which may not be in NFC.
     raw: str
     fingerprint: Fingerprint
 

@@ -167,7 +167,7 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
 
 def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
     """Write the model's files to a folder, and run the model once."""
-    # These import the libraries of the extra.
+    # Import these modules only now, because they load the libraries of the extra `semantic`.
     from svc_daemon.embed.graphs import build_graph, read_shape  # noqa: PLC0415
     from svc_daemon.embed.runtimes import Runtime  # noqa: PLC0415
     from svc_daemon.embed.weights import read_weights  # noqa: PLC0415

@@ -133,7 +133,7 @@ class ModelFolder:
         """Make the files in `staging` the installed model, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # The same model is already there, but damaged. A running service has it in memory.
+            # Move a damaged copy of the same model out of the way. A running service has the model in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
         # Sync first: otherwise, after a power failure, the record could name a folder that doesn't exist.

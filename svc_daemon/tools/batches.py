@@ -46,11 +46,11 @@ class FileOutcome(ToolResult):
     """The outcome of one file."""
 
     filename: str
-    #: None if it was not stored.
+    #: The id of the file's source; None if the file was not stored.
     source_id: str | None
-    #: Whether an earlier call stored it.
+    #: Whether an earlier call stored the file.
     replayed: bool
-    #: Why it was not stored.
+    #: Why the file was not stored.
     error: ErrorBody | None
 
     def text(self) -> str:

@@ -42,7 +42,7 @@ class BatchFile(NoDryRunBody):
     filename: str
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
-    #: Refused if sent, as in an item of the manifest.
+    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
     webhook: Any = None
 
 
@@ -54,7 +54,7 @@ class BatchFields(RequestBody):
     #: Whether to return a URL that accepts the bytes of all files at once; each file then needs a `sha256`.
     pack: bool = False
     dry_run: bool = False
-    #: Refused if sent, as in an item of the manifest.
+    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
     webhook: Any = None
 
 

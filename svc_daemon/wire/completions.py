@@ -55,7 +55,7 @@ class CompletionCreate(ScopedBody):
     n: Literal[1] = 1
     #: Only plain text is supported.
     response_format: ResponseFormat = Field(default_factory=ResponseFormat)
-    #: The types of these fields are checked, but their values are ignored.
+    #: The types of the following fields are checked, but their values are ignored.
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None

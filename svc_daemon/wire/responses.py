@@ -77,7 +77,7 @@ class ResponseCreate(ScopedBody):
     background: Literal[False] = False
     #: Only plain text is supported.
     text: TextOptions = Field(default_factory=TextOptions)
-    #: The types of these fields are checked, but their values are ignored.
+    #: The types of the following fields are checked, but their values are ignored.
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None

@@ -77,7 +77,7 @@ class Explanation(WireModel):
     rank: int
     #: The score by which a hybrid search ranks its results; null in other modes.
     fused: float | None
-    #: The share of the query's total idf that these terms have, 0 to 1.
+    #: The share of the query's total idf that the matching words have, 0 to 1.
     coverage: float
     terms: list[ExplainedTerm]
     #: Null if the passage is not among the best of the keyword search.

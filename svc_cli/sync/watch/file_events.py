@@ -14,11 +14,11 @@ EVERYTHING = ""
 class Kind(StrEnum):
     """What happened to a path."""
 
-    #: It was created or written to; more writes may follow.
+    #: The path was created or written to; more writes may follow.
     WRITTEN = "written"
-    #: The program that wrote to it has closed it.
+    #: The program that wrote to the file has closed it.
     CLOSED = "closed"
-    #: It was deleted, or moved away.
+    #: The path was deleted, or moved away.
     GONE = "gone"
     #: An existing file was moved here. It settles together with its old path, so that one sync sees the move.
     MOVED = "moved"

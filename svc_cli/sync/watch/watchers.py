@@ -49,7 +49,7 @@ class WatchCallbacks:
     item: Callable[[Mapping, ReportItem], None]
     #: Called with a message for the user, and whether it is a warning.
     note: Callable[[Mapping, str, bool], None]
-    #: Called with the deleted files whose sources stay in the bucket, whenever these change.
+    #: Called with the deleted files whose sources stay in the bucket, each time the list changes.
     withheld: Callable[[Mapping, Sequence[Withheld]], None]
     #: Called when the watcher's state may have changed.
     state: Callable[[], None]

@@ -209,7 +209,8 @@ class ClientProtocol(H11Protocol):
             super().shutdown()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are text, ours an envelope
-        # This is called while h11's error is being handled. Only its message shows a missing or repeated Host header.
+        # uvicorn calls this method while it handles an error of h11. Only the message of that error shows that a Host
+        # header is missing or repeated.
         error = sys.exception()
         if getattr(error, "error_status_hint", 400) == 431:
             self._refuse(ServiceError(ErrorCode.HEADERS_TOO_LARGE))
