@@ -28,7 +28,7 @@ class Rereading:
     #: SHA-256 of the stored bytes, in hexadecimal; None if there are none.
     sha256: str | None
     extraction: Extraction | None
-    #: Why no text could be extracted; None if the extraction succeeded.
+    #: Why no text could be extracted; None if it was extracted, or if there are no stored bytes.
     failure: ExtractionFailed | None = None
 
 
