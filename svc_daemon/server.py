@@ -272,7 +272,7 @@ async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], 
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:
-        # Without its worker, a queue would stop silently; a restart is better.
+        # Restart if a worker fails, because its queue would stop silently without it.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else hear_broken(_end_of(ended)))
     try:
         yield

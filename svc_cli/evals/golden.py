@@ -33,7 +33,7 @@ EXPECTATION_FIELDS = ("source", "heading", "text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A passage to be found: in this source, under this heading, with this text. At least one of these is set."""
+    """Describes a passage to be found by its source, heading and text, of which at least one is set."""
 
     source: str | None = None
     heading: str | None = None

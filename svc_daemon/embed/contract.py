@@ -28,5 +28,5 @@ class Embedder(Protocol):
         ...
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
-        """Return the vector of a query. Raises EmbedFailed, at the latest at the deadline, in monotonic seconds."""
+        """Return the vector of a query. Raises EmbedFailed if there is none by `deadline_s` (monotonic)."""
         ...
