@@ -122,11 +122,9 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     for source, _ in documents:
         title = titles.get(source.id, source.title)
         if source.id in titles:
-            # The document in the index may have an older title: the source was renamed after the task was claimed, or
-            # after an attempt that was killed once it had put the document.
+            # The document in the index has an older title if the source was renamed after the task was claimed.
             context.provider.set_title(team_id, source.id, title)
-        # The document's buckets may be outdated too, if an earlier attempt has put it. Its generation may be later than
-        # the source's, if the state database was restored from an older copy.
+        # Its generation may be later than the source's, if the state database was restored from an older copy.
         state = context.provider.get_document(team_id, source.id)
         is_ours = state is not None and state.generation == source.generation
         entries.append(IndexEntry(title, state.bucket_ids if state is not None and is_ours else None))

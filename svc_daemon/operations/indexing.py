@@ -8,7 +8,7 @@ title, the source's memberships become active in the same transaction, and the s
 worker updates the index first. This is the case
 
 - if the source has joined or left a bucket, or its title has changed, since the claim;
-- if an earlier attempt has already put the document into the index: putting it again doesn't change its buckets;
+- if the index has a later generation, because the state was restored from a copy;
 - if a detachment of the source is pending, whose update may be writing older values to the index;
 - during maintenance, when all syncs wait until the rebuild has ended.
 """
@@ -141,6 +141,11 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     team_id, source_ids = tasks[0].team_id, [task.source_id or "" for task in tasks]
     update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
     sources = find_sources(connection, team_id, source_ids)
+    for source_id in sources.keys() & {task.source_id for task in tasks if task.token > 1}:
+        # The index keeps the first text of a generation: that of an earlier attempt, perhaps with other chunk sizes.
+        retried = sources[source_id]
+        sources[source_id] = replace(retried, generation=retried.generation + 1)
+        update_state(connection, sources[source_id])
     touch_buckets(connection, (bucket_id for source in sources.values() for bucket_id in source.places))
     chunkings, claims = _chunkings(connection, list(sources.values())), []
     for task in tasks:

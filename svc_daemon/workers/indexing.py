@@ -21,7 +21,8 @@ What happens to a wave if something fails:
     the daemon dies                   the tasks are still `running`; the next start makes the documents suspects, which
                                       are read one at a time, and an attempt is counted only if the daemon dies again
 
-Putting the same document twice is harmless, since it is keyed by source and generation.
+Putting the same document twice is harmless: each attempt after the first is a new generation, which replaces the text
+of an earlier attempt.
 """
 
 import asyncio

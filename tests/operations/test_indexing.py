@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -30,8 +31,8 @@ def claim(daemon: Daemon) -> IndexingClaim:
     return claims[0]
 
 
-def put(daemon: Daemon, held: IndexingClaim) -> IndexEntry:
-    return documents.put(daemon.context, [(held.source, EXTRACTION)])[0]
+def put(daemon: Daemon, held: IndexingClaim, extraction: Extraction = EXTRACTION) -> IndexEntry:
+    return documents.put(daemon.context, [(held.source, extraction)])[0]
 
 
 def complete(daemon: Daemon, held: IndexingClaim, entry: IndexEntry | None = None) -> bool:
@@ -227,25 +228,32 @@ def test_a_delete_before_the_completion_wins(daemon: Daemon) -> None:
     wait_gone(daemon, source_id)
 
 
-def test_a_put_of_an_earlier_attempt_or_of_a_later_state_is_not_trusted(daemon: Daemon) -> None:
+def test_what_an_earlier_attempt_left_in_the_index_is_replaced(daemon: Daemon) -> None:
     daemon.make_bucket("second")
-    earlier = daemon.add_source()
-    put(daemon, claim(daemon))
-    join(daemon, earlier)
+    source_id = daemon.add_source()
+    cut = tuple(Chunk(ordinal=n, text=TEXT[n:], char_start=n, char_end=len(TEXT)) for n in range(3))
+    put(daemon, claim(daemon), replace(EXTRACTION, chunks=cut))
+    join(daemon, source_id)
     daemon.advance(31)
     assert release(daemon) == 1
+    held = claim(daemon)
+    assert complete(daemon, held, put(daemon, held)) and daemon.source(source_id)["ready"]
+    indexed = daemon.provider.get_document(daemon.team_id, source_id)
+    assert indexed is not None and indexed.chunks == daemon.source(source_id)["extraction"]["chunks"] == 1
+    assert sorted(indexed.bucket_ids) == sorted(daemon.source(source_id)["bucket_ids"])
+
+
+def test_a_put_of_a_later_state_is_not_trusted(daemon: Daemon) -> None:
     later = daemon.add_source()
     newer = make_document(
         later, "A later state.", generation=2, title="notes", buckets=daemon.source(later)["bucket_ids"]
     )
     daemon.provider.put_documents(daemon.team_id, [newer])
-    for source_id in (later, earlier):
-        held = claim(daemon)
-        assert (held.source.id, complete(daemon, held, put(daemon, held))) == (source_id, True)
-        assert (daemon.source(source_id)["status"], daemon.source(source_id)["ready"]) == ("active", False)
+    held = claim(daemon)
+    assert complete(daemon, held, put(daemon, held))
+    assert (daemon.source(later)["status"], daemon.source(later)["ready"]) == ("active", False)
     daemon.start()
-    daemon.wait_ready(earlier, later)
-    assert sorted(contents(daemon)[earlier][1]) == sorted(daemon.source(earlier)["bucket_ids"])
+    daemon.wait_ready(later)
 
 
 def test_an_older_value_on_its_way_to_the_index_is_waited_for(daemon: Daemon) -> None:
