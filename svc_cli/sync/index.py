@@ -109,7 +109,7 @@ class Journaled:
 
 
 class Index:
-    """The index of one mapping. May be used from one thread at a time only."""
+    """What the last sync of one mapping left: its files, unfinished batches and facts. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; it is created if missing, and replaced if damaged.

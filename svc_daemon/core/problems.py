@@ -24,7 +24,7 @@ class Mend(StrEnum):
     TRIM_LOG = "trim_log"
     #: Remove a file that was deleted on purpose or is incomplete.
     REMOVE_FILE = "remove_file"
-    #: Restore the source of stored bytes that have no row but are known to a team's index.
+    #: Create the missing row of a source whose bytes are stored and whose document is in a team's index.
     TAKE_IN = "take_in"
     #: Move unknown stored bytes aside.
     SET_ASIDE = "set_aside"

@@ -226,7 +226,7 @@ def new_source(
 
 
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedFile) -> Claim:
-    """Return the claim that identifies the create of a file, using the declared content type."""
+    """Return the idempotency claim of a request that creates a file; it includes the content type as declared."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(

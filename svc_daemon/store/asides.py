@@ -22,7 +22,7 @@ class Tally:
     """The number of files that were moved aside."""
 
     files: int = 0
-    #: How many of them are in a team's search index, in at least one bucket.
+    #: How many of the files belong to a document that a team's search index has in at least one bucket.
     known: int = 0
 
 

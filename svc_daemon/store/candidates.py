@@ -39,7 +39,7 @@ class NotInSql(Exception):
 class Wanted:
     """The conditions that a source must meet; None means no condition."""
 
-    #: The source must be indexed and an active member of one of these; None means that it must only be indexed.
+    #: The source must be indexed and an active member of one of these buckets. If None, being indexed is enough.
     bucket_ids: Sequence[str] | None
     source_ids: Sequence[str] | None = None
     tags: Sequence[str] | None = None

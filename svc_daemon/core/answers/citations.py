@@ -60,7 +60,7 @@ class WrittenAnswer:
         self._numbers: dict[tuple[int, Span], int] = {}
         #: Trailing text that may be the beginning of a mark.
         self._held = ""
-        #: Trailing spaces, which are removed if the mark after them is removed.
+        #: Spaces that are held back until the mark after them is checked; a mark that is removed takes them with it.
         self._space = ""
         self._has_dropped = False
         #: Passages that were cited since the last word; further marks for these are removed.
