@@ -81,6 +81,8 @@ class RebuildingWorker(Worker):
         if task.stage != INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
+            # What was reported until now is damage to the removed file, not to the new one.
+            self.context.wakes.damaged.discard(task.team_id)
             await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
         while missing := await find_missing(self.context, task):

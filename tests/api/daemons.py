@@ -342,9 +342,9 @@ class Daemon:
         """Return when the condition holds."""
         wait_until(condition, what, PATIENCE_S)
 
-    def wait_ready(self, *source_ids: str, patience_s: float = PATIENCE_S) -> None:
+    def wait_ready(self, *source_ids: str) -> None:
         for source_id in source_ids:
-            wait_until(lambda: self.source(source_id)["ready"], f"{source_id} is ready", patience_s)  # noqa: B023
+            wait_until(lambda: self.source(source_id)["ready"], f"{source_id} is ready", PATIENCE_S)  # noqa: B023
 
     def wait_status(self, source_id: str, status: str) -> dict[str, Any]:
         """The source once it has the status."""

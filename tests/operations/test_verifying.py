@@ -199,8 +199,7 @@ def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_
     first_task = daemon.source(whole.source)["task"]
     assert daemon.source(whole.source)["status"] == "active"
     daemon.start()
-    # A task that meets the damage while the rebuild ends has the index rebuilt once more, after a pause of a minute.
-    daemon.wait_ready(whole.source, whole.shared, whole.imported, whole.question, whole.queued, patience_s=120.0)
+    daemon.wait_ready(whole.source, whole.shared, whole.imported, whole.question, whole.queued)
     assert daemon.source(whole.source)["task"] == first_task
     assert whole.source in daemon.found("umber quay paragraph")
     daemon.close()

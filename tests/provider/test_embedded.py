@@ -15,6 +15,7 @@ from svc_daemon.core.search.ranking import BEST, POOL
 from svc_daemon.database import Database
 from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider
 from svc_daemon.provider.embedded import steps
+from svc_daemon.provider.embedded.files import IndexFiles
 from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, VERSION, prepare
@@ -365,6 +366,18 @@ def test_damage_is_reported_once_with_the_way_out_and_again_when_it_comes_back(f
     put(provider, "src_1", "fox", buckets=["bkt_1"])
     assert (found(provider, "fox"), reported) == (["src_1"], [TEAM, TEAM])
     provider.close()
+
+
+def test_damage_that_was_met_in_a_file_that_is_gone_is_not_reported(folder: Path) -> None:
+    reported: list[str] = []
+    files = IndexFiles(folder, on_broken=lambda _: None, on_damaged=reported.append)
+    with pytest.raises(IndexDamaged), files.translated(TEAM):
+        files.delete(TEAM)
+        raise IndexDamaged(TEAM, "damaged")
+    assert reported == []
+    with pytest.raises(IndexDamaged), files.translated(TEAM):
+        raise IndexDamaged(TEAM, "damaged")
+    assert reported == [TEAM]
 
 
 def test_after_close_nothing_is_opened_again(folder: Path) -> None:

@@ -249,6 +249,16 @@ def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
     assert working.source(source_id)["ready"]
 
 
+def test_damage_to_the_old_file_that_is_reported_while_it_goes_causes_no_second_rebuild(filled: Daemon) -> None:
+    with filled.provider.held("delete_team") as hold:
+        task_id = begin(filled)
+        hold.wait_entered()
+        filled.loop.call(lambda: filled.context.wakes.note_damaged(filled.team_id))
+    wait_rebuilt(filled, task_id)
+    filled.wait(lambda: not filled.context.wakes.damaged, "the report is dealt with")
+    assert filled.search("quay").status_code == 200
+
+
 def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> None:
     before = contents(filled)
     filled.provider.fail("put_documents", IndexDamaged(filled.team_id, "damaged"))

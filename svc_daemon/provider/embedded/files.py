@@ -47,6 +47,8 @@ class IndexFiles:
         self._on_damaged = on_damaged
         #: Teams whose damaged index has already been reported.
         self._damaged: set[str] = set()
+        #: Incremented when files are removed, so that damage found in a removed file is not reported afterwards.
+        self._removals = 0
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}
         self._closed = False
@@ -97,17 +99,20 @@ class IndexFiles:
                 # Without this sync, the deleted file could reappear after a power failure and replace a new one.
                 sync_folder(self._folder)
             self._damaged.discard(team_id)
+            self._removals += 1
 
     @contextmanager
     def translated(self, team_id: str) -> Iterator[None]:
         """Convert the index's exceptions within the block to ProviderError; calls `on_damaged` once per damage."""
+        removals = self._removals
         try:
             with translated(team_id):
                 yield
         except IndexDamaged:
-            if team_id not in self._damaged:
-                self._damaged.add(team_id)
-                self._on_damaged(team_id)
+            with self._lock:
+                if removals == self._removals and team_id not in self._damaged:
+                    self._damaged.add(team_id)
+                    self._on_damaged(team_id)
             raise
 
     def close(self) -> None:
