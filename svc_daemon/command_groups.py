@@ -10,7 +10,7 @@ class CommandGroup(TyperGroup):
     """A group of commands whose help shows a whole sentence for each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands. Wraps the sentences; the library would cut them off at the end of the line."""
+        """Write the list of commands with their sentences, wrapped to the width; Click would truncate the sentences."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.get_short_help_str(limit=1000)) for name, each in commands if each])

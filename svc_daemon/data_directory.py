@@ -81,8 +81,10 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
 
 
 def has_state(files: DataFiles) -> bool:
-    """Whether a state database exists. An empty file does not count: SQLite would treat it as a new database, and
-    delete its write-ahead log."""
+    """Return whether a state database exists.
+
+    An empty file does not count: SQLite would treat it as a new database, and delete its write-ahead log.
+    """
     return files.state.is_file() and files.state.stat().st_size > 0
 
 

@@ -38,9 +38,9 @@ GROUP_LIMIT = 256
 CHECKPOINT_PAGES = 2000
 #: The WAL file is truncated to this size, in bytes, after a checkpoint.
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
-#: Threshold of the WAL size at which the writer blocks new reads and waits for current ones, to reset the WAL.
+#: If the WAL reaches this size, the writer blocks new reads and waits for current ones, so that it can reset the WAL.
 LOG_WAIT_BYTES = 32 * 1024 * 1024
-#: If a hanging reader prevents the reset, the writer retries after this many more bytes, not at every commit.
+#: If a long read prevents the reset of the WAL, the writer tries again after this many more bytes, not at every commit.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
 #: How long a connection waits for locks held by others, in seconds.
 BUSY_TIMEOUT_S = 5
@@ -221,7 +221,7 @@ class Database:
                 raise _as_sqlite(error) from error
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
-            # Convert a full disk to StorageError, which callers can handle; keep other errors.
+            # Convert errors of a full or read-only disk to StorageError, which callers can handle; keep other errors.
             return None, _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
         connection.execute("RELEASE work")
         return result, None
@@ -338,7 +338,7 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    """Return the SQLite error: the error itself, or its cause if the work raised another error from it."""
+    """Return the error if it is an SQLite error, else the SQLite error that caused it, else convert it to one."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__
@@ -357,12 +357,12 @@ def _translating_storage() -> Iterator[None]:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether the disk failed or the file is corrupt; a shortage of resources does not count."""
+    """Return whether the disk failed or the file is corrupt; a shortage of resources does not count."""
     return _is_named(error, "IOERR", "CORRUPT", "NOTADB") and not _is_named(error, "IOERR_NOMEM", "IOERR_SHM")
 
 
 def _is_named(error: BaseException, *names: str) -> bool:
-    """Whether SQLite's error name begins with one of `names`. Errors of the `sqlite3` module itself have no name."""
+    """Return whether SQLite's name for the error begins with one of `names`; errors of `sqlite3` itself have none."""
     name: str = getattr(error, "sqlite_errorname", "")
     return name.removeprefix("SQLITE_").startswith(names)
 

@@ -88,14 +88,14 @@ class Door:
         entries = 0
         try:
             async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
-                # Entries are limited as in other JSON bodies. The base64 of a large file adds none, because it has none
-                # of these bytes.
+                # Limit the number of entries as for other JSON bodies. The base64 of a large file contains none of
+                # these bytes, so it is not counted.
                 entries += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
                 if entries > MAX_ENTRIES:
                     raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
-            # Replace the headers that the library checks.
+            # Replace the headers that the `mcp` library checks.
             others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
             plain = {**scope, "headers": [*others, *_INSISTED]}
             answering = servers.answer_message(
@@ -196,10 +196,10 @@ class Routes:
         self.request_id = request_id_of(scope)
 
     async def call(self, call: Call) -> CallAnswer:
-        """Make a call; raises CallFailed."""
+        """Call a route of the API, and return its response; raises CallFailed."""
         sent = [(b"content-type", b"application/json")]
         if call.idempotency_key is not None:
-            # The API validates the key; here it only has to be passed on intact.
+            # The API validates the idempotency key, so it is passed on unchecked.
             sent.append((headers.IDEMPOTENCY_KEY.lower().encode(), call.idempotency_key.encode("utf-8", "replace")))
         body = b"" if call.body is None else json.dumps(call.body).encode()
         answer = await self._ask(call.method, unquote(call.path), urlencode(call.query, errors="replace"), sent, body)
@@ -211,7 +211,7 @@ class Routes:
         await self._ask("PUT", urlsplit(upload_url).path, "", [], data)
 
     async def read_file(self, path: str) -> File:
-        """Always raises CallFailed, because files can't be read by path over HTTP."""
+        """Raise CallFailed, because files can't be read by path over HTTP."""
         message = f"{path!r} can only be read by `svc mcp`, on the machine where it is; send contentBase64 instead."
         raise self.failure(refusal("path", message))
 

@@ -74,7 +74,7 @@ def codes_of(endpoint: Endpoint) -> list[E]:
     codes += _FORM if endpoint.form else ()
     codes += _REPEATABLE if endpoint.repeatable else ()
     codes += _WRITING if endpoint.method != "GET" else ()
-    # Even routes without a body read one, because it may ask for a dry run.
+    # Routes with these methods read a body even if they define none, because it may contain `dry_run`.
     codes += (E.REQUEST_TOO_LARGE,) if endpoint.method not in ("GET", "OPTIONS") and not endpoint.raw else ()
     return list(dict.fromkeys(codes))
 

@@ -1,4 +1,4 @@
-"""Shared by handlers: find the context and the caller, read parameters, respond."""
+"""Helpers of the HTTP handlers: they find the context and the caller, read parameters and build responses."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 
 class Identified(Protocol):
-    """A row of a paged list."""
+    """A row of a paged list, which is ordered by id."""
 
     @property
     def id(self) -> str: ...
@@ -112,7 +112,7 @@ def created(request: Request, model: type[BaseModel], outcome: Outcome, status: 
 
 
 def mark_replayed(response: Response) -> Response:
-    """Mark the response as a replay."""
+    """Add `Idempotent-Replayed: true` to the response."""
     response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
     return response
 

@@ -1,5 +1,7 @@
 """Idempotency: the format of keys, the fingerprint of a request, and whether a repeated key is a replay or a conflict.
 
+The state database has a row for each key whose request was executed:
+
     no row                                  new       do the work; row, effect and response commit together
     row, same route, same fingerprint       replay    the stored response, status 200, `Idempotent-Replayed: true`
     row, same route, no fingerprint         replay    URL imports, whose bodies are not compared
@@ -29,13 +31,13 @@ class Claim:
     route: str
     #: SHA-256 of the request's normalized content; None if the key alone decides.
     fingerprint: str | None
-    #: The fingerprint that earlier releases computed for the same request, whose responses are still stored for some
-    #: days after an upgrade.
+    #: The fingerprint that earlier releases computed for the same request. Rows that they stored are kept for some days
+    #: after an upgrade.
     former_fingerprint: str | None = None
 
 
 def is_key(text: str, max_characters: int) -> bool:
-    """Whether the text is a valid key: at least one character, all visible ASCII (0x21 to 0x7E)."""
+    """Return whether the text is a valid key: at least one character, all visible ASCII (0x21 to 0x7E)."""
     return 1 <= len(text) <= max_characters and all("!" <= character <= "~" for character in text)
 
 

@@ -31,8 +31,8 @@ COMPLETION = "chatcmpl"
 
 _ULID = "[0-9A-Za-z]{26}"
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
-#: Names of blobs: the id of their source, followed by another ULID if a refresh stored them. Older names of refreshed
-#: blobs don't contain the source id.
+#: Names of blobs: the id of the source, followed by another ULID if a refresh of the source stored the blob. Older
+#: releases named refreshed blobs without the source id.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
 #: Names of the partial files of upload sessions: the session's id.
 PART_NAME = re.compile(f"{UPLOAD}_{_ULID}")
@@ -80,12 +80,12 @@ def agent_of(model: str) -> str:
 
 
 def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
-    """Whether a key with these allowed model ids, with either prefix, may use the agent; None allows all."""
+    """Return whether a key with these allowed model ids (with either prefix; None allows all) may use the agent."""
     return models is None or any(agent_of(model) == agent_id for model in models)
 
 
 def is_model_spelling(agent_id: str) -> bool:
-    """Whether the agent id equals a model id prefix, which would be mistaken for the default agent's model id."""
+    """Return whether the agent id equals a model id prefix, which would look like the default agent's model id."""
     return agent_id.lower() in SPELLINGS
 
 

@@ -93,7 +93,7 @@ def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str 
 
 
 def _check_strings(document: Any) -> None:
-    """Raises `invalid_json` if a string of the document has NUL or half a surrogate pair."""
+    """Raise `invalid_json` if a string of the document contains NUL or half a surrogate pair."""
     waiting = [document]
     while waiting:
         value = waiting.pop()
@@ -107,7 +107,7 @@ def _check_strings(document: Any) -> None:
 
 
 def _check_depth(document: Any, max_depth: int) -> None:
-    """Raises `invalid_json` if the document is nested too deeply."""
+    """Raise `invalid_json` if the document is nested more than `max_depth` levels deep."""
     level = [document]
     for _ in range(max_depth):
         inner = (value.values() if isinstance(value, dict) else value for value in level)
@@ -118,7 +118,7 @@ def _check_depth(document: Any, max_depth: int) -> None:
 
 
 def _count_entries(text: str) -> int:
-    """Count entries by the comma before each, or the opening bracket before the first."""
+    """Count the entries of all objects and lists, by the comma or opening bracket that precedes each."""
     return text.count(",") + text.count("[") + text.count("{")
 
 

@@ -2,7 +2,7 @@
 
     pending    a call is due: the first one, the retry after a pause, or a resend that was requested
     delivered  the receiver has answered with a 2xx status
-    failed     the receiver has not, and no attempt is left
+    failed     no call was answered with a 2xx status, and no attempt is left
 
 A team's secret is derived from the installation's secret and the team's generation number, so no webhook secret is
 stored. Each rotation increments the generation; for a time, the secret of the previous generation signs as well.

@@ -7,12 +7,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
-#: Logged as the route of a request that matches no route, since its path may contain anything.
+#: Logged instead of the path if a request matches no route, since the path may contain anything.
 NO_ROUTE = "-"
 
 
 class AccessLogs:
-    """Middleware that logs each response; outside Faults, so that refused and failed requests are logged too."""
+    """Middleware that logs each response. It wraps the `Faults` middleware, so that it also logs error responses."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float]) -> None:
         self.app = app

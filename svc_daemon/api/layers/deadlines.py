@@ -1,7 +1,7 @@
 """Deadlines: how long a client may take to send a body.
 
 Only time spent waiting for the client counts; a handler may take as long as it needs between two chunks.
-`Deadlines` times bodies; heads, idle connections and responses that are not read are timed by `connections.protocols`.
+`Deadlines` times bodies; `connections.protocols` times request heads, idle connections and unread responses.
 """
 
 import asyncio
@@ -34,16 +34,17 @@ class ClientLimits:
     keep_alive_s: int = 15
     #: How long a client may leave a response unread once its buffers are full.
     unread_answer_s: float = 60
-    #: How long a client may keep sending after an early response; then the connection is closed.
+    #: How long a client may go on sending a request that has already been answered; then the connection is closed.
     linger_s: float = 5
-    #: How many bytes a client may still send after an early response; after them the connection is closed.
+    #: How many bytes a client may still send of a request that has already been answered; then the connection is
+    #: closed.
     linger_bytes: int = 64 * 1024 * 1024
     #: Maximum number of open connections.
     max_connections: int = 800
 
 
 class Deadlines:
-    """Raises ServiceError `request_timeout` from `receive` if a body is too slow, so it must run inside Faults."""
+    """Middleware whose `receive` raises ServiceError `request_timeout` if a body is too slow; runs inside `Faults`."""
 
     def __init__(self, app: ASGIApp, limits: ClientLimits, clock: Callable[[], float]) -> None:
         self.app = app
@@ -70,7 +71,7 @@ class _PacedBody:
 
     async def receive(self) -> Message:
         if not self._more:
-            # After the body, only the disconnect can follow, and it may take any time.
+            # Once the body is complete, the only remaining message is the disconnect, which has no deadline.
             return await self._receive()
         began, limits = self._clock(), self._limits
         pace_s = limits.body_grace_s + self._received_bytes / limits.body_bytes_per_s

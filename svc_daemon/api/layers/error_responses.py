@@ -50,7 +50,7 @@ _OF_STATUS = {
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: SQLite or OS errors of a disk that can't be written, other than a full one.
+#: OS errors of a disk that can't be written to for a reason other than a lack of space.
 _DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
@@ -143,7 +143,7 @@ class Faults:
 
     def __init__(self, app: ASGIApp, openai_style: Callable[[str], bool] = is_openai_path) -> None:
         self.app = app
-        #: Whether errors on a path (as decoded by the server) have OpenAI's format.
+        #: Returns whether errors on a path (as decoded by the server) have OpenAI's format.
         self.openai_style = openai_style
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -177,7 +177,7 @@ class Faults:
             message = f"There is nothing at {path[:MAX_PATH_SHOWN]!r}."
             fault = ServiceError(fault.code, f"{message} The API's paths begin with /v1, once; /openapi.json has all.")
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:
-            # The methods of every route with this path: Starlette lists only those of the first.
+            # Collect the methods of all routes with this path, since Starlette returns only those of the first.
             routes = scope["router"].routes if "router" in scope else []
             partial = [each for each in routes if isinstance(each, Route) and each.matches(scope)[0] is Match.PARTIAL]
             methods = sorted({method for route in partial for method in route.methods or ()})

@@ -35,7 +35,7 @@ class Hardening:
     limits: ClientLimits = field(default_factory=ClientLimits)
     #: Monotonic clock, in seconds.
     clock: Callable[[], float] = time.monotonic
-    #: Whether errors on a path have OpenAI's format.
+    #: Returns whether errors on a path have OpenAI's format.
     openai_style: Callable[[str], bool] = is_openai_path
 
 

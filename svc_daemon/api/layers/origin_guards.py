@@ -41,7 +41,8 @@ class GuardRules:
     origins: Collection[str] = ()
     #: Maximum size of request line and headers together, in bytes; h11's own limit covers only incomplete heads.
     max_head_bytes: int = 16 * 1024
-    #: Paths (as decoded by the server) on which Origin isn't checked: the token in the path authorizes the request.
+    #: Returns whether Origin is not checked on a path (as decoded by the server), because a token in the path
+    #: authorizes the request.
     exempt: Callable[[str], bool] | None = None
 
 
@@ -71,7 +72,7 @@ class Guards:
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests have none of the watched headers except Host.
+        # Most requests have only the Host header, and skip these checks.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
@@ -86,8 +87,8 @@ class Guards:
     def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
         origins = [value.lower() for name, value in watched if name == b"origin"]
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
-        # If there is an Origin, it decides, because pages of allowed origins are cross-site too. Browsers send Origin
-        # with every unsafe request.
+        # Origin takes precedence over Sec-Fetch-Site, because requests from allowed origins may be cross-site. Browsers
+        # send Origin with every request whose method is unsafe, such as POST.
         is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
         exempt = self.rules.exempt
         if is_foreign and not (exempt and exempt(scope["path"])):
@@ -95,7 +96,7 @@ class Guards:
 
 
 def _refuse_odd_framing(names: set[bytes], scope: Scope) -> None:
-    """Refuse both Content-Length and Transfer-Encoding, and chunks in HTTP/1.0 (request smuggling, RFC 9112, 6.1)."""
+    """Refuse a Transfer-Encoding in HTTP/1.0 or together with Content-Length (request smuggling, RFC 9112, 6.1)."""
     if b"transfer-encoding" not in names:
         return
     if b"content-length" in names:

@@ -4,7 +4,7 @@
     Access-Control-*                     on the storage routes, which pages of any origin may read
     Deprecation, Link                    on aliases; the link names the successor route
 
-This is the outermost middleware, so errors carry them too.
+This is the outermost middleware, so error responses have these headers too.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ def name_bucket(request: Request, slug: str) -> None:
 
 
 class ResponseHeaders:
-    """Assigns the request id, in `scope["state"]["request_id"]` and in the logs, and adds the headers."""
+    """Middleware that sets the request id, in `scope["state"]["request_id"]` and in the logs, and adds the headers."""
 
     def __init__(self, app: ASGIApp, new_id: Callable[[], str], successors: Mapping[str, str]) -> None:
         self.app = app

@@ -21,21 +21,21 @@ LOOPBACKS: tuple[IpAddress, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1")
 _REFUSED_V4 = tuple(
     IPv4Network(network)
     for network in (
-        "0.0.0.0/8",  # this host
+        "0.0.0.0/8",  # this host on this network
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT; metadata service of some clouds
         "127.0.0.0/8",  # loopback
         "168.63.129.16/32",  # Azure's platform services, within public address space
         "169.254.0.0/16",  # link-local; metadata service of most clouds
         "172.16.0.0/12",  # private
-        "192.0.0.0/24",  # protocol assignments; metadata service of one cloud
+        "192.0.0.0/24",  # IETF protocol assignments; metadata service of one cloud
         "192.0.2.0/24",  # documentation
         "192.31.196.0/24",  # AS112
-        "192.52.193.0/24",  # multicast tunnels
+        "192.52.193.0/24",  # automatic multicast tunneling
         "192.88.99.0/24",  # 6to4 relays
         "192.168.0.0/16",  # private
         "192.175.48.0/24",  # AS112
-        "198.18.0.0/15",  # benchmarks
+        "198.18.0.0/15",  # benchmarking of network devices
         "198.51.100.0/24",  # documentation
         "203.0.113.0/24",  # documentation
         "224.0.0.0/4",  # multicast
@@ -43,12 +43,12 @@ _REFUSED_V4 = tuple(
     )
 )
 
-#: All public IPv6 addresses; loopback, IPv4-mapped, NAT64, unique local, link-local and multicast are outside.
+#: Contains all public IPv6 addresses, but no loopback, IPv4-mapped, NAT64, unique local, link-local or multicast ones.
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _REFUSED_V6 = tuple(
     IPv6Network(network)
     for network in (
-        "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
+        "2001::/23",  # IETF protocol assignments, such as Teredo and ORCHID
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4, which embeds an IPv4 address
         "2620:4f:8000::/48",  # AS112
@@ -59,7 +59,7 @@ _REFUSED_V6 = tuple(
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetwork:
-    """A network that the operator has allowed although the table refuses it."""
+    """A network that the operator has allowed although the daemon refuses it by default."""
 
     network: IpNetwork
     #: The only port that is allowed; None allows any port.
@@ -93,12 +93,12 @@ class AddressPolicy:
         return port in WEB_PORTS and is_public(address)
 
     def may_permit_port(self, port: int) -> bool:
-        """Whether any address could be permitted on this port; if not, there is no need to resolve the host name."""
+        """Return whether any address could be permitted on this port; if not, the host name need not be resolved."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether the address is an ordinary address on the public internet."""
+    """Return whether the address is an ordinary address on the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _REFUSED_V4)
     return address in _GLOBAL_UNICAST and not any(address in network for network in _REFUSED_V6)

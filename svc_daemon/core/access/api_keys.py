@@ -128,7 +128,7 @@ class Grant:
 
 
 def check_name(name: str) -> None:
-    """Raises `invalid_request` if the name is blank or contains unprintable characters."""
+    """Raise `invalid_request` if the name is blank or contains unprintable characters."""
     if not name.strip() or not name.isprintable():
         raise refusal("name", "must not be blank, and has no control characters.")
 
@@ -163,7 +163,10 @@ def choose_expiry(text: str | None, now: datetime) -> str | None:
 
 
 def narrow(maker: Grant, asked: Grant) -> Grant:
-    """Return the new key's grant; raises if it would exceed its maker's. The caller has checked the buckets."""
+    """Return the new key's grant, with defaults from its maker; the caller has checked the buckets.
+
+    Raises ServiceError if the capabilities, models or expiry exceed those of the maker.
+    """
     for capability in asked.capabilities:
         if capability not in maker.capabilities:
             raise ServiceError(
@@ -187,7 +190,7 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
 
 
 def covers(maker: Grant, other: Grant) -> bool:
-    """Whether `maker` could have created a key with the grant of `other`, apart from its expiry."""
+    """Return whether `maker` could have created a key with the grant of `other`, apart from its expiry."""
     return (
         set(other.capabilities) <= set(maker.capabilities)
         and _is_within(other.buckets, maker.buckets)

@@ -45,7 +45,7 @@ class ByteWindow:
     _charges: deque[tuple[float, int]] = field(default_factory=deque)
 
     def charge(self, size_bytes: int, now_s: float) -> float:
-        """Charge the bytes and return 0, or return the seconds until there is room for them (inf if there never is)."""
+        """Charge the bytes and return 0, or return the seconds until the limit permits them (inf if it never does)."""
         self._forget(now_s)
         if size_bytes > self.limit_bytes:
             return float("inf")

@@ -24,7 +24,7 @@ FEWEST_QUOTED_WORDS = 3
 LONGEST_MARK = 40
 #: Maximum marks in one answer. A model stuck in a loop writes thousands, and each is sent with its quote.
 MOST_MARKS = 500
-#: Maximum characters before a mark that count as its sentence.
+#: Maximum length, in characters, of the sentence that a mark belongs to; text further back is ignored.
 LONGEST_SENTENCE = 1000
 
 MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
@@ -40,8 +40,7 @@ class _OpenSentence:
     """The sentence that the model is currently writing, as received so far."""
 
     quotations: tuple[str, ...]
-    #: Stems of the last `LONGEST` characters of the sentence, from which the sentence of the passage to quote is
-    #: chosen.
+    #: Stems of the last `LONGEST` characters of the sentence; they select the sentence of the passage that is quoted.
     stems: frozenset[str]
     #: Whether this is the "nothing found" sentence, which cites no source.
     is_nothing_found: bool
@@ -60,7 +59,7 @@ class WrittenAnswer:
         self._numbers: dict[tuple[int, Span], int] = {}
         #: Trailing text that may be the beginning of a mark.
         self._held = ""
-        #: Spaces that are held back until the mark after them is checked; a mark that is removed takes them with it.
+        #: Spaces that are held back until the mark after them is checked; they are dropped if the mark is removed.
         self._space = ""
         self._has_dropped = False
         #: Passages that were cited since the last word; further marks for these are removed.
@@ -140,7 +139,11 @@ class WrittenAnswer:
             yield citation
 
     def _quoted(self, passage: int) -> Span | None:
-        """Find the span of the passage to cite; None if it has none of the quotations, or if nothing was found."""
+        """Find the span of the passage to cite.
+
+        Returns None if the passage contains none of the sentence's quotations, or if the sentence says that nothing was
+        found.
+        """
         if self._sentence is None:
             spans = sentences_of(self._end, LONGEST_SENTENCE)
             self._end = self._end[spans[-1].start :] if spans else ""

@@ -127,13 +127,13 @@ class Reference:
 
 
 def is_borne_out(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    """Whether the passages that the sentence cites (at least one) can support it."""
+    """Return whether the passages that the sentence cites (at least one) can support it."""
     stems, words = stems_of(sentence), words_of(sentence)
     shared = [stem for stem in stems if any(stem in reference.stems for reference in references)]
     if len(shared) < max(1, SUPPORT * len(stems)):
         return False
     known = frozenset(words_of(question)).union(*(reference.words for reference in references))
-    # `a4` and `v2` are codes; `1st`, `5pm` and `30` are numbers.
+    # A word with a digit that does not begin with one is a code (`a4`, `v2`); `1st`, `5pm` and `30` are numbers.
     if any(any(map(str.isdigit, word)) and not word[0].isdigit() and word not in known for word in words):
         return False
     signs: defaultdict[Decimal, set[str | None]] = defaultdict(set)

@@ -39,7 +39,7 @@ _LINKING = re.compile(
 _PRONOUNS = "it its they them their theirs this that these those he she him her his hers one ones such former latter"
 _REFERRING = frozenset(_PRONOUNS.split())
 _GRAMMAR = re.compile(r"\b(?:(?:is|was|does|will|would|can|could|should|if|that) )?it(?:'s)? (?:\w+ )?(?:to|that|if)\b")
-#: Words for asking, which are not part of the topic.
+#: Words that phrase a question or request, and are not part of its topic.
 _QUESTION_WORDS = (
     "many much long often far get gets got give gives tell show explain describe list find know need want please mean "
     "say says said happen happens exactly apply applies okay ok yes thanks thank hello hi"
@@ -115,7 +115,7 @@ class FollowUp:
 
 
 def is_follow_up(question: str) -> bool:
-    """Whether the question leaves out what it is about."""
+    """Return whether the question leaves out what it is about."""
     asked = " ".join(question.lower().split())
     terms = list(_topic_terms(asked))
     if not terms or _OPENING.match(asked):
@@ -149,7 +149,7 @@ RULES = (
 )
 #: Maximum number of turns before the question that are sent to the model; older ones are left out.
 MOST_TURNS = 6
-#: Maximum characters of each of these turns; the rest is cut off.
+#: Maximum characters of each turn that is sent to the model; longer turns are truncated.
 TURN_CHARACTERS = 2000
 
 

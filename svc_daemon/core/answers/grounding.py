@@ -43,7 +43,7 @@ NOT_FAR_SAID = 0.1
 
 
 def is_support(coverage: float, words: int, cosine: float | None, said: float = 0.0, trust: float = 0.0) -> bool:
-    """Whether an answer may be based on a passage.
+    """Return whether an answer may be based on a passage.
 
     `words` is how many of the question's words the passage contains, and `coverage` their share of the question's total
     idf. `cosine` is None if the passage has no vector, or if there is no embedding model. `said` is how much of the
@@ -60,7 +60,7 @@ def is_support(coverage: float, words: int, cosine: float | None, said: float = 
 
 
 def is_grounded(answer: WrittenAnswer) -> bool:
-    """Whether every sentence of a finished answer cites a passage that supports it."""
+    """Return whether every sentence of a finished answer cites a passage that supports it."""
     cited = {citation.index: citation.passage for citation in answer.citations}
     text, is_empty = answer.text, True
     for span in sentences_of(text, len(text)):

@@ -59,7 +59,10 @@ def quote_of(passage: Passage, span: Span) -> str:
 
 
 def place_of(passage: Passage, span: Span) -> QuotePlace:
-    """Locate a quote. If the chunk's lines differ from those of the original, returns the line range of the chunk."""
+    """Return where a quote is in the original document.
+
+    The line range is that of the whole chunk if the chunk's lines differ from those of the original.
+    """
     chunk = passage.chunk
     line_start, line_end = chunk.line_start, chunk.line_end
     if line_start is not None and line_end is not None and chunk.text.count("\n") == line_end - line_start:

@@ -21,14 +21,15 @@ NOTHING_FOUND = "I found nothing about this in the sources."
 MOST_SENTENCES = 3
 #: A further sentence is added to the answer only if its score is at least this fraction of the best sentence's score.
 WORTHY = 0.85
-#: This fraction is enough if the sentence contains a word of the question that no chosen sentence contains.
+#: The minimum fraction of the best score, instead of `WORTHY`, for a sentence that contains a word of the question that
+#: no chosen sentence contains.
 WORTHY_OF_MORE = 0.5
 #: The weight of words in the title and headings, compared with the sentence's own.
 CONTEXT_SHARE = 0.5
-#: The bonus for a number if the question asks for one, and for "X is …" if it asks what X is; the penalty for a
-#: question or a heading. Large enough to decide between otherwise equal sentences.
+#: Added to the score of a sentence with a number if the question asks for one, and of a definition of X if it asks what
+#: X is; subtracted from that of a question or a heading. Large enough to decide between otherwise equal sentences.
 HINT = 0.2
-#: The penalty for a low rank: 0 for the first passage, almost this much for the last.
+#: Subtracted from the score for the passage's rank: 0 for the first passage, almost this much for the last.
 RANK = 0.1
 #: The weight of a word of the question itself; a word added from an earlier question has the weight 1.
 OWN = 2.0
@@ -119,8 +120,8 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
             # The index splits names such as `max_file_size`; a sentence that contains the whole name contains its
             # parts.
             named = [part for name in names if name in spelled for part in name.split("_")]
-            # Irregular forms aside, a word that begins differently from all the question's words can't share a stem
-            # with it.
+            # Compute stems only of irregular forms and of words that begin like a word of the question; other words
+            # can't share a stem with the question.
             candidates = [*spelled, *named]
             own = frozenset(stem_of(word) for word in candidates if word[:BEGINNING] in beginnings or word in FORMS)
             shared = sum(weight for stem, weight in weights.items() if stem in own)
@@ -137,7 +138,7 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
 
 
 def _is_better_with(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
-    """Whether the sentence should be added: it is good enough, and does not repeat a chosen sentence."""
+    """Return whether the sentence should be added: it is good enough, and does not repeat a chosen sentence."""
     if any(sentence.words == each.words for each in chosen):
         return False
     covered = frozenset[str]().union(*(each.shared for each in chosen))

@@ -62,11 +62,11 @@ class RetrievalPolicy:
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
-        """Whether members of the bucket may be retrieved."""
+        """Return whether sources in the bucket may be retrieved."""
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
     def is_within(self, other: "RetrievalPolicy") -> bool:
-        """Whether the other policy retrieves everything that this one does; False when in doubt."""
+        """Return whether the other policy retrieves everything that this one does; False when in doubt."""
         if self.scope == BUCKETS and not self.bucket_ids:
             return True
         if other.scope not in (TEAM, self.scope):
@@ -184,7 +184,7 @@ def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
 
 
 def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> RetrievalPolicy:
-    """Return the policy with the sent fields changed; raises `invalid_agent_profile` if these contradict each other."""
+    """Return the policy with the sent fields changed; raises `invalid_agent_profile` if they contradict each other."""
     chosen = [scope for scope, field in _LISTS.items() if sent.get(field)]
     chosen += [scope for scope, field in _LISTS.items() if field in sent]
     scope = str(sent["scope"]) if "scope" in sent else next(iter(chosen), policy.scope)

@@ -94,7 +94,7 @@ class Candidate:
 
 
 def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Score each text, 0 to 1, by the words it shares with the first few. `scores` are the BM25, best first."""
+    """Score each text, 0 to 1, by the words it shares with the first few texts. `scores` are the BM25, best first."""
     word_sets = [frozenset(text.lower().encode(errors="replace").translate(_WORD_BYTES).split()) for text in texts]
     having = Counter(chain.from_iterable(word_sets))
     weights: defaultdict[bytes, float] = defaultdict(float)

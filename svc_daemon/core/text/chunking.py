@@ -29,7 +29,7 @@ class Block:
     headings: tuple[str, ...] = ()
     #: Page (or slide, or sheet) from 1; None if the format has none.
     page: int | None = None
-    #: Lines of the original from 1, both inclusive; None if the format has no lines.
+    #: First and last line in the original, counted from 1; None if the format has no lines.
     line_start: int | None = None
     line_end: int | None = None
 

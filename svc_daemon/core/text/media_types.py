@@ -263,7 +263,7 @@ def find_format(content_type: str) -> DocumentFormat | None:
 
 
 def is_text_type(content_type: str) -> bool:
-    """Whether files of this media type contain text."""
+    """Return whether files of this media type contain text."""
     format_ = find_format(content_type)
     return content_type.startswith("text/") or (format_ is not None and format_.key in _TEXT_FORMATS)
 

@@ -21,8 +21,7 @@ _MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t]
 _LEADING = re.compile(r"(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*+")
 #: The end of a sentence, with the closing quotes and citation marks after it.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
-#: Abbreviations whose full stop does not end a sentence: always, or only before a number. Single letters are handled
-#: separately.
+#: Abbreviations whose full stop does not end a sentence. The full stop of a single letter is checked separately.
 _SHORTENED = (
     "al approx bzw ca co corp dept dr e.g ed est etc ext hrs i.e inc incl jan feb mar apr jun jul aug sep sept oct nov "
     "dec ltd mr mrs ms prof ref resp sr st tel u.s u.k viz vs z.b"
@@ -79,7 +78,10 @@ def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, stop: int) -> bool:
-    """Whether the mark at `stop` is an ellipsis in a quotation, or part of an abbreviation or item number."""
+    """Return whether the sentence goes on after the mark at `stop`.
+
+    The mark may be an ellipsis in a quotation, or part of an abbreviation or item number.
+    """
     if text.startswith(("…", "..."), stop) and text[start:stop].endswith(" "):
         return True
     if text[stop] != ".":
@@ -110,7 +112,7 @@ def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
 
 
 def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
-    """Return the span's start after the text that `leading` matches."""
+    """Return the offset in the span after the text that `leading` matches at its start."""
     match = leading.match(text, span.start, span.end)
     return match.end() if match else span.start
 

@@ -22,16 +22,16 @@ _SCRIPTS = (
     "\uac00-\ud7a3"  # Hangul
 )
 _CHARACTER = re.compile(rf"[{_SCRIPTS}]")
-# Words are found first and then searched for these characters: a single expression would take quadratic time on a long
-# word without any of them.
+# Words are found first, and then searched for characters of these scripts: a single expression would take quadratic
+# time on a long word without any.
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
 
 def cut_unspaced(text: str) -> list[str]:
-    """Split the words of `text` that contain one of these scripts into bigrams and other pieces, in order.
+    """Split the words of `text` that are in a script without spaces into bigrams and other pieces, in order.
 
-    Empty for a text without these scripts. A single character by itself is a word.
+    The list is empty if the text has no such word. A single character by itself is a word.
     """
     if text.isascii():
         return []

@@ -38,7 +38,7 @@ class RollUp:
 
 
 def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
-    """Compute the status from each item's state and readiness; `is_expired`: the upload deadline has passed."""
+    """Compute the status from each item's state and readiness; `is_expired` means the upload deadline has passed."""
     listed = list(items)
     states = Counter(state for state, _ in listed)
     ready = sum(is_ready for _, is_ready in listed)

@@ -28,7 +28,7 @@ class BucketName:
     kind: str = EITHER
 
     def means(self, bucket_id: str, slug: str) -> bool:
-        """Whether this is the name of the bucket with this id and slug."""
+        """Return whether this is the name of the bucket with this id and slug."""
         return (self.kind != SLUG and self.text == bucket_id) or (self.kind != ID and self.text == slug)
 
 

@@ -1,7 +1,8 @@
 """The pack of a batch: the bytes of all its items, one after another, sent as one body.
 
 A pack has no bytes of its own. Each item's bytes are appended to the file of the item's upload session, as if they had
-been sent to the session's own URL, so every item is in a state of `sessions`, and both ways of sending can be mixed:
+been sent to the session's own URL. So every session has one of the states in `sessions`, and a client may send some
+items in the pack and others to their own URLs:
 
 - The offset of the pack is the end of its contiguous stored range: all items before it are stored whole, or have ended.
 - Bytes of an item that are already stored are skipped, however they were sent. So are all bytes of an item whose
@@ -53,7 +54,7 @@ def received_bytes(items: Sequence[PackItem]) -> int:
 
 
 def state_of(statuses: Collection[str], received: int, size_bytes: int, *, is_expired: bool) -> str:
-    """Compute the pack's state, one of `sessions`, from the stored statuses of its sessions."""
+    """Compute the pack's state, one of those in `sessions`, from the stored statuses of its sessions."""
     # A pack is open while one of its sessions is: -1 puts `open` before all statuses of ended sessions.
     stored = min(statuses, key=lambda status: _REPORTED.index(status) if status in _REPORTED else -1)
     return sessions.state_of(stored, received, size_bytes, is_expired=is_expired)

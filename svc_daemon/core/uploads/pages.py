@@ -14,7 +14,7 @@ _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 
 
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
-    """Whether bytes (all, or at least the first 8 KB) served with this `Content-Type` are HTML.
+    """Return whether bytes (all, or at least the first 8 KB) served with this `Content-Type` are HTML.
 
     The content takes precedence over the declared type. The file name is used only if the server does not declare HTML:
     `index.php` may be source code, or the page that it generated.
@@ -24,7 +24,7 @@ def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
 
 
 def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raises 422 `url_is_web_page`, which suggests the bucket's `pages` endpoint, if a file import fetched a page."""
+    """Raise 422 `url_is_web_page`, which suggests the bucket's `pages` endpoint, if a file import fetched a page."""
     if head and is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_WEB_PAGE,
@@ -34,7 +34,7 @@ def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> N
 
 
 def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raises 422 `url_is_file`, which suggests the bucket's import endpoint, if a page ingestion fetched a file."""
+    """Raise 422 `url_is_file`, which suggests the bucket's import endpoint, if a page ingestion fetched a file."""
     if head and not is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_FILE,

@@ -122,7 +122,7 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
 
 
 def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -> None:
-    """Raises `size_mismatch` if a body is longer than its range, or has no range and a size other than the file.
+    """Raise `size_mismatch` if a body is longer than its range, or has no range and is not the whole file.
 
     `body_bytes` is its declared or counted length. A body may be shorter than its range: the bytes received are kept.
     """

@@ -56,7 +56,7 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
 
 
 def check_title(title: str, limits: Limits, path: str = "title") -> str:
-    """Raises `invalid_request`, naming `path`, if the title is blank, too long or has control characters."""
+    """Return the title; raises `invalid_request`, naming `path`, if it is blank, too long or has control characters."""
     if not title.strip():
         raise refusal(path, "must not be blank.")
     if len(title) > limits.title_characters:
@@ -72,7 +72,7 @@ def check_mapping(mapping: str | None, limits: Limits) -> str | None:
 
 
 def refuse_webhook(webhook: Any) -> None:
-    """Raises `invalid_request` if a webhook is given for a source that would never trigger one."""
+    """Raise `invalid_request` if a webhook is given for a source that would never trigger one."""
     if webhook is not None:
         raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
 
@@ -120,7 +120,7 @@ def check_question(text: str, limits: Limits, path: str = "question") -> str:
 
 
 def check_answer(text: str) -> str:
-    """Raises `invalid_request` if the answer has no letter or digit, since no search could find it."""
+    """Raise `invalid_request` if the answer has no letter or digit, since no search could find it."""
     if not any(map(str.isalnum, text)):
         raise refusal("answer", "must not be blank.")
     return text
