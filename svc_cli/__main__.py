@@ -1,4 +1,4 @@
-"""`python -m svc_cli` is `svc`."""
+"""Lets `python -m svc_cli` run the same command line as `svc`."""
 
 from svc_cli.main import main
 

@@ -57,7 +57,7 @@ class Commands(HelpfulGroup):
     """The top-level group, which loads the module of a command only when it is called."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        """Return the names in the order of the table."""
+        """Return the command names in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
@@ -67,7 +67,7 @@ class Commands(HelpfulGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the called command; for an unknown name, fail with a suggestion."""
+        """Return the command that the arguments name. If the name is unknown, fail and suggest a similar one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {close[0]!r}?' if close else ''}")
@@ -102,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = _guarded(arguments, console)
         console.out.flush()
-    except BrokenPipeError:  # the reader has closed the pipe
+    except BrokenPipeError:  # the program that reads the output has closed the pipe
         code = Exit.CLOSED_PIPE
     except OSError as error:
         console.answered = True  # standard output has failed, so write the error to stderr only
@@ -111,7 +111,8 @@ def run(arguments: Sequence[str]) -> int:
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:  # discard the output, or Python's own flush at exit would fail too
+        except OSError:
+            # Discard the buffered output; otherwise Python's own flush at exit would fail too.
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return code
 
@@ -166,11 +167,12 @@ def _console(arguments: Sequence[str]) -> Console:
         if isinstance(stream, TextIOWrapper):
             # File names may contain bytes that can't be encoded; printing such a name must not fail.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if sys.stdin is None:  # the shell closed it (`<&-`), so there is nothing to read
+    if sys.stdin is None:
+        # A shell can start svc with standard input closed (`<&-`); treat it as empty.
         sys.stdin = TextIOWrapper(BytesIO())
     before_dashes = list(takewhile(lambda argument: argument != "--", arguments))
     form: Format = "ndjson" if "--ndjson" in before_dashes else "json" if "--json" in before_dashes else "text"
-    # A shell can start svc with a closed stream (`>&-`).
+    # A shell can start svc with an output stream closed (`>&-`), which Python represents as None; discard that output.
     return Console(
         sys.stdout or StringIO(), sys.stderr or StringIO(), os.environ, form, debug="--debug" in before_dashes
     )

@@ -82,7 +82,7 @@ def connected(
             hint="if that is right: `svc auth login` stores a key for the new one.",
             details={"expected": credential.installation_id, "found": health.installation_id},
         )
-    with shielded():  # Python may lose an interrupt during an import
+    with shielded():  # delay Ctrl-C, because Python may lose a KeyboardInterrupt during an import
         from svc_cli.client.api import Client
 
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:
@@ -127,8 +127,8 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
-    """Whether the local installation's daemon answered. Raises DaemonUnreachable if the answer claims this without
-    proof."""
+    """Whether the local installation's daemon answered. Raises DaemonUnreachable if the answer claims that it did, but
+    contains no proof."""
     record = installation.record()
     if (
         record is None

@@ -60,7 +60,7 @@ class Console:
         self._write(self.out, json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
 
     def show_page(self, page: dict[str, Any], rows: str, text: Callable[[], str]) -> None:
-        """Write a page of results; with `--ndjson`, one line per row, then a line with the rest of the page."""
+        """Write a page of results; with `--ndjson`, one line per row, then a line with the page's other fields."""
         if self.format == "ndjson":
             for row in page[rows]:
                 self.event(row)
@@ -87,7 +87,7 @@ class Console:
         """Write bytes to stdout unchanged, after any text written before."""
         self.out.flush()
         binary = getattr(self.out, "buffer", None)
-        if binary is not None:  # None if the stream was closed before svc started
+        if binary is not None:  # stdout has no buffer if it was closed before svc started
             binary.write(block)
 
     def message(self, text: str) -> None:
@@ -133,7 +133,7 @@ class Console:
             return int(columns)
         try:
             return os.get_terminal_size(self.out.fileno()).columns or 80
-        except OSError:  # some CI and remote shells don't report it
+        except OSError:  # some CI services and remote shells don't report a width
             return 80
 
     def _write(self, stream: TextIO, text: str) -> None:
@@ -144,7 +144,7 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            if stream is self.out:  # a lost message is ignored; lost data is an error
+            if stream is self.out:  # errors on stderr are ignored: only messages are lost, not data
                 raise OutputLost(error.errno, error.strerror) from error
 
 
@@ -156,7 +156,7 @@ def clean(text: str) -> str:
 def is_terminal(stream: TextIO) -> bool:
     try:
         return stream.isatty()
-    except ValueError:  # the stream was closed before svc started
+    except ValueError:  # raised if the stream was closed before svc started
         return False
 
 

@@ -39,7 +39,7 @@ class Foreign:
     """Another program answered, or no valid answer came before the timeout."""
 
     reason: str
-    #: Whether the program accepted the connection but did not answer, as a daemon that hangs would.
+    #: Whether the program accepted the connection but did not answer, which may be a daemon that hangs.
     is_silent: bool = False
 
 
@@ -56,7 +56,8 @@ def probe(
         connection.connect()
     except TimeoutError:
         return Foreign("it takes no connection")
-    except (OSError, UnicodeError):  # UnicodeError: a label of the host name is empty or too long
+    except (OSError, UnicodeError):
+        # A label of the host name that is empty or too long causes a UnicodeError.
         return None
     try:
         query = f"?nonce={nonce}" if secret else ""

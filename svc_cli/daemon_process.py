@@ -197,11 +197,11 @@ class Installation:
         return output
 
     def _spawn(self, output: BinaryIO, listen: str | None) -> "subprocess.Popen[bytes]":
-        """Start the daemon in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
+        """Start the daemon in a session of its own, so that Ctrl-C or closing the terminal doesn't stop it."""
         output.truncate(0)
         return subprocess.Popen(
             self.command(listen),
-            # Run in the folder of our packages, so that `-m` never finds modules in the user's current folder.
+            # `python -m` searches the current folder first, so run in the folder of our packages, not in the user's.
             cwd=Path(paths.__file__).parent.parent,
             env=self.child_environ(),
             stdin=subprocess.DEVNULL,
@@ -230,8 +230,8 @@ class Installation:
         self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # This can't block for long: the holder gives up after START_TIMEOUT_S, and if it dies, the kernel releases
-            # the lock.
+            # This can't block for long: the process that holds the lock gives up after START_TIMEOUT_S, and if it dies,
+            # the kernel releases the lock.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:

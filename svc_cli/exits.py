@@ -57,6 +57,6 @@ def exit_for_answer(status: int, code: str, retryable: bool) -> Exit:
     """Return the exit code for an API error, from its code, then from `retryable`, then from its HTTP status."""
     if code in CONFLICT_CODES or code.endswith("_exists"):
         return Exit.CONFLICT
-    if retryable or status >= 500:  # any server error may succeed later
+    if retryable or status >= 500:  # after any server error, the same request may succeed later
         return Exit.TEMPORARY
     return _BY_STATUS.get(status, Exit.FAILED)

@@ -1,8 +1,8 @@
 """Handles Ctrl-C: the first raises KeyboardInterrupt in the main thread, the second ends the process immediately.
 
 A signal handler may run between any two bytecode instructions. If it raises while the main thread holds a lock of a
-thread pool, a future or an event, the lock may stay locked forever. Such code is shielded: the interrupt is raised when
-it has ended. Only code that ends within a moment is shielded.
+thread pool, a future or an event, the lock may stay locked forever. Code that takes such locks runs in `shielded()`,
+which delays the exception until the code has ended. The code must end within a moment.
 
 Python ignores exceptions that are raised inside a destructor, for example of a generator that was not exhausted. An
 interrupt that was lost in this way is sent again a moment later.

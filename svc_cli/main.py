@@ -15,7 +15,7 @@ def main() -> NoReturn:
     """Entry point of the `svc` command; never returns."""
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
-        with suppress(OSError):  # `run` reports the error if standard output can't be written
+        with suppress(OSError):  # if standard output can't be written, `run` below reports the error
             os.write(1, f"svc {VERSION}\n".encode())
             sys.exit(0)
     import atexit
@@ -38,7 +38,7 @@ def main() -> NoReturn:
         code = Exit.INTERRUPTED
     signal.signal(signal.SIGINT, leave)
     if code == Exit.INTERRUPTED:
-        os._exit(code)  # `sys.exit` would wait for threads whose requests may never end
+        os._exit(code)  # don't use `sys.exit` here: it waits for threads, whose requests may never end
     sys.exit(code)
 
 

@@ -67,8 +67,9 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
 
 def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[int], *, fold: bool) -> str:
     """Draw a table with these column widths; if the output has colours, headings are dim and failures red."""
-    with shielded():  # Python may lose an interrupt during an import
-        # Importing rich takes 40 ms, so import it only if it is needed.
+    with shielded():
+        # Importing rich takes 40 ms, so import it only if it is needed. Delay Ctrl-C meanwhile, because Python may lose
+        # a KeyboardInterrupt during an import.
         from rich.console import Console as RichConsole
         from rich.table import Table
         from rich.text import Text

@@ -48,11 +48,14 @@ class Unit:
 def services_of(environ: Mapping[str, str]) -> list[Service]:
     """Return the services for this environment: the daemon, and the watcher of all mappings."""
     name = "svc"
-    if environ.get("SVC_DATA_DIR"):  # a service name of its own, so that both can be installed
+    if environ.get("SVC_DATA_DIR"):
+        # Derive the name from the data directory, so that services for several data directories can be installed.
         name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
     carried = {name: value for name, value in environ.items() if name.startswith("SVC_") and name not in LEFT_OUT}
     for variable, value in carried.items():
-        if variable.endswith(("_DIR", "_FILE")):  # relative paths would be wrong for a service
+        if variable.endswith(
+            ("_DIR", "_FILE")
+        ):  # a service runs in another folder, where a relative path would be wrong
             carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
     return [

@@ -1,4 +1,4 @@
-"""The Python client of svc: what the command line uses, for any program.
+"""The Python client of svc. The command line uses it, and any other program can.
 
     from svc_cli.client import Client
 
@@ -23,8 +23,8 @@ sent at once:
     client.finalize_batch("handbook", batch["batch_id"])
 
 Methods return the API's JSON objects as dicts. Errors are defined in `svc_cli.errors`: ApiError carries the API's error
-code and the HTTP status. Requests are retried after temporary errors; when the service asks for a pause, every thread
-waits before it creates anything. Threads may share a client.
+code and the HTTP status. Requests are retried after temporary errors. Threads may share a client; when the
+service asks for a pause, all of them wait before they create anything.
 """
 
 from svc_cli.client.api import Client

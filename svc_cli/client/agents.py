@@ -12,11 +12,11 @@ class AgentCalls(Calls):
     """The client's methods that list, create, change and delete agents."""
 
     def agents(self) -> Json:
-        """Return `{team_id, agents: [...], request_id}`: the agents that the key may use, with the default agent."""
+        """Return `{team_id, agents: [...], request_id}`: the agents that the key may use, the default one included."""
         return self._get("/v1/agents")
 
     def agent(self, agent_id: str) -> Json:
-        """Return one agent; the id `default` stands for the default agent."""
+        """Return one agent; the id of the default agent is `default`."""
         return self._get(f"/v1/agents/{part(agent_id)}")
 
     def create_agent(

@@ -53,17 +53,17 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
 
     @shielded()
     def stop(self) -> None:
-        """Make all threads that wait to create something, or that upload bytes, raise `pacing.Stopped`."""
+        """Raise `pacing.Stopped` in all threads that upload bytes or wait for the rate limit."""
         self._transport.gate.stop()
         self._storage.stop()
 
     def pace_creates(self, per_second: float) -> None:
-        """Limit the rate of creates in all threads to that of the service (see `limits()`), so that none is refused."""
+        """Limit the rate of create requests, over all threads; the service's limit is in `limits()`."""
         self._transport.gate.pace(per_second)
 
     @property
     def waiting_creates(self) -> int:
-        """Return the number of creates that are waiting for the rate limit."""
+        """Return the number of create requests that are waiting for the rate limit."""
         return self._transport.gate.waiting
 
     def send(self, request: Request) -> Reply:
@@ -87,11 +87,11 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=dict(fields or {}))
 
     def update_bucket(self, bucket: str, changes: Mapping[str, Any]) -> Json:
-        """Change name, description, metadata or status (`active`, `archived`)."""
+        """Change a bucket's name, description, metadata or status (`active` or `archived`)."""
         return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=dict(changes))
 
     def delete_bucket(self, bucket: str, *, force: bool = False) -> Json:
-        """Start deleting a bucket and the sources that are in no other bucket; refused without `force`."""
+        """Start deleting a bucket and the sources that are in no other bucket; fails unless `force` is set."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
     # Sources
@@ -132,19 +132,19 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._transport.blocks(Request(method="GET", path=f"/v1/sources/{part(source_id)}/content"))
 
     def update_source(self, source_id: str, changes: Mapping[str, Any]) -> Json:
-        """Change title, filename, tags or metadata."""
+        """Change a source's title, filename, tags or metadata."""
         return self._call("PATCH", f"/v1/sources/{part(source_id)}", json=dict(changes))
 
     def retry_source(self, source_id: str) -> Json:
-        """Queue a failed source again, from its stored bytes."""
+        """Queue a failed source for indexing again, from its stored bytes."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/retry", json={})
 
     def delete_source(self, source_id: str, *, force: bool = False) -> Json:
-        """Delete a source everywhere."""
+        """Delete a source from all buckets."""
         return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
 
     def attach_source(self, bucket: str, source_id: str) -> Json:
-        """Put an existing source into one more bucket."""
+        """Add an existing source to another bucket."""
         return self._call("POST", f"/v1/buckets/{part(bucket)}/sources", json={"source_id": source_id})
 
     def detach_source(self, bucket: str, source_id: str) -> Json:
@@ -195,7 +195,10 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     def create_key(
         self, fields: Mapping[str, Any], idempotency_key: str | None = None, *, dry_run: bool = False
     ) -> Json:
-        """Create a key from `{name, preset | capabilities, buckets, models, expires_at}`; `key` is null in a replay."""
+        """Create a key from `{name, preset | capabilities, buckets, models, expires_at}`.
+
+        In the response, `key` is null if an earlier request with the same idempotency key has created the key.
+        """
         return self._transport.send(
             Request(
                 method="POST",

@@ -39,11 +39,12 @@ class BatchCalls(Calls):
         """Open a batch, and return `{batch_id, items: […], rejected: […], …}`.
 
         `items` has `{client_file_id, session_id, upload_url}` for each accepted file, and `rejected` has
-        `{client_file_id, error}` for each other file. The same members under the same key return the same sessions.
+        `{client_file_id, error}` for each other file. A repeated call with the same members and key returns the same
+        sessions.
 
-        With `pack`, the reply also has `{pack: {upload_url, size_bytes}}`, unless the files are too large together or
-        the service is too old to support packs. This URL accepts the bytes of all items in one upload; `offset` in each
-        item is the position of its first byte.
+        With `pack`, the reply also has `{pack: {upload_url, size_bytes}}`, unless the total size of the files is too
+        large or the service is too old to support packs. This URL accepts the bytes of all items in one upload;
+        `offset` in each item is the position of its first byte.
 
         Raises ApiError `invalid_request` if none of the files can be accepted.
         """
@@ -51,7 +52,7 @@ class BatchCalls(Calls):
         return self._create(f"/v1/buckets/{part(bucket)}/batches", body, None)
 
     def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> Json:
-        """Create sources from the complete files, and return `{status, finalized, replayed, failed, pending}`."""
+        """Create sources from the fully uploaded files; return `{status, finalized, replayed, failed, pending}`."""
         path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
         return self._call("POST", path, json={"mode": mode})
 
@@ -81,6 +82,6 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
 
 
 def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
-    """Derive the idempotency key of a batch from its members, so that a repeated run continues a killed one."""
+    """Derive the idempotency key of a batch from its members, so that the next run continues an interrupted batch."""
     text = json.dumps([bucket_id, epoch, manifest_of(members, "")], sort_keys=True)
     return f"svc-batch-{hashlib.sha256(text.encode()).hexdigest()}"

@@ -10,7 +10,7 @@ from svc_daemon.wire import Json
 
 
 class Calls:
-    """Basic calls on a transport; the methods for each resource build on these."""
+    """The base class of the client's method classes: sends their requests over the transport."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -22,7 +22,7 @@ class Calls:
         return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
 
     def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply:
-        """Send a request that adds sources, or opens a session or batch. It waits until the rate limit allows it."""
+        """Send a request that adds sources, or opens a session or batch, as soon as the rate limit allows."""
         return self._transport.send(
             Request(method="POST", path=path, json=json, idempotency_key=idempotency_key, is_create=True)
         )

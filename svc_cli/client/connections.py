@@ -16,7 +16,7 @@ from urllib.parse import SplitResult
 if TYPE_CHECKING:
     import ssl
 
-#: Seconds for which an idle connection is reused; the server may close an older one, and opening a new one is cheap.
+#: Maximum idle time, in seconds, of a connection that is reused; the server may be about to close an older one.
 KEEP_S = 2.0
 
 
@@ -35,7 +35,7 @@ class _Lines(io.BufferedReader):
 
 
 class _Response(http.client.HTTPResponse):
-    """A response without two faults of `http.client`.
+    """An HTTP response that corrects two faults of `http.client`.
 
     `http.client` accepts headers that end prematurely, and the only interim response that it skips is `100 Continue`.
     This class raises RemoteDisconnected for such headers, and skips all interim responses (100 and 102 to 199).
@@ -58,7 +58,7 @@ class Connections:
     def __init__(self, connect_s: float, make_tls: "Callable[[], ssl.SSLContext | None]" = lambda: None) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
-        # Uses no lock, which an interrupt could leave locked: `pop` and `append` of a list are atomic.
+        # No lock is needed, because `pop` and `append` of a list are atomic. An interrupt could leave a lock locked.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
     def close(self) -> None:
@@ -88,8 +88,8 @@ class Connections:
                 target = f"{address.path}?{address.query}" if address.query else address.path
                 connection.request(method, target, body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                # The server may have closed the connection because it refuses the request. Read its response, which
-                # explains the refusal, instead of raising this error.
+                # The server may have refused the request and closed the connection before all bytes were sent. Read its
+                # response, which explains the refusal.
                 is_sent = False
             response = connection.getresponse()
             yield response
@@ -110,7 +110,7 @@ class Connections:
         while kept:
             try:
                 since_s, connection = kept.pop()
-            except IndexError:  # another thread took the last one
+            except IndexError:  # another thread took the last connection
                 break
             if time.monotonic() - since_s < KEEP_S and not _has_ended(connection):
                 connection.sock.settimeout(silence_s)
@@ -124,14 +124,15 @@ class Connections:
         connection.response_class = _Response
         try:
             connection.connect()
-        except (OSError, UnicodeError) as error:  # UnicodeError: a label of the host is empty or too long
+        except (OSError, UnicodeError) as error:
+            # A label of the host name that is empty or too long causes a UnicodeError.
             raise ConnectionFailed from error
         connection.sock.settimeout(silence_s)
         return connection
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed the connection: while it is idle, only end of stream makes it readable."""
+    """Whether the server has closed this idle connection. Only then does it become readable."""
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))

@@ -43,7 +43,8 @@ class ImportCalls(Calls):
 
         Raises ApiError `url_is_web_page` or `url_is_file` (`details.suggested_endpoint` names the other route),
         `website_url_exists` (`details.source_id` names the existing page), `url_fetch_blocked`, `url_fetch_failed`.
-        The service replays its first answer to a key even if the body differs, so use a new key for each operation.
+        Use a new idempotency key for each operation: for a known key, the service returns the first answer again, even
+        if the body differs.
         """
         path = f"/v1/buckets/{part(bucket)}/{_PATHS[door]}"
         body = wanted.body()
@@ -57,6 +58,6 @@ class ImportCalls(Calls):
 
 
 def import_key(bucket_id: str, wanted: ImportRequest, door: Door, epoch: int) -> str:
-    """Derive the idempotency key of an import from the request, so that a repeated run creates nothing twice."""
+    """Derive the idempotency key of an import from the request, so that a repeated run creates no duplicates."""
     text = json.dumps(["import", bucket_id, epoch, door, asdict(wanted)], sort_keys=True)
     return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

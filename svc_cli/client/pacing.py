@@ -1,8 +1,8 @@
-"""Limits the rate of creates (requests that add sources, or open sessions or batches) to what the service allows.
+"""Limits the rate of create requests (those that add sources, or open sessions or batches) to what the service allows.
 
-After a 429 response, all creates wait. The gate uses the same token bucket as the service, with one token less, so that
-varying network delays cause no refusal. A token is returned if the service did not count the create (a replay or a
-refusal).
+After a 429 response, all create requests wait. `Gate` implements the same token bucket as the service, with one token
+less, so that varying network delays cause no refusal. The service does not count requests that it refuses or recognizes
+as repeated, so their tokens are returned.
 """
 
 import random
@@ -19,22 +19,22 @@ class Stopped(Exception):
 
 
 class Gate:
-    """Lets creates pass at the allowed rate, and none at all while the service asks for a pause."""
+    """Lets create requests pass at the allowed rate, and none at all while the service asks for a pause."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._opens_s = 0.0
-        #: Average seconds between two creates; 0 means no limit.
+        #: Average seconds between two create requests; 0 means no limit.
         self._interval_s = 0.0
         self._saved_s = 0.0
-        #: The time by which all creates so far would have been sent at the allowed rate without any burst.
+        #: The time at which all create requests so far would have been sent at the allowed rate without any burst.
         self._booked_s = 0.0
         self._waiting = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
     def pace(self, per_second: float) -> None:
-        """Allow `per_second` creates per second, and at first almost as many at once; 0 means no limit."""
+        """Allow `per_second` create requests per second, and an initial burst of almost that many; 0 means no limit."""
         with self._lock:
             self._interval_s = SLACK / per_second if per_second else 0.0
             self._saved_s = max(0.0, per_second - 2) * self._interval_s
@@ -45,7 +45,7 @@ class Gate:
             self._opens_s = max(self._opens_s, self._clock() + seconds)
 
     def wait(self) -> None:
-        """Block until the caller may send a create. Raises Stopped if `stop` was called."""
+        """Block until the caller may send a create request. Raises Stopped if `stop` was called."""
         with self._lock:
             self._waiting += 1
         try:
@@ -66,7 +66,7 @@ class Gate:
         return self._waiting
 
     def give_back(self) -> None:
-        """Return a token, because the service did not count the create."""
+        """Return the token of a create request that the service did not count."""
         with self._lock:
             self._booked_s -= self._interval_s
 

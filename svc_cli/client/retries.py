@@ -17,12 +17,12 @@ class RetryPolicy:
     attempts: int = 5
     first_delay_s: float = 0.2
     longest_delay_s: float = 4.0
-    #: The longest `Retry-After` to wait for; with a longer one the error is raised.
+    #: The longest `Retry-After` to wait for; if the service asks for a longer wait, the error is raised.
     longest_wait_s: float = 30.0
     jitter: random.Random = field(default_factory=random.Random)
 
     def delay_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
-        """Return the delay after attempt number `attempt`, in seconds; None if no attempts are left."""
+        """Return the delay in seconds after attempt number `attempt`; None if the request should not be retried."""
         if attempt >= self.attempts or (retry_after_s or 0) > self.longest_wait_s:
             return None
         backoff_s = min(self.longest_delay_s, self.first_delay_s * float(2 ** (attempt - 1)))
@@ -30,7 +30,7 @@ class RetryPolicy:
 
 
 #: Error codes for failures of the host that the service fetches from. They usually outlast the delays between retries,
-#: and each retry would count against the rate limit for creates.
+#: and each retry would count against the rate limit for create requests.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 
 

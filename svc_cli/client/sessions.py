@@ -19,9 +19,10 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> Reply:
-        """Open a session, or return an existing one for a used key: `{session_id, upload_url, status, expires_at, …}`.
+        """Open a session, and return `{session_id, upload_url, status, expires_at, …}`.
 
-        `upload_url` is a capability: anyone who has it can upload. Don't log it.
+        If the key was used before, the existing session is returned. Don't log `upload_url`: anyone who has it can
+        upload.
         """
         body = {**description.body(), "size_bytes": size_bytes}
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
@@ -33,9 +34,9 @@ class SessionCalls(Calls):
     def send_bytes(
         self, upload_url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None
     ) -> int:
-        """Send the bytes that are not stored yet, reconnecting if needed; returns the number of bytes sent.
+        """Send the bytes that are not stored yet, reconnecting if needed, and return the number of bytes sent.
 
-        With `resume`, ask the service first how many bytes it has. `on_sent` gets the size of each block sent.
+        With `resume`, ask the service first how many bytes it has. `on_sent` is called with the size of each block.
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 

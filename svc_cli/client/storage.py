@@ -1,6 +1,6 @@
 """Sends bytes to upload URLs with resumable PUTs, separately from API requests.
 
-A folder of small files takes thousands of PUTs, so each has to be cheap: it reuses a connection and has few headers.
+Each PUT has to be cheap, because a folder of small files takes thousands: it reuses a connection and has few headers.
 Anyone who has an upload URL can write to it without an API key, so URLs never appear in errors or logs.
 """
 
@@ -41,7 +41,7 @@ class Storage:
         self._stopped.set()
 
     def send(self, url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None) -> int:
-        """Send the bytes that are not stored yet, reconnecting if needed; returns the number of bytes sent.
+        """Send the bytes that are not stored yet, reconnecting if needed, and return the number of bytes sent.
 
         With `resume`, ask the service first how many bytes it has. Raises ApiError (`checksum_mismatch`,
         `session_expired`, …) and NetworkFailed.

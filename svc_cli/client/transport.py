@@ -100,12 +100,12 @@ class Transport:
         """Send the request, with retries, and return the reply.
 
         Raises ApiError for an error response, NetworkFailed if the connection keeps breaking, BadAnswer if the response
-        is not JSON. Every request can safely be retried, since creates carry an idempotency key.
+        is not JSON. Every request can safely be retried, because create requests have an idempotency key.
         """
         return self._settle(request, self._try)
 
     def send_json(self, method: str, path: str, body: Any) -> Reply:
-        """Like `send`, for a request with a JSON body that is not a create."""
+        """Like `send`, for a request that has a JSON body and is not subject to the rate limit for create requests."""
         return self.send(Request(method=method, path=path, json=body))
 
     def stream(self, request: Request) -> Iterator[dict[str, Any]]:
@@ -136,13 +136,13 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
-        """Try until an attempt succeeds, and return its result. Raises the last error if no retry is left or useful."""
+        """Send the request until it succeeds, and return the result. Raises the last error if it may not be retried."""
         attempt = 0
         while True:
             attempt += 1
             outcome = try_once(request)
-            # The service doesn't count replays and refusals against the rate limit. If the connection broke, it may
-            # have counted the request.
+            # The service counts neither refused nor repeated requests against the rate limit. If the connection broke,
+            # assume that the request was counted.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()
@@ -205,7 +205,7 @@ class Transport:
         return failure
 
     def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply | ApiError | BadAnswer":
-        """Read the reply; returns ApiError for an error response, BadAnswer if it is not a response of this API."""
+        """Read the response. Return ApiError for an error response, BadAnswer if it is not a response of this API."""
         content = response.read()
         try:
             body = json.loads(content, object_hook=ReplyBody) if content else {}
@@ -273,7 +273,7 @@ def trusted() -> "ssl.SSLContext":
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether the request can succeed after a pause. It can't if it alone exceeds the quota of a whole minute."""
+    """Whether the request can succeed after a pause. A request that exceeds the quota for a whole minute never can."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

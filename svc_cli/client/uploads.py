@@ -55,13 +55,15 @@ class NewFile(Description):
 
 
 def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
-    """Derive the idempotency key of an upload from its request, so that a repeated run continues a killed one.
+    """Derive the idempotency key of an upload from its request, so that a repeated run creates no duplicate.
 
-    `epoch` counts how often the source created with the key was removed. Without it, a removed file could not be
-    uploaded again while the service remembers the key. `upload.sha256` must be set.
+    `epoch` counts how often the source created with the key was removed, and makes the key a new one after each
+    removal. With the old key, the file could not be uploaded again while the service remembers that key.
+
+    `upload.sha256` must be set.
     """
     fields = asdict(upload)
-    del fields["data"]  # `sha256` stands for the bytes
+    del fields["data"]  # the hash in `sha256` identifies the bytes
     return f"svc-{_digest([bucket_id, epoch, fields])}"
 
 

@@ -59,7 +59,7 @@ class Watch:
         """`batches` maps the ids of sources that were sent in batches to the ids of their batches."""
         #: The last known state by id, in the order given.
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
-        #: A bucket that contains all of the sources; if there are many, their states are read from its list.
+        #: A bucket that contains all of the sources; its list is read if many of them are unsettled.
         self.bucket = bucket
         self.failed_count = 0
         #: The ids of unsettled sources, in the order given; the values are not used.
@@ -192,13 +192,14 @@ def _look(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_through_batches(client: SourceReader, watch: Watch) -> None:
-    """Read the batches, oldest first, up to the first one with unsettled sources; documents are indexed in that order.
+    """Read the batches up to the first one with unsettled sources. They are indexed in order, so begin with the oldest.
 
     A source that was deleted, or removed from the bucket of its batch, is requested on its own instead.
     """
     for batch_id, source_ids in list(watch.in_batches.items()):
         items = [item for item in client.batch(batch_id, items=True)["items"] if item["knowledge_id"] in source_ids]
-        if not all("warnings" in item for item in items):  # an older service, which does not send all fields
+        if not all("warnings" in item for item in items):
+            # A service of an older release does not send all fields, so its batches can't be used.
             watch.in_batches.clear()
             return
         for item in items:
@@ -210,7 +211,7 @@ def _look_through_batches(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
-    """Read the bucket's list from the oldest unsettled source on, up to the first page that still has an unsettled one.
+    """Read the bucket's list of sources, from the oldest unsettled one to the end of the first page that has one.
 
     Ids sort by age and documents are indexed in that order, so each call reads about one page, and all calls together
     read the list little more than once. A source that is missing from its page is requested on its own.

@@ -39,7 +39,7 @@ def login(
     elif call.may_ask():
         try:
             key = check_key(getpass.getpass(f"API key for {destination.origin}: "), "the answer")
-        except EOFError:  # Ctrl-D
+        except EOFError:  # the user pressed Ctrl-D
             raise Declined("Nothing was stored.") from None
     else:
         hint = "give --key-file PATH, or --key-file - for standard input."

@@ -132,7 +132,7 @@ def _given(name: str | None, description: str | None, meta: list[str] | None, ch
 
 
 def _chunking(size: int | None, overlap: int | None) -> Json | None:
-    """Build the chunking settings: minimum 80 % and maximum 110 % of the target size. None if no option is given."""
+    """Build the chunking settings; None if no option is given. Chunks have 80 % to 110 % of the target size."""
     sizes = {} if size is None else {"target": size, "min": size * 4 // 5, "max": size * 11 // 10}
     overlaps = {} if overlap is None else {"overlap": overlap}
     return {**sizes, **overlaps} or None

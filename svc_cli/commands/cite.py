@@ -183,10 +183,10 @@ def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
 
 
 def _has_lines(around: list[Json], first: Any, last: Any) -> bool:
-    """Whether the quote's line range fits the lines of the passages `around` it; None means a format without lines.
+    """Whether the quote's line range, `first` to `last`, fits the lines of the passages around the quote.
 
-    The source may have been split differently since the answer was given, so the range of the quote may lie inside the
-    range of the passages, or contain it.
+    Line numbers are None for formats that have no lines. The source may have been split differently since the answer
+    was given, so the range of the quote may lie inside the range of the passages, or contain it.
     """
     lines: list[tuple[int, int]] = [(at["line_start"], at["line_end"]) for at in around if at["line_start"] is not None]
     if not isinstance(first, int) or not isinstance(last, int) or not lines:

@@ -181,7 +181,7 @@ def powershell(places: Sequence[CommandPlace]) -> str:
             values = ("BUCKET",) if flag.kind == "bucket" else flag.choices
             texts = ", ".join(map(_doubled, (flag.help, *values)))
             flags += [f"{_doubled(name)} = @({texts})" for name in flag.names]
-        # Without the leading comma, PowerShell would flatten a list of one pair.
+        # Without a leading comma, PowerShell would flatten a list that contains only one pair.
         start = ", " if len(words) == 1 else ""
         lines.append(
             f"    {_doubled(place.path)} = @{{ Words = @({start}{pairs}); Flags = @{{ {'; '.join(flags)} }} }}"

@@ -1,4 +1,4 @@
-"""Collects the words to complete (commands, flags and values) from the command definitions, so they stay current."""
+"""Collects the words that a shell can complete (commands, flags and values) from the definitions of the commands."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

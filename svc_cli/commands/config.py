@@ -91,7 +91,7 @@ def list_(
     ):
         variable = f"SVC_{name.upper()}"
         found.append(SettingValue(name, str(folder), f"environment {variable}" if environ.get(variable) else "default"))
-    # The key is looked up only locally; no request is sent to a service.
+    # Look up the key without sending a request to the service.
     address = call.settings.find("base_url", call.flags.base_url)
     installation = Installation(environ)
     local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"

@@ -114,7 +114,8 @@ def install(
     manager = manager_for(environ)
     units = [manager.unit(service) for service in services_of(environ)]
     if not show:
-        Installation(environ).stop()  # otherwise the service could not lock the data directory
+        # Stop a running daemon, because it holds the lock of the data directory, which the new service needs.
+        Installation(environ).stop()
         for unit in units:
             unit.path.parent.mkdir(parents=True, exist_ok=True)
             unit.path.write_text(unit.text, "utf-8")
@@ -166,7 +167,7 @@ def follow_lines(call: Invocation, installation: Installation, lines: list[str])
             call.console.event({"type": "log", "line": _parsed(line)})
         time.sleep(FOLLOW_INTERVAL_S)
         lines, size = [], path.stat().st_size if path.exists() else 0
-        offset = offset if size >= offset else 0  # the log was rotated if the file is shorter
+        offset = offset if size >= offset else 0  # a file that became shorter was rotated
         if size > offset:
             with path.open("rb") as file:
                 file.seek(offset)

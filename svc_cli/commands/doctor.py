@@ -139,7 +139,7 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
 @check("service")
 def check_service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
-        return  # no daemon is running, which `check_daemon` reports; connecting would start one
+        return  # no local daemon is running; `check_daemon` reports that
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         buckets = client.buckets(members=False)["buckets"]
         formats = [each["name"] for each in client.limits()["formats"]]
@@ -157,7 +157,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if writing["state"] == "off":
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
-        # While the model's server fails, every question gets an error: the daemon does not fall back to quotes.
+        # This is a failure, because every question gets an error while the model's server fails.
         hint = "`svc daemon restart` takes over settings that were changed."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:

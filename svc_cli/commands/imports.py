@@ -163,7 +163,8 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
 def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPlan) -> None:
     known = look(client, plan.bucket)
     known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
-    if known.bucket_id is None:  # a dry run without an existing bucket: there is nothing to compare the URLs with
+    if known.bucket_id is None:
+        # In a dry run, a missing bucket is not created. It would contain nothing, so every URL would be a new source.
         run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
         return
     options = ImportOptions(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PREFIX = "src_"
 _WHOLE_ID = re.compile(rf"{PREFIX}\w{{26,}}", re.ASCII)
-#: Maximum number of candidates that an error names.
+#: Maximum number of matching sources that an error message lists.
 MOST_CANDIDATES = 5
 #: Maximum number of sources whose titles are compared with a misspelled name.
 MOST_TITLES = 1000
@@ -73,7 +73,7 @@ def whole_id(start: str, ids: Iterable[str]) -> str:
 
 
 def _candidates(client: "Client", bucket: str, name: str) -> Iterator[Json]:
-    """Yield the sources of the bucket that have this name as id prefix, title or file name."""
+    """Yield the sources of the bucket whose title or file name is this name, or whose id begins with it."""
     if name.startswith(PREFIX):
         # Sources are listed in order of their ids, and a prefix of an id sorts before the id.
         page = client.sources_page(bucket, {"status": "all", "after": name, "limit": MOST_CANDIDATES + 1})

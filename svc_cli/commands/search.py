@@ -104,7 +104,7 @@ def warn_of_emptiness(client: "Client") -> list[str]:
     try:
         buckets = client.buckets(members=False)["buckets"]
     except SvcError:
-        return []  # the search itself has succeeded, so ignore this error
+        return []  # only the warning is lost; the search itself has succeeded
     if any(bucket["counts"]["total"] for bucket in buckets):
         return []
     return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]

@@ -67,7 +67,7 @@ def status(
 
 
 class _View(ABC):
-    """Base class of the views. A view is shown once, or updated until nothing in it is pending."""
+    """The base class of what `svc status` shows: printed once, or with `--watch` updated until nothing is pending."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
         self.call = call

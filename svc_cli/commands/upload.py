@@ -93,7 +93,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
-    expand(options.paths)  # report a missing path before starting a daemon
+    expand(options.paths)  # raises PathMissing, so that a missing path is reported before a daemon is started
     with call.client() as client:
         limits = client.limits()
         client.pace_creates(limits["limits"]["creates_per_second"]["value"])
@@ -164,10 +164,10 @@ def check_jobs(jobs: int) -> int:
 def provision(
     call: Invocation, client: Client, known: KnownSources, bucket: str, *, no_create: bool, is_dry: bool
 ) -> KnownSources:
-    """Create the bucket if it doesn't exist. Raises ApiError `bucket_not_found` if it must not or can't be created."""
+    """Create the bucket if it doesn't exist. Raises ApiError `bucket_not_found` if `no_create` is set."""
     if known.bucket_id is not None:
         return known
-    if no_create or "_" in bucket:  # only a slug can be created, not an id
+    if no_create or "_" in bucket:  # a name with an underscore is an id, and a bucket can't be created from an id
         missing = {
             "code": "bucket_not_found",
             "message": f"There is no bucket {bucket!r}.",

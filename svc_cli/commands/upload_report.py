@@ -36,7 +36,7 @@ class Summary:
 
     @property
     def noun(self) -> str:
-        """What the report calls an item: `URL` or `file`."""
+        """Return the word for an item in the report: `URL` or `file`."""
         return "URL" if self.kind == "import" else "file"
 
     @property

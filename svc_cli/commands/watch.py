@@ -120,7 +120,8 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
     added = Added.of(paths.config_dir(call.settings.environ))
     stamp = added.stamp()
     mappings = _mappings(call, flags)
-    engine.session()  # a connection error at the start ends the command; later ones are retried
+    # Connect now, so that a connection error at the start ends the command. Later connection errors are retried.
+    engine.session()
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
     callbacks = WatchCallbacks(
@@ -302,7 +303,7 @@ def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
 
 
 def _state(record: Record, value: Json) -> Json:
-    """Return the last state that the watcher wrote; the watcher is running if it holds its lock."""
+    """Return the last state that the watcher wrote, and whether the watcher runs (it then holds its lock)."""
     state, running = {**value, **record.read_state()}, record.is_held
     return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
 

@@ -128,7 +128,7 @@ class VerifyFlags:
 
     def secret(self) -> str:
         """Read the secret from the file or the environment. Raises UsageError if this fails."""
-        # Never read from a flag: other users could see its value in the process list.
+        # There is no flag for the secret, because other users could see its value in the process list.
         path = self.secret_file
         if path is not None:
             try:

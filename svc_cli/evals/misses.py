@@ -51,7 +51,7 @@ class Inquiry:
         self._buckets: Sequence[Json] | None = None
 
     def explain(self, golden: GoldenQuery, expectation: Expectation, deeper: Sequence[Hit]) -> Miss:
-        """Return the first cause that applies. `deeper` has the hits for the query, as many as the API can return."""
+        """Return the first cause that applies. `deeper` has as many hits for the query as the API can return."""
         rank = find_rank(expectation, deeper)
         if rank is not None:
             return Miss(code="ranked", message=f"ranked {ordinal(rank)}")
@@ -108,7 +108,7 @@ class Inquiry:
         return Miss(code="text_missing", message="the text is in none of its passages")
 
     def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str, place: Sequence[str]) -> Miss:
-        """Search in this source only, and drop the restrictions one after the other until the passage is found."""
+        """Search in this source only, and remove the restrictions one after the other until the passage is found."""
         if find_rank(expectation, self._ask(golden, source_ids=[source_id])):
             return Miss(code="ranked_below", message=f"ranked below the {ordinal(DEPTH)}")
         bare = replace(golden, tags=(), filters=None)

@@ -75,7 +75,7 @@ def evaluate(
         try:
             answer = ask(client, scope, golden, scope.k)
         except ApiError as error:
-            if error.code == ErrorCode.INVALID_REQUEST:  # usually caused by the query's filters, so name the query
+            if error.code == ErrorCode.INVALID_REQUEST:  # name the query, whose filters are the usual cause
                 error.message = f"query {golden.name!r}: {error.message}"
             raise
         duration_s = time.monotonic() - began_s

@@ -3,8 +3,8 @@
 mappings     a folder, its bucket, its filters and its name
 snapshots    walks the folder, yields its files, and records what was left out and why
 index        an SQLite cache of the last run's files and unfinished batches, with a lock for one sync at a time
-plan         decides what to do, from disk, index and bucket (pure)
-safety       decides whether sources of deleted files may be removed, and why not (pure)
+plan         decides what to do, from disk, index and bucket (pure functions)
+safety       decides whether sources of deleted files may be removed, and why not (pure functions)
 comparing    compares the walk with the index, and yields one change per file
 reports      the result for each file, and the counts
 runs         the options and the state of one sync, shared by all its steps
@@ -15,5 +15,5 @@ syncs        runs one sync from lock to report, of the whole folder or of touche
 
 The folder determines what the bucket should contain; the index only saves work. If the index is lost, it is rebuilt
 from the bucket's sources: a source's title is the file's path, and its `mapping` field names the mapping that owns it.
-Batches are recorded in the index before they are sent, so that the next run finishes those of a run that was killed.
+Batches are recorded in the index before they are sent, so that, if a run is killed, the next run finishes them.
 """

@@ -86,8 +86,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             run.on_item(item)
             row = rows.get(item.path)
             if row is not None and source["status"] != "gone":
-                # A state that was read from a batch has no hash, so the hash of the row is used: the source has the
-                # same bytes.
+                # A state that was read from a batch has no hash, so use that of the row, which is for the same bytes.
                 changed.append(row_of({"sha256": row.sha256, **source, "title": row.path}, row, row.place_id))
         run.index.save(changed)
 

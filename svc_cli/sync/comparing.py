@@ -1,7 +1,7 @@
 """Compares the folder with the index: walks it, reads files that may have changed, and yields each file's change.
 
-New files whose hash is in the index are yielded last: whether they were moved is known only after the walk, when the
-deleted files are known.
+New files whose hash is in the index are yielded last. They may be deleted files that were moved, and the deleted files
+are known only after the walk.
 """
 
 import stat
@@ -27,24 +27,24 @@ class Change(NamedTuple):
     path: str
     #: The file's row in the index; for MOVE, the row of the file that was moved here.
     row: Row | None
-    #: The new row of the file; it has no source id if the file has to be sent. None if the file could not be read.
+    #: The file's new row in the index, without a source id if the file is to be sent; None if it could not be read.
     now: Row | None = None
     #: The file's content, if it is to be sent.
     content: FileContent | None = None
-    #: Why the file could not be read; `size_bytes` is its size at that time.
+    #: Why the file could not be read; in this case, `size_bytes` is set.
     error: SvcError | None = None
     size_bytes: int | None = None
 
 
 @dataclass(slots=True)
 class Comparison:
-    """One comparison, to be iterated once; `gone`, `left_out` and `met` are complete only after that."""
+    """One comparison. It can be iterated once; after that, `gone`, `left_out` and `met` are complete."""
 
     snapshot: Snapshot
     rows: Mapping[str, Row]
     #: Called with the path of each file that is ready and has the same fingerprint; such a file yields no change.
     on_kept: Callable[[str], None]
-    #: Read every file, even if its fingerprint is the same.
+    #: Whether to read every file, even if its fingerprint is the same.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
     gone: list[Row] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Comparison:
                 yield change
         for row in unmet.values():
             (self.left_out if _is_there(self.snapshot.root / row.raw) else self.gone).append(row)
-        # A missing file may still be in a folder that could not be listed.
+        # If a folder could not be listed, a missing file may still be in it, so no file is treated as moved.
         gone = self.gone if self.snapshot.is_complete else []
         moves, rest = match_moves([now for _, now in newcomers.values()], gone)
         moved = {was.path for _, was in moves}
@@ -86,7 +86,7 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[Row]:
-        """Return rows to save: files with unchanged bytes but a new fingerprint, and files whose type can't be read.
+        """Return the rows to save of files with unchanged bytes but a new fingerprint, and of unsupported types.
 
         Returns an empty list if there are fewer than `at_least` such rows. Each row is returned only once.
         """
@@ -96,7 +96,7 @@ class Comparison:
         return taken
 
     def _examine(self, entry: Entry, row: Row | None) -> Change | None:
-        """Return the change of one file; `row` is its row in the index. None if it was deleted after it was found."""
+        """Return the change of one file, or None if it was deleted during the walk. `row` is its row in the index."""
         filters = self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)
@@ -121,7 +121,7 @@ class Comparison:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether the file still exists; a folder in its place does not count. True if the system denies access."""
+    """Whether the file still exists; a folder in its place does not count. Also True if the system denies access."""
     try:
         return not stat.S_ISDIR(path.lstat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

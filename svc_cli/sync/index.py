@@ -1,8 +1,8 @@
 """Stores the state of a mapping after its last run in an SQLite file: files, unfinished batches and facts.
 
-Theory of operation. The index is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded
-before it is sent, and removed in the transaction that writes its files' rows. If a run is killed, the next run finishes
-its batches with the same requests, so that nothing is sent or stored twice.
+The index is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded before it is sent, and
+removed in the transaction that writes its files' rows. If a run is killed, the next run finishes its batches with the
+same requests, so that nothing is sent or stored twice.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ class Row(NamedTuple):
     ctime_ns: int
     inode: int
     device: int
-    #: When it was hashed, in Unix time, for comparison with `mtime_ns`; 0 if this machine has not hashed it.
+    #: The time at which the file was hashed, in nanoseconds since the Unix epoch; 0 if this machine has not hashed it.
     hashed_ns: int
     #: The path relative to the root, in Unicode normalization form NFC; it is also the source's title.
     path: str
@@ -104,12 +104,12 @@ class Journaled:
 
     key: str
     body: dict[str, Any]
-    #: The rows by client_file_id.
+    #: The rows by the `client_file_id` of their files.
     rows: dict[str, Row]
 
 
 class Index:
-    """What the last sync of one mapping left: its files, unfinished batches and facts. Not thread-safe."""
+    """The stored state of one mapping after its last sync: files, unfinished batches and facts. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; it is created if missing, and replaced if damaged.
@@ -147,7 +147,7 @@ class Index:
         query = f"SELECT {_COLUMNS} FROM files WHERE path = ? OR (path > ? AND path < ?)"  # noqa: S608 - our own names
         found: dict[str, Row] = {}
         for path in paths:
-            # In the order of characters, "0" follows "/", so this range has exactly the paths below `path`.
+            # "0" is the character after "/", so this range has exactly the paths below `path`.
             cursor = self._connection.execute(query, (path, f"{path}/", f"{path}0"))
             found |= {row.path: row for row in map(Row._make, cursor)}
         return found
@@ -200,7 +200,7 @@ class Index:
         return _read_batches(self._connection)
 
     def adopt_bucket(self, bucket_id: str) -> None:
-        """Clear the index if it belongs to an earlier bucket of this name."""
+        """Clear the index if it belongs to another bucket, for example to a deleted bucket of the same name."""
         if self.find_fact(BUCKET_ID) != bucket_id:
             self.clear()
             self.set_fact(BUCKET_ID, bucket_id)
