@@ -1,4 +1,4 @@
-"""Runs the commands of `svc-daemon team`, `key` and so on: in the data directory itself, or through the daemon.
+"""Runs operator commands such as `svc-daemon team`: in the data directory itself, or through the running daemon.
 
 If no daemon is running, the command locks the data directory and runs in one transaction. Otherwise it is sent to the
 daemon's `/admin` API with the operator token, but only after the daemon has proved that it knows the installation's
@@ -63,7 +63,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """An operator's command, both as a request to a running daemon and as a transaction without a daemon."""
+    """An operator's command in two forms: a request to a running daemon, and a transaction to run without a daemon."""
 
     method: str
     path: str
@@ -81,7 +81,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
     if errand.on_install is not None:
         make_folders(files)
     elif not files.root.is_dir():
-        # This checks only that the directory exists: a daemon may be about to create an installation in it.
+        # A directory without an installation is not refused, since a daemon may be about to create one in it.
         raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:

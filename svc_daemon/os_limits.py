@@ -35,7 +35,7 @@ def take_allowances() -> None:
 
 
 def most_connections(most: int) -> int:
-    """Limit the number of connections to half of the descriptors; the other half is reserved for files."""
+    """Return `most`, or half of the allowed descriptors if that is less; the other half is reserved for files."""
     return min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 

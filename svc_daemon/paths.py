@@ -44,7 +44,7 @@ class DataFiles:
 
     @property
     def daemon(self) -> Path:
-        """JSON for the command line: pid, base_url, version, log, installation_id, started_at."""
+        """A JSON file that tells the command line about the daemon, with its process id and base URL, for example."""
         return self.root / "daemon.json"
 
     @property

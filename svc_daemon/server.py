@@ -131,7 +131,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
     loop = asyncio.get_running_loop()
 
     def hear_broken(error: Exception) -> None:
-        # May be called from any thread.
+        # This may be called from any thread, but an asyncio event may be set only on its event loop.
         log.critical("the service can't go on and ends for a restart: %s", error, exc_info=error)
         loop.call_soon_threadsafe(broken.set)
 

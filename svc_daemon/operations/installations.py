@@ -48,13 +48,13 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
 
 def refuse_lost_state(files: DataFiles) -> None:
-    """Raises StorageError if the database is missing or empty but stored files remain."""
+    """Raise StorageError if the database is missing or empty but stored files remain."""
     if not has_state(files):
         _refuse_stored_files(files)
 
 
 def _refuse_stored_files(files: DataFiles) -> None:
-    """Raises StorageError if there are stored files, which a new database would not know."""
+    """Raise StorageError if there are stored files: a new database would have no rows for them."""
     stored = list_own(files.blobs, ids.BLOB_NAME) if files.blobs.is_dir() else []
     if stored:
         raise StorageError(
@@ -82,7 +82,7 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
 
 
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
-    """Write a new token for `/admin`, valid for this run of the service: whoever can read its file is the operator."""
+    """Write a new token for `/admin`, valid until the service stops. Anyone who can read its file can use `/admin`."""
     token = random(32).hex()
     write_secret(files.operator_token, token)
     return token
@@ -91,7 +91,7 @@ def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, atomically and durably."""
     for leftover in path.parent.glob(f".{path.name}.*"):
-        # A kill between write and rename has left this file; its secret must not stay on disk.
+        # A process that was killed before the rename left this file. Delete it, since it contains a secret.
         leftover.unlink()
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -26,7 +26,7 @@ from svc_daemon.wire.tasks import REBUILD
 
 
 def authenticate(context: Context, authorization: str | None) -> KeyRow:
-    """Return the valid key of an `Authorization` header; raises `invalid_project_key`."""
+    """Return the API key in an `Authorization` header; raises `invalid_project_key` if it is not valid."""
     scheme, _, token = (authorization or "").partition(" ")
     if not token:
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "Send the header Authorization: Bearer <API_KEY>.")
@@ -42,7 +42,7 @@ def authenticate(context: Context, authorization: str | None) -> KeyRow:
 
 
 def require(key: KeyRow, capability: str) -> None:
-    """Raises `forbidden_project_key` unless the key has the capability."""
+    """Raise `forbidden_project_key` unless the key has the capability."""
     if capability not in key.capabilities:
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
@@ -52,7 +52,7 @@ def require(key: KeyRow, capability: str) -> None:
 
 
 def require_model(key: KeyRow, agent_id: str) -> None:
-    """Raises `model_not_allowed` unless the key may use the agent."""
+    """Raise `model_not_allowed` unless the agent is one of the models that the key may use."""
     if not is_allowed(key.models, agent_id):
         raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, f"This key may not use the agent {agent_id!r}.")
 
@@ -82,7 +82,7 @@ def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> Buck
 
 
 def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Find a source that the key may see; a key limited to some buckets sees the sources in those. Raises NotFound."""
+    """Find a source that the key may see; a key limited to some buckets sees only their sources. Raises NotFound."""
     source = get_source(connection, key.team_id, source_id)
     if key.buckets is not None and not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
@@ -90,14 +90,17 @@ def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) ->
 
 
 def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Find a source all of whose buckets the key can reach; raises NotFound, or like `refuse_out_of_reach`."""
+    """Find a source that the key may change, which requires access to all of the source's buckets.
+
+    Raises NotFound if the key reaches none of the buckets, and `forbidden_project_key` if it reaches only some.
+    """
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
     return source
 
 
 def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
-    """Find a task; a key limited to some buckets sees tasks of these and their sources, and rebuilds."""
+    """Find a task. A key limited to some buckets sees rebuilds, and the tasks of its buckets and their sources."""
     task = get_task(connection, key.team_id, task_id)
     if key.buckets is None or task.type == REBUILD:
         return task
@@ -111,7 +114,7 @@ def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> Tas
 
 
 def refuse_out_of_reach(key: KeyRow, bucket_ids: Collection[str], noun: str, capability: str) -> None:
-    """Raises `forbidden_project_key` if the object to change is also in buckets that the key can't reach."""
+    """Raise `forbidden_project_key` if the object to change is also in buckets that the key can't reach."""
     if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
@@ -155,7 +158,7 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
 
 
 def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.KeyFields) -> Minted:
-    """Build the key that `maker` would create; raises the same errors as the create."""
+    """Build the key that `maker` wants to create, without storing it. Raises the errors of creating a key."""
     check_name(fields.name)
     buckets = (get_lasting_bucket(connection, maker, bucket).id for bucket in fields.buckets or ())
     asked = Grant(

@@ -14,7 +14,7 @@ from svc_daemon.wire.switches import SearchSwitch, SearchSwitchChange
 
 
 def refuse_in_maintenance(connection: Connection, context: Context, team_id: str) -> str | None:
-    """Raises `team_store_maintenance` while the index is being rebuilt. Returns the id of the last rebuild, if any."""
+    """Raise `team_store_maintenance` while the index is being rebuilt. Return the id of the last rebuild, if any."""
     last = find_last_rebuild(connection, team_id)
     if last is None or last.finished_at is not None:
         return last.id if last else None
@@ -27,12 +27,13 @@ def refuse_in_maintenance(connection: Connection, context: Context, team_id: str
     )
 
 
-#: Name of the fact that exists while search is off; its value is the number of seconds until clients may retry.
+#: Name of a row in the table `facts` that exists while search is off; its value is the number of seconds after which
+#: clients may retry.
 FACT = "search_disabled"
 
 
 def refuse_disabled(connection: Connection) -> None:
-    """Raises `search_disabled` if the operator has turned search off."""
+    """Raise `search_disabled` if the operator has turned search off."""
     retry_after_s = _find(connection)
     if retry_after_s is not None:
         raise ServiceError(ErrorCode.SEARCH_DISABLED, retry_after_seconds=retry_after_s)

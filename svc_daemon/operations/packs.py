@@ -1,6 +1,6 @@
-"""Packs: receive the bytes of a batch's items as one stream; see `core.uploads.packs` for its relation to the sessions.
+"""Packs: receive the bytes of all items of a batch as one stream. `core.uploads.packs` explains how packs work.
 
-A request holds the sessions of all items, so it never writes to a part that another request writes, finalizes or
+A request holds the upload sessions of all items, so it never writes to a file that another request writes, finalizes or
 deletes. The token in the pack's URL is derived from the highest generation of its sessions, so renewing a session
 invalidates the pack's earlier URL too.
 """
@@ -24,7 +24,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class PackProgress:
-    """A pack, its computed state and its received bytes."""
+    """The items of a pack, its computed state, and how many of its bytes have been received."""
 
     items: Sequence[PackItem]
     state: str

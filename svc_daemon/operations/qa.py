@@ -34,7 +34,7 @@ class QaPair:
 
 
 async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
-    """Store the question in its buckets and queue its indexing. Returns the source, or the first request's if a replay.
+    """Store the question in its buckets and queue its indexing. Returns the source; for a replay, the earlier one.
 
     Raises the replay errors, the errors of the rate limits, `storage_full`, and `source_not_found` if the source to
     replace doesn't exist or is in none of the buckets.
@@ -82,6 +82,6 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
 
 
 def claim_of(destination: Destination, question: QaPair) -> Claim:
-    """Return the claim that identifies the create of a question."""
+    """Return what identifies a request to create this question, to recognize its replays."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
     return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))

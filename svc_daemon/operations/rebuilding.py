@@ -12,7 +12,7 @@ being read, and documents that other workers indexed in the meantime are not rea
 
 Requests that are acknowledged during a rebuild are not lost. An upload goes into the new file as usual, and is ready
 after the rebuild. An indexing task that was running when the old file was removed is queued again, since it may have
-written to that file. A delete leaves a tombstone, and a worker that put a document checks afterwards whether its source
+written to that file. A delete leaves a tombstone, and after writing a document, a worker checks whether its source
 still exists. Buckets that sources joined or left are synced at the end. A document that can't be read during the
 rebuild is queued for indexing as a new generation: its source ends active, or failed with the reason.
 
@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 
 #: Stages of the task: remove the old file; index the documents.
 CLEAR, INDEX = "clear", "index"
-#: Maximum attempt number to show; further attempts show this number too.
+#: A rebuild is retried without limit, but the attempt number that clients see stops at this value.
 ATTEMPTS = 3
 #: An index that is damaged again within this time after its rebuild points to a failing disk: this is logged, and each
 #: further rebuild is delayed. The team's sources are not ready in the meantime, since searches can't find them.
@@ -259,7 +259,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
         if source is None or source.in_maintenance:
             return None
         if readiness.SYNCING in source.places.values():
-            # A running sync writes to the current generation, which it would no longer find.
+            # A running sync writes to the current generation; it would fail if the index got the next one.
             return None
         moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
         update_state(connection, moved)
@@ -269,7 +269,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """End the rechunking once the index has the new chunks. Keep the mark if the chunking has changed again."""
+    """End the rechunking once the index has the new chunks. Leave the source marked if the settings changed again."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)

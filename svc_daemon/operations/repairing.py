@@ -1,4 +1,6 @@
-"""Repair problems that `verifying` has found, if the repair is unambiguous. Lost sources fail with a reason.
+"""Repair problems that `verifying` has found, if the repair is unambiguous.
+
+Sources whose bytes are lost are marked as failed.
 
 Bytes whose row was lost become sources again, with the help of the team's index. The index has the source's id, team,
 title and buckets; size, hash and type are computed from the bytes. Everything else about the source (tags, metadata,
@@ -41,7 +43,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 async def take_in(context: Context, team_id: str, path: Path) -> None:
     """Create a source from a stored file, with the source id in the file's name, and queue it for indexing.
 
-    If its team or a bucket is missing from the state, create it with its old id.
+    If the source's team or one of its buckets is missing from the state, it is created again with its old id.
     """
     source_id = ids.source_of(path.name) or ""
     document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
@@ -81,7 +83,7 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
     for bucket_id in bucket_ids:
         bucket = find_bucket(connection, source.team_id, bucket_id)
         if bucket is None:
-            # The bucket keeps its id; its name was stored only in the lost state.
+            # The index has only the id of the bucket; its name is lost.
             now, name = source.created_at, _name(bucket_id)
             bucket = BucketRow(
                 id=bucket_id,
@@ -111,7 +113,7 @@ LOST = stored_error(
 
 
 async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
-    """Repair what can be repaired, in the order of `Mend`. Returns the repaired problems."""
+    """Make all safe repairs, in the order of the members of `Mend`. Returns the repaired problems."""
     order = list(Mend)
     mendable = [problem for problem in problems if problem.mend is not None]
     for problem in sorted(mendable, key=lambda each: order.index(each.mend or Mend.TRIM_LOG)):
@@ -132,8 +134,8 @@ async def _mend_files(context: Context, problem: Problem) -> None:
     about = problem.about
     match problem.mend:
         case Mend.TRIM_LOG if "team_id" in about:
-            # Opening an index trims its write-ahead log. The log of the state database was trimmed when that was
-            # opened.
+            # This call only opens the index, which truncates its write-ahead log. The log of the state database
+            # was truncated when the database was opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Mend.REMOVE_FILE if "blob" in about:
             context.blobs.delete(about["blob"])

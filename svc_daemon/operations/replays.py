@@ -1,4 +1,4 @@
-"""Idempotent creates: hold the idempotency key, look up the stored response, or store a new one with the effect."""
+"""Idempotent create requests: reserve the idempotency key, and store the response or find the one stored earlier."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,14 +26,14 @@ class Repeatable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The response to a create: its body without `request_id`, and whether it is a replay."""
+    """The response to a create request: its body without `request_id`, and whether it is a replay."""
 
     body: dict[str, Any]
     replayed: bool = False
 
 
 def check_key(context: Context, idempotency_key: str | None) -> str | None:
-    """Return the idempotency key as sent; raises `invalid_idempotency_key`."""
+    """Return the idempotency key unchanged; raises `invalid_idempotency_key` if it has the wrong format."""
     limit = context.limits.idempotency_key_characters
     if idempotency_key is not None and not idempotency.is_key(idempotency_key, limit):
         raise ServiceError(
@@ -55,9 +55,9 @@ def replaying(context: Context, request: Repeatable) -> Iterator[Outcome | None]
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
-    """Store the response in the transaction of its effect; does nothing without an idempotency key.
+    """Store the response in the transaction that makes the change; does nothing without an idempotency key.
 
-    Raises `request_in_progress` if another response was stored under the key since the lookup: the effect is rolled
+    Raises `request_in_progress` if another response was stored under the key since the lookup: the change is rolled
     back, and a retry replays the stored response.
     """
     if request.idempotency_key is None:

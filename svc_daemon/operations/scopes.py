@@ -28,7 +28,8 @@ from svc_daemon.wire.searches import SearchRequest
 class SearchScope:
     """Where to look: buckets, and within them all sources or only some."""
 
-    #: Whether to find sources only through their buckets. If not, sources that bucket searches leave out are found too.
+    #: Whether to find sources only through their buckets. If not, questions and answers are found too, which bucket
+    #: searches leave out.
     goes_by_bucket: bool
     #: Whether sources that are in no bucket are included.
     takes_unplaced: bool
@@ -127,10 +128,10 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # If a key limited to some buckets uses an agent that searches by source, query the sources it reaches by id.
+    # If the agent searches by source and the key is limited to some buckets, list the sources that the key can reach.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
-    # These are only candidates: whether each is in scope is checked again for the hits.
+    # The listed sources are only candidates: whether a hit is in scope is checked after the search.
     wanted = Wanted(
         bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
         source_ids=request.source_ids,

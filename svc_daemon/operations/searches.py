@@ -6,8 +6,8 @@ longer found, even if the index still contains it. While a team's index is rebui
 refused; if a rebuild begins during a search, the search is refused or repeated.
 
 If hits are dropped, the search may be repeated. If a bucket has changed since the scope was read, a source may have
-been replaced after the index was queried: the repeated search finds the old or the new source, never neither. If
-deleted sources fill the page, more hits are requested.
+been replaced after the index was queried: the repeated search finds either the old or the new source. If most hits
+belong to deleted sources, more hits are requested.
 
 If no embedding model is configured, every search matches by keyword. If the model fails, a hybrid search falls back to
 keywords, and a semantic search fails.
@@ -88,7 +88,7 @@ GROWTH = 8
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """A hit and its source, whose row was read in the snapshot that validated the hit."""
+    """One result: a valid hit and its source, whose row was read in the same snapshot in which the hit was checked."""
 
     hit: Hit
     source: FoundSource
@@ -180,7 +180,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A single search. It runs in one thread, since each thread switch costs as much as a read."""
+    """A single search. It runs in one thread, since each thread switch takes as long as a database read."""
 
     context: Context
     key: KeyRow
@@ -189,15 +189,15 @@ class _Asking:
     deadline_s: float
 
     def look(self) -> SearchScope:
-        """Return where to search now; raises like `find_scope`."""
+        """Return where to search now; raises the errors of `find_scope`."""
         policy = _policy_of(self.agent)
         return self.context.read(
             lambda connection: find_scope(connection, self.context, self.key, self.request, policy)
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """Query the index until the results are settled, and return them with their warnings; raises like `search`."""
-        # Some hits may belong to sources that were deleted or changed, so request more than are needed.
+        """Query the index until enough hits are valid, and return the results. Raises the errors of `search`."""
+        # Some hits may belong to sources that were deleted or changed, so request more hits than needed.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
             query = SearchQuery(
@@ -269,7 +269,10 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """Raises `bucket_store_indexing_pending` if nothing is indexed, and members are pending or one bucket was named."""
+    """Raise `bucket_store_indexing_pending` if nothing in scope is searchable and sources are waiting to be indexed.
+
+    A search of a single named bucket is also refused if no source is waiting.
+    """
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):
         return

@@ -1,4 +1,4 @@
-"""At startup, sort stored bytes without a row: delete some, move some aside, and move some back.
+"""At startup, sort stored files without a row in the state: delete some, move some aside, and move some back.
 
 A kill leaves bytes that were never acknowledged. An older state (a restored copy, or a truncated log) leaves bytes that
 were acknowledged, and they may be the only copy. The two can't be told apart from the folders alone, so both are moved
@@ -118,7 +118,8 @@ def _remove(path: Path) -> str:
 
 def _set_aside(context: Context, path: Path) -> str:
     try:
-        # If the clock is behind (as after a boot without a clock battery), the file must not look old at once.
+        # Use the file's own date if the clock is behind, as after a boot without a clock battery. With an older date,
+        # the file would be deleted too early.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if context.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"
@@ -137,7 +138,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _count_known(context: Context, source_ids: set[str]) -> int:
     known: set[str] = set()
-    # List the teams of the indexes: a team that was created after the state was copied has no row.
+    # List the teams that have an index: if an old copy of the state was restored, newer teams have no row.
     for team_id in filter(ids.TEAM_ID.fullmatch, context.provider.list_teams()):
         try:
             documents = context.provider.list_documents(team_id)

@@ -74,7 +74,7 @@ async def list_members(
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
     """Update the given fields (already checked). A new title is written to the index before the state.
 
-    The sync worker updates the index again afterwards, in case of a kill or another title change in between.
+    The sync worker updates the index once more afterwards, in case the process is killed or the title changes again.
     Raises `forbidden_project_key` if the source is also in buckets that the key can't reach.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
@@ -91,7 +91,7 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
 
 @contextmanager
 def _retitling(context: Context, source_id: str) -> Iterator[None]:
-    """During the block, keep syncs from writing the old title to the index or deleting the pending detachment."""
+    """Within the block, keep the sync worker from writing the old title to the index or dropping the queued update."""
     context.retitling[source_id] += 1
     try:
         yield
@@ -114,7 +114,7 @@ async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[
 
 
 def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: str) -> tuple[BucketRow, SourceRow]:
-    """Return the bucket and the source of an attach; raises the same errors as the attach."""
+    """Return the bucket and the source to attach; raises the errors of `attach_source`."""
     return get_usable_bucket(connection, key, bucket), get_reachable_source(connection, key, source_id)
 
 

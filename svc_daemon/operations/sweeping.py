@@ -25,7 +25,7 @@ STEP_LIMIT = 100
 
 
 async def clean_tombstones(context: Context) -> int:
-    """Unlink the blobs and index rows of all deleted sources. Returns the number of sources that were cleared."""
+    """Delete the blobs and index rows of all deleted sources. Returns the number of sources that were cleared."""
     count, after = 0, ""
     # Skip sources that fail, so that one team's damaged index does not block the other teams.
     while listed := context.read(partial(tombstones.list_to_clean, after=after, limit=STEP_LIMIT)):
@@ -46,7 +46,7 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
             tombstones.finish_tombstone(connection, stone.source_id, now)
 
     if stones:
-        # Without this sync, a power failure could bring back bytes without a tombstone.
+        # Make the deletion of the blobs durable before their tombstones are removed.
         await context.blobs.run(context.blobs.sync_folder)
         await context.write(work)
     return len(stones)
@@ -76,7 +76,7 @@ async def forget_ended(context: Context) -> int:
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire up to `STEP_LIMIT` sessions and delete their bytes. Returns how many were found; fewer means all."""
+    """Expire up to `STEP_LIMIT` sessions and delete their bytes. Returns how many had expired."""
     now = context.clock.timestamp()
     expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
     # A chunk that is being received may extend its session; the next round checks again.
@@ -93,7 +93,7 @@ async def expire_uploads(context: Context) -> int:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """End pauses that exceed the maximum because the clock was set back. Returns how many."""
+    """End retry delays that exceed the maximum because the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 

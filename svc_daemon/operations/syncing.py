@@ -1,11 +1,11 @@
 """Bucket sync steps that change the state: claim, activate (which makes sources `ready`), fail, release.
 
-Only changes after indexing need a sync: a document that was indexed with all of its source's buckets is ready without.
+Only changes after indexing need a sync, since a document is indexed with all the buckets that its source has by then.
 
-Activation is one transaction: the membership becomes active, and a source that it replaces leaves the bucket in the
-same commit, so that no search finds both or neither.
+Activation is one transaction: the membership becomes active, and a source that is replaced leaves the bucket in the
+same commit, so that every search finds exactly one of the two sources.
 
-Only one worker changes buckets in the index: two would overwrite each other's values with outdated ones.
+Only one worker changes buckets in the index, because two could overwrite each other's changes with outdated values.
 """
 
 import asyncio
@@ -146,8 +146,8 @@ async def clean_detachments(context: Context) -> int:
     after = ""
     while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
-        # Skip sources that are being renamed: the index gets the new title before the state, and would get the old one
-        # back.
+        # Skip sources that are being renamed: their new title is in the index but not yet in the state, so a sync
+        # would restore the old one.
         free = [each for each in noted if each.source_id not in context.retitling]
         updated = [(each, words) for each in free if (words := await _update_index(context, each)) is not None]
         if updated:

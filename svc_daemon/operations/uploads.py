@@ -76,7 +76,7 @@ async def create_upload(
 
 
 async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
-    """Return the session for a replay; renew it if it expired unfinished, with a new expiry and a new token."""
+    """Return the session for a replay. If it expired before it was finished, renew it with a new expiry and token."""
     found = context.read(lambda connection: get_session(connection, upload_id))
     if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
         return found
@@ -90,7 +90,7 @@ async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
 
 
 def lifetime(context: Context) -> tuple[str, str]:
-    """Return when a session that begins now expires if idle, and when it ends at the latest."""
+    """Return when a session created now expires if no bytes arrive, and when it expires at the latest."""
     idle_s, life_s = context.limits.session_idle_seconds, context.limits.session_seconds
     return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
@@ -101,7 +101,7 @@ def upload_token(context: Context, upload: UploadRow) -> str:
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """Find a session in this bucket, which must be active if `to_finalize` is set; raises NotFound."""
+    """Find a session in this bucket; with `to_finalize`, the bucket must be active. Raises NotFound."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -209,7 +209,7 @@ async def _fill(context: Context, writer: PackWriter, verdict: rules.PutDecision
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:
-        # Sessions may declare more bytes than the disk can hold; the bytes received so far are kept.
+        # Check before each write, since the size that a session declares is not reserved on disk.
         check_room(context)
         await writer.append(chunk[max(verdict.skip_bytes - sent_bytes, 0) : end_bytes - sent_bytes])
         sent_bytes += len(chunk)
@@ -233,7 +233,7 @@ async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
 async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = True) -> str:
     """Return the hash of the complete bytes; raises `checksum_mismatch`.
 
-    In that case, `drops` deletes the bytes, so that they can be sent again.
+    With `drops`, bytes that don't match the checksum are deleted, so that the client can send them again.
     """
     actual = await context.parts.hash(upload.id)
     if upload.sha256 is not None and upload.sha256 != actual:

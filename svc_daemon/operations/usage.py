@@ -1,6 +1,6 @@
 """Count each team's answers and searches this month, and enforce the plan's limit.
 
-They are counted in memory and written to the state by `workers.sweeping`, at most once a second, so that no search
+The counts are kept in memory and written to the state by `workers.sweeping`, at most once a second, so that no search
 waits for the disk. A stop writes the remaining counts; a kill loses at most one second of them.
 """
 

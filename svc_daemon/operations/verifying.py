@@ -89,7 +89,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
 
 
 def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
-    """Check the blobs. Returns the files that no row names, by the source id in their name, or else by their name."""
+    """Check the blobs. Returns the files without a row, by the source id in the file name, or by the whole name."""
     unowned = directory.asides.find_all()
     unowned |= {name: directory.blobs.path(name) for name in _names(directory.blobs.list_ids)}
     for source in checks.list_every_source(directory.state):
@@ -97,8 +97,7 @@ def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data
         path = unowned.pop(source.blob_name, directory.blobs.path(source.blob_name))
         findings.counts["blobs"] += path.exists()
         findings.problems.extend(_check_bytes(path, source, read_data=read_data))
-    # Don't report these: the next start removes blobs that were deleted on purpose, and moves back parts of open
-    # sessions.
+    # Don't report files that the next start handles: it removes deleted blobs, and moves back files of open uploads.
     for name in unowned.keys() & (
         tombstones.list_deleted_blobs(directory.state) | uploads.list_open_ids(directory.state)
     ):
@@ -192,7 +191,7 @@ def _stray(
         message = f"the index of {team_id} has a document of {found.source_id}, which is no source"
         yield Problem("I8", message, Mend.REMOVE_DOCUMENT, about)
     elif len(paths) == 1 and buckets:
-        # With several files, or without a bucket, a repair would be a guess.
+        # A repair is possible only if there is a single file and a bucket to add it to.
         (path,) = unowned.pop(found.source_id)
         message = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
         yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})
@@ -217,7 +216,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
-    """Check that the index has a source's title, and lists the source in none but its own buckets.
+    """Check that the index has the source's title, and doesn't list the source in buckets that it is not in.
 
     The caller skips sources whose changes have not been written to the index yet.
     """

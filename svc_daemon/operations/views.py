@@ -1,4 +1,7 @@
-"""Convert stored rows to their API form. Not in `api`, since responses stored for replays contain them too."""
+"""Convert stored rows to their API form.
+
+This module is not part of `api`, because operations use it too, to store the responses of create requests.
+"""
 
 from dataclasses import replace
 
@@ -45,7 +48,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
 
 
 def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
-    """Convert a source to its API form as a bucket member: sync and readiness are those of this membership."""
+    """Convert a source to its API form as a bucket member, with its sync status and readiness in that bucket."""
     shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
     shown["ready"] = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)

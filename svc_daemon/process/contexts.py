@@ -63,8 +63,8 @@ class EmbedderInUse:
         return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **named))
 
 
-#: Maximum number of concurrent searches; with fewer cores, it is lower. Each search thread caches megabytes of the
-#: index.
+#: Maximum number of concurrent searches; on machines with fewer cores, one per core, but at least two. Each search
+#: thread caches megabytes of the index.
 MOST_SEARCHERS = 4
 
 

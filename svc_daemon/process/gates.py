@@ -1,7 +1,7 @@
 """In-memory coordination of requests: idempotency keys and upload sessions in use, running uploads, usage counts.
 
-A single process owns the data directory, and uses these on its event loop only, so no locks are needed. A restart
-resets them.
+A single process owns the data directory, and uses this state on its event loop only, so no locks are needed. A restart
+resets it.
 
 A request whose connection broke without notice would hold its upload session forever. So a new request for the same
 session interrupts it: the old request makes the received bytes durable and ends, and the new one continues from there.
@@ -157,7 +157,7 @@ class Tallies:
     """The number of answers and searches by team and month."""
 
     totals: dict[Period, int] = field(default_factory=dict)
-    #: The part of each total that isn't stored in the state database yet.
+    #: The part of each number in `totals` that isn't stored in the state database yet.
     unrecorded: dict[Period, int] = field(default_factory=dict)
 
     def add(self, period: Period, answers: int) -> None:

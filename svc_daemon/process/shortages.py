@@ -37,8 +37,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 QUIET_S = 5.0
 #: The amounts of each resource that a check allocates and releases again; reading any document needs more.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How many failures of the same work are blamed on a shortage that the checks don't find; further failures count as
-#: attempts.
+#: How many failures of the same work are attributed to a shortage although the checks find none; further failures count
+#: as attempts.
 MOST_ALONE = 5
 
 
@@ -65,7 +65,7 @@ class Shortages:
     """
 
     def __init__(self, blobs: Blobs, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
-        """`wake` is called when work may continue, and wakes all workers."""
+        """`wake` must wake all workers; it is called when work may continue."""
         #: The current shortage; None if there is none.
         self.now: OpenShortage | None = None
         self._blobs = blobs
@@ -80,7 +80,7 @@ class Shortages:
     async def is_cause_of(
         self, error: BaseException, about: str = "", *, lacks: Collection[Lack] = tuple(Lack)
     ) -> bool:
-        """Return whether work failed because of a shortage, and record it. The retry should not count as an attempt.
+        """Return whether work failed because of a shortage, and record it. Such failures don't count as attempts.
 
         If the error doesn't name a resource, a shortage counts as its cause only if a check finds that one of `lacks`
         is short. `about` identifies the work.
@@ -129,7 +129,7 @@ class Shortages:
             self._wake()
 
     async def _await_room(self) -> None:
-        """Wait until a check finds no shortage and let work go on; return when work fails again, or after `QUIET_S`."""
+        """Wait until a check finds no shortage, then let work continue until it fails again or `QUIET_S` has passed."""
         while found := await self._look():
             self._note(found)
             await asyncio.sleep(LOOK_S)

@@ -1,6 +1,7 @@
-"""Decides whose turn it is to be indexed: which lane, and which team within the lane.
+"""Decides which documents are indexed next: those of which lane, and of which team within the lane.
 
-The turns are kept in memory and reset by a restart. Not thread-safe: use them only on the event loop.
+A lane is a queue of documents for child processes, as described in `core.lanes`. The turns are kept in memory and reset
+by a restart. Not thread-safe: use them only on the event loop.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ class Turns:
     """Records how many children are running in each lane, and when each lane and each team had its latest turn."""
 
     def __init__(self, children: int) -> None:
-        """`children` limits the children of each lane, and those of `single` and `suspect` together."""
+        """`children` is the maximum number of child processes per lane, and of `single` and `suspect` together."""
         self._children = children
         self._at_work: Counter[str] = Counter()
         self._served: dict[str, int] = {}

@@ -186,14 +186,14 @@ class Hit:
     bucket_ids: tuple[str, ...]
     #: Text, ordinal and location: page, lines, characters, headings.
     chunk: Chunk
-    #: 0 to 1, comparable between searches of the same mode. Keyword: the coverage. Semantic: the cosine, clamped to 0.
+    #: 0 to 1, comparable between searches of the same mode. Keyword: `coverage`. Semantic: the cosine, clamped to 0.
     #: Hybrid: the mean of both, or the coverage if the chunk has no vector.
     score: float
     #: Position in the ranking, from 1, including skipped hits.
     rank: int
     #: The query words that the chunk contains, in the order of the query.
     matches: tuple[TermMatch, ...]
-    #: 0 to 1: the share of the query's total idf that these words have.
+    #: 0 to 1: the share of the query's total idf that the words in `matches` have.
     coverage: float
     #: The chunk's match in the keyword search; None if it is not among the best.
     keyword: KeywordMatch | None
@@ -224,21 +224,21 @@ class SearchProvider(Protocol):
     def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> None:
         """Index these documents, in order, each replacing any earlier generation of its source.
 
-        If the index already has a document's generation or a later one, that document changes nothing, neither text
-        nor buckets: a worker whose lease has expired can't undo later work.
+        A document is skipped if the index already has its generation or a later one, so that a worker whose lease has
+        expired can't undo later work.
 
         All documents are durable when this returns. If it raises, some of them may be in the index, each one whole; the
         call can be repeated.
         """
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-        """Set the document's buckets; only reads if it already has exactly these.
+        """Set the document's buckets; writes nothing if it already has exactly these buckets.
 
         Raises DocumentMissing if the index doesn't have this generation.
         """
 
     def set_title(self, team_id: str, source_id: str, title: str) -> None:
-        """Change the document's title, including in the index. Raises DocumentMissing."""
+        """Change the document's title, and index its new words. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
         """Remove any generation of the document, and its vectors. Does nothing if there is none."""

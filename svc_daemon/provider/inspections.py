@@ -33,5 +33,8 @@ class Inspector(Protocol):
         ...
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
-        """Return all documents by source id, once `check_index` has found no damage; empty if there is no index."""
+        """Return all documents by source id. Call this only if `check_index` has found no damage.
+
+        The result is empty if there is no index.
+        """
         ...

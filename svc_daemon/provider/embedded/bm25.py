@@ -36,7 +36,7 @@ def rank(
 ) -> list[Ranked]:
     """Return the best `limit` chunks of the scope by BM25, best first; ties are ordered by key.
 
-    `having` is the number of chunks with each word of the query, `chunks` the number of all chunks in the index.
+    `having` maps each word of the query to the number of chunks with it; `chunks` is the number of all chunks.
     """
     words = sorted(having, key=lambda word: (having[word], word))
     if scope.is_narrow:
@@ -50,8 +50,8 @@ def rank(
     if rare:
         both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
         scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
-        # This computes the full scores of chunks with both kinds of words. Chunks that are not among the best of these
-        # can't be among the best of all, so the scores by rare words alone are good enough for them.
+        # So far, the scores count rare words only. Compute the full scores of the best `limit` chunks that also have
+        # common words. Other such chunks can't be among the best `limit`, so their incomplete scores don't matter.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
         if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):

@@ -159,7 +159,7 @@ def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _check_postings(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Check that the postings match the chunks. FTS5's check is a write, so it runs on a temporary copy."""
+    """Check that the postings match the chunks. FTS5's check needs write access, so it runs on a temporary copy."""
     with closing(sqlite3.connect("", isolation_level=None)) as copy:
         connection.backup(copy)
         try:

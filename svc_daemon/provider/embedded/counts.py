@@ -1,7 +1,7 @@
 """Caches how many chunks contain a word or are in a bucket, for each revision of the index.
 
-Counting scans the word's whole posting list. The revision in `totals` changes with every change of the index, so the
-counts of one revision are valid until the next.
+Counting scans the word's whole posting list. The revision in `totals` changes with every change of the index, so cached
+counts are valid until the revision changes.
 """
 
 import sqlite3

@@ -2,9 +2,9 @@
 
 FTS5 needs the exact text to remove a row, and only marks the row as deleted. Deleted rows are purged when segments are
 merged, which happens as documents are added; an index from which much was removed would keep them. So once there are
-more removed chunks than remaining ones, the postings are rebuilt from the view. FTS5's own incremental merge of all
-segments (`merge` with a negative number) adds a level to its structure at each step, until SQLite 3.40 reports the
-index as damaged.
+more removed chunks than remaining ones, the postings are rebuilt from the view `indexed_chunks`. FTS5's own
+incremental merge of all segments (`merge` with a negative number) is not used: it adds a level to its structure at each
+step, until SQLite 3.40 reports the index as damaged.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ REBUILD_MOST = 50_000
 
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
-    """Index these chunks, with their current text in the view."""
+    """Index these chunks, with the text that the view `indexed_chunks` returns now."""
     connection.executemany(
         "INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets) VALUES (?, ?, ?, ?, ?, ?)",
         _read(connection, keys),
@@ -27,9 +27,9 @@ def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
 
 
 def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
-    """Remove these chunks from the index. The view must still return exactly the text that was indexed.
+    """Remove these chunks from the index. Returns the number of chunks.
 
-    Returns their number.
+    The view `indexed_chunks` must still return exactly the text that was indexed.
     """
     rows = _read(connection, keys)
     connection.executemany(

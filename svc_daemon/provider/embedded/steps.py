@@ -1,4 +1,4 @@
-"""The steps of writing and removing documents. Each runs within a single transaction, its caller's."""
+"""The steps of writing and removing documents. Each step runs in its caller's transaction."""
 
 import sqlite3
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A cache of the signs of vectors, for each bucket that is searched, which is updated incrementally.
+"""A cache of the signs of vectors, with an entry for each bucket that is searched.
 
 An entry belongs to one revision of the index. If documents or vectors have changed since, a search reads only those
 that changed. When the cache is full, the least recently used entries are evicted.

@@ -51,7 +51,7 @@ def put(database: Database, packed: Sequence[PackedDocument]) -> None:
 
 
 def set_buckets(database: Database, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-    """Set the document's buckets; only reads if they don't change. Raises DocumentMissing."""
+    """Set the document's buckets; writes nothing if they don't change. Raises DocumentMissing."""
     wanted = memberships.distinct(bucket_ids)
 
     def work(run: Run) -> None:
@@ -68,7 +68,7 @@ def set_buckets(database: Database, source_id: str, generation: int, bucket_ids:
 
 
 def set_title(database: Database, source_id: str, title: str) -> None:
-    """Set the document's title, already `storable`; only reads if it doesn't change. Raises DocumentMissing."""
+    """Set the title, already encoded by `storable`; writes nothing if it doesn't change. Raises DocumentMissing."""
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id)
@@ -79,7 +79,7 @@ def set_title(database: Database, source_id: str, title: str) -> None:
 
 
 def delete(database: Database, source_id: str) -> None:
-    """Remove the source's document; only reads the file if there is none."""
+    """Remove the source's document; writes nothing if there is none."""
 
     def work(run: Run) -> None:
         key = run(lambda connection: steps.hide(connection, documents.find(connection, source_id)))
