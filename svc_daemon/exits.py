@@ -32,9 +32,9 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def print_note(line: str) -> None:
-    """Print a line on stderr. Write errors, for example because the disk is full, are ignored."""
+    """Print a line on stderr, and ignore write errors, such as a full disk."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
-        # Otherwise Python would retry the write at exit, and then exit with code 120.
+        # Redirect stderr: otherwise Python would retry the write at exit, and then exit with code 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -29,14 +29,15 @@ class AddressTaken(Exception):
 class Listener(socket.socket):
     """A listening socket that accepts a few connections at a time, and keeps working if file descriptors run out.
 
-    By default the event loop accepts all waiting connections before it handles any, so a connection limit would have no
-    effect. If descriptors run out, the event loop stops accepting for a second, and logs a traceback each time.
+    With an ordinary socket, asyncio accepts all waiting connections before it handles any, so a connection limit would
+    have no effect. If descriptors run out, it stops accepting for a second, and logs a traceback each time.
     """
 
     def __init__(self, family: int) -> None:
         # asyncio disables Nagle's algorithm, which costs 40 ms per response, only if the protocol is explicit.
         super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        #: Reserves a file descriptor. If there are no others, it is freed to accept and close a waiting connection.
+        #: A reserved file descriptor. If no other is left, it is closed so that a waiting connection can be accepted
+        #: and closed.
         self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - closed with the socket
         self._accepted = 0
         self._episodes = Episodes()

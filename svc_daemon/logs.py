@@ -87,7 +87,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = record.created
         line: dict[str, Any] = {
-            # ISO 8601 UTC with milliseconds and `Z`, as everywhere in the contract.
+            # ISO 8601 UTC with milliseconds and `Z`, as everywhere in the API.
             "ts": f"{_second(int(moment))}.{int(moment % 1 * 1000):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,

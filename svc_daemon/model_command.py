@@ -97,7 +97,7 @@ def remove_model(as_json: JsonFlag = False) -> None:
 
 @contextmanager
 def _refusing(as_json: bool) -> Iterator[None]:
-    """Report a problem with a model in the error format of `svc`."""
+    """Catch problems with a model: report them in the error format of `svc`, and exit."""
     from svc_daemon.embed.failures import ModelProblem
 
     # Files created here are readable only by this user.

@@ -91,7 +91,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
         findings = _look(files, read_data=read_data)
         if not repair:
             return Verdict(root, findings, None)
-        # If all bytes are missing, a volume is probably not mounted.
+        # If all stored files are missing, a volume is probably not mounted.
         if findings.counts["sources"] and not findings.counts["blobs"]:
             raise StorageError(
                 f"{files.blobs} holds nothing, and {findings.counts['sources']} sources have their bytes there; nothing"

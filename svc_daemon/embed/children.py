@@ -1,7 +1,7 @@
-"""The process that runs the model: texts in, vectors out, until the daemon closes the socket.
+"""The process that runs the model: it receives texts and returns their vectors until the daemon closes the socket.
 
-It has the same number of threads for queries and for chunks. The threads for chunks have a low priority, so searches
-never wait for them. Extraction has a somewhat higher priority, so it precedes the embedding of chunks.
+Queries and chunks have separate threads, the same number of each. The threads for chunks have a low priority, so that
+searches don't wait for them. Documents are extracted with a priority between the two.
 """
 
 import json
@@ -21,10 +21,10 @@ from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, rece
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.runtimes import Runtime
 
-#: Nice value of the threads for chunks; children that extract documents have 10.
+#: Nice value of the threads for chunks. It is higher than that of the processes that extract documents, which is 10.
 _NICE = 15
-#: Out-of-memory score adjustment: the kernel kills this process rather than the service, as if it used another half of
-#: the machine's memory.
+#: Out-of-memory score adjustment, in thousandths of the machine's memory. If memory runs out, the kernel kills this
+#: process rather than the service.
 _SACRIFICE = b"500"
 
 
@@ -50,7 +50,7 @@ class _Service:
 
     def _work(self, frames: "queue.SimpleQueue[Frame]", nice: int) -> None:
         if nice and sys.platform == "linux":
-            # On Linux, priorities are per thread.
+            # On Linux, this sets the priority of a single thread.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + nice, 19))
         while True:
             frame = frames.get()
@@ -61,16 +61,17 @@ class _Service:
             self._send(answer)
 
     def _send(self, frame: Frame) -> None:
-        # If the daemon has closed the connection, the main thread is about to end the process.
+        # Ignore a closed connection: the main thread notices it too, and ends the process.
         with self._sending, suppress(OSError):
             send_frame(self._control, frame)
 
 
 def main() -> None:
-    """Entry point: `model folder`, `record as JSON`, `threads`."""
+    """Run the process. Arguments: the models' folder, the model's record as JSON, and the number of threads."""
     root, record, threads = sys.argv[-3:]
     control = socket.socket(fileno=0)
-    # A terminal or service manager signals all processes of the group; this one ends when the daemon closes the socket.
+    # A terminal or service manager signals all processes of the group. Ignore its signals: the daemon ends this process
+    # by closing the socket.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

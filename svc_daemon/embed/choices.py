@@ -58,7 +58,7 @@ class OperatorsChoice:
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
-            # This imports httpx, which takes longer than everything else that the daemon does at start.
+            # Import this only if needed: loading httpx takes longer than the rest of the daemon's start.
             from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(

@@ -18,7 +18,7 @@ class EmbedFailed(Exception):
 class Embedder(Protocol):
     """An embedding model. Thread-safe and blocking: must not be called on the event loop's thread."""
 
-    #: Identifies the model and its generation; vectors with different names are never compared.
+    #: Identifier of the model that computes the vectors; vectors of different models are never compared.
     model: str
     #: Number of components of a vector.
     dimension: int
@@ -28,5 +28,5 @@ class Embedder(Protocol):
         ...
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
-        """Return the vector of a query. Raises EmbedFailed if there is none by `deadline_s` (monotonic)."""
+        """Return the vector of a query. Raises EmbedFailed if it is not known by the monotonic time `deadline_s`."""
         ...

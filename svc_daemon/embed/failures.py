@@ -64,7 +64,7 @@ class NoRoom(ModelProblem):
 
 
 def require(libraries: tuple[str, ...]) -> None:
-    """Raises ExtraMissing for the first library that isn't installed; doesn't import any."""
+    """Raise ExtraMissing if a library isn't installed. Doesn't import any of them."""
     for library in libraries:
         if importlib.util.find_spec(library) is None:
             raise ExtraMissing(library)

@@ -26,20 +26,20 @@ LEAST_COSINE = 0.99
 class Generation:
     """A model, as identified by its name and probe vector."""
 
-    #: Identifies its vectors: the model's name and a digest of the probe vector.
+    #: Identifier of the model's vectors: the model's name and a digest of the probe vector.
     name: str
     #: The model's vector of the probe sentence, normalized to length 1.
     probe: Vector
 
     def is_of(self, probe: Vector) -> bool:
-        """Whether this probe vector comes from the same model."""
+        """Whether the probe vector comes from this model."""
         if len(probe) != len(self.probe):
             return False
         return sum(mine * theirs for mine, theirs in zip(self.probe, probe, strict=True)) >= LEAST_COSINE
 
 
 def recognise(memory: Path, model: str, probe: Vector) -> Generation:
-    """Return the generation in the file if name and model are the same; otherwise store and return a new one."""
+    """Return the stored generation if its name and probe vector match; otherwise store and return a new one."""
     # If the file can't be read, the model counts as new.
     with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
         record = json.loads(memory.read_text("utf-8"))

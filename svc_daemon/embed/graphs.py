@@ -1,12 +1,12 @@
-"""Builds the ONNX graph of a BERT encoder from its weights. A change that affects vectors must raise `models.RECIPE`.
+"""Builds the ONNX graph of a BERT encoder from its weights.
 
-The graph has a batch size of 1: its inputs are a row of token ids and their positions, its output is a vector of length
+The graph has a batch size of 1. Its inputs are a row of token ids and their positions; its output is a vector of length
 1. Without batching, no padding or mask is needed, which is faster for all but the shortest texts, and a text's vector
-does not depend on the other texts in a batch.
+does not depend on the other texts in a batch. A change of the graph that affects vectors must increase `models.RECIPE`.
 
 Multiplications by weights take most of the time, so they use 8-bit integers: each column of the weights has its own
-scale, computed here; the scale of the activations is computed at each run. The resulting vectors have a cosine of 0.99
-with those of the unquantized graph, and take half the time.
+scale, computed here; the scale of the activations is computed at each run. This halves the run time. The resulting
+vectors have a cosine similarity of 0.99 with those of the unquantized graph.
 """
 
 import json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OPSET = 20
 _IR_VERSION = 9
 #: Quantized weights have 7 bits, including the sign. Processors without instructions for 8-bit products add two
-#: products in 16 bits: with 8-bit weights that overflows, and the same model would return different vectors on
+#: products in 16 bits: with 8-bit weights the sum could overflow, and the same model would return different vectors on
 #: different machines.
 _LARGEST_WEIGHT = 63
 
@@ -164,9 +164,9 @@ class _Encoder:
         return self._node("Add", scaled, self._constant(bias))
 
     def _norm(self, hidden: str, name: str) -> str:
-        """Layer normalization, with means computed as matrix products with a constant column.
+        """Add layer normalization. Means are computed as matrix products with a constant column.
 
-        With the runtime's own operator, the whole graph takes an eighth longer.
+        With the runtime's own operator, running the whole graph would take an eighth longer.
         """
         centred = self._node("Sub", hidden, self._node("MatMul", hidden, self._mean))
         variance = self._node("MatMul", self._node("Mul", centred, centred), self._mean)
@@ -178,7 +178,7 @@ class _Encoder:
         return self._nodes_of(kind, *inputs, outputs=1, **attributes)[0]
 
     def _nodes_of(self, kind: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
-        """Add one node; returns the names of its outputs."""
+        """Add a node, and return the names of its outputs."""
         names = [f"{kind.lower()}_{len(self._nodes)}_{number}" for number in range(outputs)]
         self._nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
         return names

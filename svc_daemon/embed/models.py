@@ -92,7 +92,7 @@ class ModelFolder:
             ) from error
 
     def stamp(self) -> int | None:
-        """Return a value that changes whenever a model is installed; None if none is."""
+        """Return a value that changes whenever a model is installed; None if there is no installed model."""
         try:
             return (self.root / _RECORD).stat().st_mtime_ns
         except OSError:
@@ -102,7 +102,7 @@ class ModelFolder:
         return self.root / model.model
 
     def check(self, model: InstalledModel) -> None:
-        """Raises ModelRefused if a file of the model is missing or has been changed."""
+        """Raise ModelRefused if a file of the model is missing or has been changed."""
         for name, sha256 in model.files.items():
             path = self.folder_of(model) / name
             try:
@@ -133,7 +133,8 @@ class ModelFolder:
         """Make the files in `staging` the installed model, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # Move a damaged copy of the same model out of the way. A running service has the model in memory.
+            # Move a damaged copy of the same model out of the way. A running service is not affected, because it has
+            # loaded the model into memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
         # Sync first: otherwise, after a power failure, the record could name a folder that doesn't exist.

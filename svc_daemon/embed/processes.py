@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 #: Time in seconds within which a process must load its model and return each vector of a batch; otherwise it is killed.
 PATIENCE_S = 60.0
-#: Time in seconds within which the process must answer a query; shorter, because the threads for queries do nothing
-#: else.
+#: Time in seconds within which the process must answer a query; it can be short, because the threads for queries do
+#: nothing else.
 QUERY_PATIENCE_S = 10.0
 #: The pause before the process is started again, in seconds: after the first death, and the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -47,7 +47,7 @@ class LocalEmbedder:
         error_log: Path,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Does not start the process. It will embed `threads` texts at a time; 0 means one per core."""
+        """Create the embedder, not yet its process, which embeds `threads` texts at a time; 0 means one per core."""
         self.model = model.model
         self.dimension = model.dimension
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or len(os.sched_getaffinity(0)))]
@@ -90,7 +90,7 @@ class LocalEmbedder:
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
         process = self._living(self._rest_s(deadline_s))
-        # If the process reads nothing, the socket's buffer fills up, and sending would block.
+        # Do this before sending: if the process reads nothing, the socket's buffer fills up, and sending would block.
         process.kill_if_stuck()
         try:
             return process.ask(text, URGENT).result(self._rest_s(deadline_s))
@@ -108,7 +108,7 @@ class LocalEmbedder:
         return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
 
     def _living(self, patience_s: float) -> "_Process":
-        """Return the process once its model is loaded; starts it if needed. Raises EmbedFailed after `patience_s`."""
+        """Start the process if needed, and return it once its model is loaded; raises EmbedFailed on timeout."""
         with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")
@@ -136,7 +136,7 @@ class _Process:
         """Start the process; raises OSError."""
         self._monotonic = monotonic
         self._control, theirs = socket.socketpair()
-        # A process that reads nothing must not block its callers.
+        # Limit the time for sending, so that a process that reads nothing doesn't block its callers.
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(QUERY_PATIENCE_S), 0))
         with theirs:
             self._popen = start_module("svc_daemon.embed.children", arguments, theirs, error_log)
@@ -193,7 +193,7 @@ class _Process:
 
     def stop(self) -> None:
         """Shut down the socket, which ends the process, and wait for its end."""
-        # Closing alone would not wake the listener thread.
+        # Shut down the socket, because closing it would not wake the listener thread.
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         await_end(self._popen)

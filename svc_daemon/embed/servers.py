@@ -1,13 +1,14 @@
 """A client for an embedding server that the operator chose: any server with OpenAI's `/v1/embeddings`.
 
-Its address is the operator's choice, so the fetch policy does not apply; but redirects are not followed, environment
-variables are not used, and the key is only sent in one header. One deadline covers a call with all its retries. The
-server's error messages may quote the text that was sent, and failures are shown to all users: so these messages are
-only passed on if the probe sentence was the only text.
+The operator chooses the server's address, so the fetch policy does not apply. Redirects are not followed, environment
+variables are not used, and the key is only sent in one header. One deadline covers a call with all its retries.
 
-The model behind a name may be replaced at any time, and only the server knows. So the probe sentence is sent with each
+The model behind a name may be replaced at any time, and only the server knows. So a probe sentence is sent with each
 call, and its vector must be the same as before (`generations`). Otherwise the response is discarded, and the embedder
 must be opened again.
+
+The server's error messages may quote the texts that were sent, and failures are shown to all users. So an error message
+is only passed on if the probe sentence was the only text of the call.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ BATCH = 32
 ATTEMPTS, PAUSE_S = 4, 0.5
 #: Connection timeout in seconds.
 CONNECT_S = 10
-#: How long an idle connection is kept open, in seconds, since opening another costs a handshake.
+#: Time in seconds for which an idle connection is kept open, to avoid the handshake of a new one.
 KEPT_S = 30
 #: Maximum attempts of a query, which a user is waiting for, and its time limit in seconds if it has no deadline.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
@@ -74,7 +75,10 @@ class ServerEmbedder:
         timeout_s: float = 60,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Makes no call yet. The file `memory` records the model; `timeout_s` limits a call with all its retries."""
+        """Create the embedder, without calling the server yet.
+
+        The file `memory` records the server's model, and `timeout_s` limits a call with all its retries.
+        """
         self._server = server
         self._timeout_s = timeout_s
         self._memory = memory

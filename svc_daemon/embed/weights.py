@@ -11,7 +11,7 @@ from svc_daemon.embed.failures import ModelRefused
 Tensor = NDArray[Any]
 
 _LENGTH_BYTES = 8
-#: Maximum size of a header; a longer one is damaged. That of a model with a thousand tensors has 100 KB.
+#: Maximum size of a header; a longer one is damaged. The header of a model with a thousand tensors has 100 KB.
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
 #: Floating-point formats of weights; integer tensors are tables that are not needed here.
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}

@@ -49,7 +49,7 @@ class Connector:
 
     @asynccontextmanager
     async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
-        """Provide a connection for one request to this URL, closed on exit. Raises like `judged_addresses`."""
+        """Provide a connection for one request to this URL, closed on exit. Raises the errors of `judged_addresses`."""
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         is_tls = url.scheme == "https"
         if is_tls and self._tls is None:

@@ -43,8 +43,8 @@ class Fetcher:
     ) -> Fetched | NotModified:
         """Download the URL into the sink, following redirects. Returns NotModified if the validators still match.
 
-        Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or any error of the sink. The sink has been
-        discarded when an error is raised.
+        Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or any error of the sink. If it raises an error, the
+        sink has been discarded.
         """
         try:
             async with _deadline(self._limits.fetch_s):
@@ -67,7 +67,7 @@ class Fetcher:
     async def _follow(
         self, url: Url, sink: Sink, validators: Validators | None, headers: Mapping[str, str]
     ) -> Fetched | NotModified:
-        """Follow redirects, including from https to http, like browsers and curl: no request contains secrets."""
+        """Follow redirects, even from https to http, as browsers and curl do: the requests contain no secrets."""
         for _ in range(self._limits.redirects + 1):
             conditions = validators.headers() if validators and validators.url == str(url) else {}
             async with self._exchange("GET", url, {**headers, **conditions}) as response:

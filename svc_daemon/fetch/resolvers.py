@@ -23,8 +23,8 @@ class Resolver(Protocol):
 class SystemResolver:
     """Calls `getaddrinfo` in dedicated daemon threads.
 
-    The event loop's executor serves the whole daemon, and lookups that never finish would exhaust it. Daemon threads
-    keep a shutdown from waiting for a name server.
+    Lookups that never finish would exhaust the event loop's executor, which the whole daemon uses. Python does not wait
+    for daemon threads at exit, so a shutdown does not wait for a name server.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class SystemResolver:
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def settle(set_answer: Callable[[], None]) -> None:
-            # The thread releases the slot, not the caller, which may have been cancelled long before the lookup ends.
+            # Release the slot here, after the lookup, and not in the caller, which may have been cancelled long before.
             self._slots.release()
             if not answer.done():
                 set_answer()

@@ -21,7 +21,8 @@ from svc_daemon.wire.codes import ErrorCode
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-#: 203 means that a proxy modified the response. 204, 205 and 206 have no body, or only a part of it.
+#: Statuses of responses whose body is stored; 203 means that a proxy modified it. 204, 205 and 206 are not included,
+#: because they have no body, or only a part of it.
 SUCCESSES = frozenset({200, 203})
 NOT_MODIFIED = 304
 
@@ -42,7 +43,7 @@ class FetchedResponse:
         self._response = response
         self._headers: list[tuple[bytes, str]] = []
         for name, value in response.headers:
-            # Headers should be ASCII, but may contain UTF-8 in practice. If that fails, decode them as Latin-1.
+            # Header values should be ASCII, but in practice they may be UTF-8 or Latin-1.
             try:
                 text = value.decode("utf-8")
             except UnicodeDecodeError:
@@ -78,7 +79,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
     codings = [coding.strip().lower() for header in headers for coding in header.split(",")]
     applied = [coding for coding in codings if coding not in ("", "identity")]
     if len(applied) > 1 or not _GZIP_NAMES.issuperset(applied):
-        # Nested codings could turn a small body into a terabyte.
+        # Nested codings are refused too: they could turn a small body into a terabyte.
         raise FetchFailed(Reason.ENCODING, "The remote host sent a content coding that was not asked for.")
     decoder: _Decoder = _Gzip() if applied else _Identity()
     _refuse_over(int(response.header("Content-Length") or 0), max_bytes)

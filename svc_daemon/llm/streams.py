@@ -25,7 +25,7 @@ class ChatStream:
         self.is_done = False
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Yield the pieces of text in `data`; empty strings for choices without text. Raises LlmFailed."""
+        """Yield the text of each choice in `data`, which may be empty. Raises LlmFailed if the stream is invalid."""
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             field, _, value = line.strip().partition(b":")
@@ -63,7 +63,7 @@ class ChatStream:
             raise _garbage() from error
         if not isinstance(text, str):
             raise _garbage()
-        # JSON can contain lone surrogates, which UTF-8 can't encode.
+        # Replace lone surrogates, which JSON can contain but UTF-8 can't encode.
         return text.encode("utf-8", "replace").decode()
 
 
