@@ -1,9 +1,9 @@
 """Agents: create, list, show, change and delete them, within the limits of the caller's key.
 
-Several keys use one agent, so a change must not let others retrieve more than the changing key could. A key limited to
-some buckets can change an agent only if everything that the agent retrieves is in those buckets, before and after the
-change. A key limited to some agents can write a policy only if one of those agents already retrieves everything that
-the policy does. When a policy is shown, buckets and sources that the key can't reach are left out.
+Several keys may use the same agent, so a key must not let an agent retrieve more than the key itself could. A key
+limited to some buckets can change an agent only if everything that the agent retrieves is in those buckets, before and
+after the change. A key limited to some agents can write a policy only if one of those agents already retrieves
+everything that the policy does. When a policy is shown, buckets and sources that the key can't reach are left out.
 """
 
 from contextlib import suppress
@@ -41,7 +41,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
-    """Raises `forbidden_project_key` if the agent may retrieve anything outside of the key's buckets."""
+    """Raise `forbidden_project_key` if the agent may retrieve anything outside of the key's buckets."""
     if key.buckets is None:
         return
     policy = agent.policy
@@ -55,7 +55,7 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
 
 
 def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
-    """Raises `forbidden_project_key` if none of the key's agents retrieves everything that the policy does."""
+    """Raise `forbidden_project_key` if none of the key's agents retrieves everything that the policy does."""
     if key.models is None:
         return
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
@@ -140,7 +140,7 @@ async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]
 
 
 def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:
-    """Return the agent as the key may see it; raises `model_not_allowed` and NotFound."""
+    """Return the agent, leaving out what the key can't reach; raises `model_not_allowed` and NotFound."""
     agent = show_agent(context, key, agent_id)
     return context.read(lambda connection: _view_for(connection, key, agent))
 

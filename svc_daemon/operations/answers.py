@@ -31,7 +31,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: Characters of a model's text to process before yielding to other requests: a few milliseconds at most.
+#: Number of characters of a model's text to process before other requests get a turn; takes a few milliseconds.
 PART_CHARACTERS = 200
 
 
@@ -88,7 +88,7 @@ class AnswerOutcome:
 
 #: An answer as it is written: pieces of text, each mark after the text it supports, and the complete answer last.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
-#: The same stream, with marks that are not yet resolved to their sources.
+#: An AnswerStream whose citation marks are not yet resolved to their sources.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
@@ -118,7 +118,7 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
 
 
 def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchResults]) -> None:
-    """Raises `answer_failed` if a passage was deleted, detached or replaced while the answer was written.
+    """Raise `answer_failed` if a passage was deleted, detached or replaced while the answer was written.
 
     The model may have used the passage without citing it, and deleted content must not appear in answers.
     """
@@ -149,7 +149,7 @@ async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[S
     trust = trust_of(ask.question, results.chunks)
     said: Sequence[float] = [0.0] * len(passages)
     if trust:
-        # Run in a thread: the sentences of fifty long passages take a tenth of a second.
+        # Run in a thread: weighing the sentences of fifty long passages takes a tenth of a second.
         evidence = await asyncio.to_thread(weigh_evidence, ask.question, asked.counted, passages)
         said = evidence.said
         weights = {
@@ -187,7 +187,7 @@ async def _say_nothing(ask: Ask) -> Writing:
 
 
 async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
-    # Run in a thread: fifty passages of the maximum chunk size take a fifth of a second.
+    # Run in a thread: choosing quotes from fifty passages of the maximum size takes a fifth of a second.
     quoted = await asyncio.to_thread(quote_best, ask.question, query, passages)
     for piece in quoted:
         yield piece.text
@@ -220,7 +220,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
     yield AnswerOutcome(
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
-        # Run in a thread: an answer of the maximum length takes a large part of a second.
+        # Run in a thread: checking an answer of the maximum length takes a large part of a second.
         grounded=await asyncio.to_thread(is_grounded, written),
         cut=ending.cut,
     )

@@ -31,14 +31,14 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum total size of the sessions that are finalized in one transaction: after a restart, their bytes have to be
-#: read again to hash them.
+#: Maximum total size of the sessions that are finalized in one transaction. It is limited, because their bytes have to
+#: be read again to hash them if the service was restarted after their upload.
 STEP_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A requested batch whose files are checked; its buckets are resolved when it is created."""
+    """A requested batch whose files have been checked; its buckets are resolved when it is created."""
 
     batch: BatchRow
     #: The session of each accepted file, and the destination of its source.
@@ -54,7 +54,8 @@ class BatchItemStatus:
     member: BatchMember
     #: One of the item states in `core.uploads.batches`.
     state: str
-    #: Computed from the source's rows. While the index is rebuilt this is false, but the batch's status doesn't change.
+    #: Whether the source is searchable now. This is false while the index is rebuilt, but the batch's status doesn't
+    #: change.
     ready: bool
     error: dict[str, Any] | None
 
@@ -72,8 +73,8 @@ class FinalizeReport:
 async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
     """Create the batch with one session per accepted file, or return the batch that an earlier request created.
 
-    A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` if every
-    file is rejected, the errors of the rate limits, and `storage_full`.
+    For the rate limits, a batch counts as one create with the total size of its files. Raises the replay errors,
+    `invalid_request` if every file is rejected, the errors of the rate limits, and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
@@ -91,21 +92,22 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # Check this only if it isn't a replay: a file of the first request may have replaced its predecessor since.
+        # Don't check this for a replay: its files may be rejected now, because the first request has already replaced
+        # the sources that they replace.
         refuse_empty(opening)
         admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
 
 
 def refuse_empty(opening: Opening) -> None:
-    """Raises `invalid_request` if every file of the batch is rejected."""
+    """Raise `invalid_request` if every file of the batch is rejected."""
     if not opening.wanted:
         first = opening.rejected[0]
         raise refusal("files", f"no file can be taken; {first['client_file_id']}: {first['error']['message']}")
 
 
 def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> BatchRow:
-    """Find a batch in this bucket, to finalize it. Raises NotFound, also if the bucket is not active.
+    """Find the batch to finalize in this bucket. Raises NotFound if there is none, or if the bucket is not active.
 
     Raises `forbidden_project_key` if some of the batch's files go into buckets that the key can't reach.
     """
@@ -122,7 +124,7 @@ def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> Bat
 
 
 async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, abandon: bool) -> FinalizeReport:
-    """Create sources from the files whose bytes are complete; with `abandon`, cancel the rest to end the batch.
+    """Create sources from the files whose bytes are complete; if `abandon` is set, cancel all other files.
 
     Raises `request_in_progress` while another finalize works on the same files, and `storage_full`.
     """
@@ -148,7 +150,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     # Specification, Batch status: a finalize that leaves items pending reports partial, even if it finalized none.
     status = "partial"
     if not pending:
-        # If this call has finalized every item, nothing needs to be read.
+        # If this call has created every source, all of them are queued, and their states need not be read.
         is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
         rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
         status = (rolled or show_batch(context, key, batch.id)[1]).status
@@ -156,7 +158,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
-    """Return the result that a finalize would have for each file now, in order. Stores nothing."""
+    """Return the result that a finalize would have for each file now, in order, without storing anything."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     return [await judge_finalize(context, upload) for upload in members]
 
@@ -188,7 +190,7 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
-    """Return the sessions for a replay; renew those that expired unfinished, with a new expiry and a new token."""
+    """Return the batch's sessions for a replay. If the batch has expired, renew those that are not finalized."""
     batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
     if context.clock.timestamp() < batch.expires_at:
         return context.look(lambda connection: uploads.list_uploads(connection, batch_id))

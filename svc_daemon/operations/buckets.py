@@ -59,7 +59,7 @@ def check_put(connection: Connection, key: KeyRow, slug: str) -> BucketRow | Non
 
 
 def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
-    """Raises the errors that creating a bucket with this slug would raise."""
+    """Raise the errors that creating a bucket with this slug would raise."""
     if key.buckets is not None:
         raise _limited()
     existing = find_bucket(connection, key.team_id, slug)
@@ -87,7 +87,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
 async def list_reachable_buckets(
     context: Context, key: KeyRow, *, include_archived: bool, members: bool
 ) -> list[wire.Bucket]:
-    """List the buckets that the key can reach, oldest first; archived ones only on request, deleting ones never."""
+    """List the buckets that the key can reach, oldest first; buckets that are being deleted are not included."""
     statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
 
     def work(connection: Connection) -> list[wire.Bucket]:

@@ -49,7 +49,7 @@ STAGE = "delete"
 
 @dataclass(frozen=True, slots=True)
 class CascadeClaim:
-    """A cascade that this worker has claimed, with its state at the time of the claim."""
+    """The deletion of a bucket that this worker has claimed, with its state at the time of the claim."""
 
     task: TaskRow
     cascade: Cascade
@@ -58,7 +58,7 @@ class CascadeClaim:
 async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
     """Hide the bucket, and queue the removal of the sources that are in no other bucket.
 
-    Raises `bucket_not_found`, `force_required`, and `delete_in_progress` while an earlier call's cascade runs.
+    Raises `bucket_not_found`, `force_required`, and `delete_in_progress` if the bucket is already being deleted.
     """
 
     def work(connection: Connection) -> tuple[BucketRow, Cascade]:
@@ -103,7 +103,7 @@ def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -
 
 
 async def claim_cascade(context: Context) -> CascadeClaim | None:
-    """Claim the oldest waiting cascade of the first team that has one."""
+    """Claim the oldest waiting deletion of the first team that has one."""
 
     def take(connection: Connection, task_id: str) -> CascadeClaim | None:
         task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
@@ -124,7 +124,7 @@ def next_members(context: Context, claim: CascadeClaim) -> list[str]:
 
 
 async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
-    """Delete the sources that are in no other bucket, and detach the rest. Does nothing if the claim is stale."""
+    """Delete those sources that are in no other bucket, and detach the others. Does nothing if the claim is stale."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -152,7 +152,7 @@ async def skip_member(context: Context, claim: CascadeClaim, source_id: str, rea
 
 
 async def end_uploads(context: Context, claim: CascadeClaim) -> None:
-    """End upload sessions that have only this bucket; remove the bucket from sessions that have others."""
+    """End the upload sessions that name only this bucket, and remove the bucket from those that name others too."""
     bucket_id, after_id = claim.cascade.bucket_id, ""
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
         for upload in found:
@@ -161,7 +161,7 @@ async def end_uploads(context: Context, claim: CascadeClaim) -> None:
 
 
 async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
-    """End the cascade: remove the bucket, or make it active again if some members are left."""
+    """End the task: remove the bucket, or make it active again if some members are left."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -191,12 +191,12 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
 
 
 async def park_cascade(context: Context, claim: CascadeClaim) -> None:
-    """Queue the task again because the process stops; this does not count as an attempt."""
+    """Queue the task again, because the process is stopping. This does not count as an attempt."""
     await context.write(lambda connection: park_task(connection, claim.task))
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
-    """Return the cascade's current row, or None if the claim is stale."""
+    """Return the current row of the deletion, or None if the claim is stale."""
     return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
 
 

@@ -1,7 +1,7 @@
-"""Deleting and detaching: visible to every search from the commit on; blob and index rows are removed afterwards.
+"""Delete sources, or detach them from a bucket. After the commit, no search finds them any more.
 
-One transaction removes the rows and leaves a tombstone. The sweeper then unlinks the blob and cleans the index, even
-after a crash. An indexing task in progress finds its claim stale and changes nothing: the delete wins.
+One transaction removes a source's rows and leaves a tombstone. The sweeper then deletes the stored file and the index
+rows, even after a crash. If the source is being indexed, its task finds that its claim is stale, and changes nothing.
 """
 
 from collections.abc import Collection

@@ -45,7 +45,7 @@ class Destination:
 
     @property
     def slug(self) -> str:
-        """The slug of the first bucket, for responses that have room for only one."""
+        """The slug of the first bucket, for responses that name only one."""
         return self.slugs[0]
 
     @property
@@ -58,7 +58,7 @@ class Destination:
 
 
 def find_destination(connection: Connection, context: Context, key: KeyRow, naming: Naming) -> Destination:
-    """Find the named buckets, which must be active and reachable by the key; raises like `find_destinations`."""
+    """Find the named buckets, which must be active and reachable by the key. Raises as `find_destinations` does."""
     return find_destinations(connection, context, key, [naming])[0]
 
 
@@ -67,8 +67,9 @@ def find_destinations(
 ) -> list[Destination]:
     """Like `find_destination`, for several items of one request.
 
-    Raises `bucket_not_found` if a bucket in the path fails, `bucket_assignment_failed`, which lists every failed bucket
-    in a body, and `forbidden_project_key` if buckets are to be created and the key may not create them.
+    Raises `bucket_not_found` if the bucket in the URL's path can't be used, `bucket_assignment_failed`, which lists the
+    buckets in the request body that can't be used, and `forbidden_project_key` if the key may not create missing
+    buckets.
     """
     if any(naming.creates_missing for naming in namings):
         require(key, api_keys.BUCKET_CREATE)
@@ -86,7 +87,7 @@ def find_in_manifest(
 ) -> list[Destination]:
     """Find the destination of each item of a batch: the item's own buckets, or else those of the manifest's root.
 
-    Raises like `find_destinations`, and `invalid_request` if an item's own buckets differ from the root's.
+    Raises the errors of `find_destinations`, and `invalid_request` if an item's own buckets differ from the root's.
     """
     distinct = list(dict.fromkeys(each for each in (naming.root, *naming.items) if each is not None))
     by_naming = dict(zip(distinct, find_destinations(connection, context, key, distinct), strict=True))
@@ -100,7 +101,7 @@ def find_in_manifest(
 
 
 def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
-    """Create missing buckets, in the transaction of the create, and return all ids. Raises like `find_destination`."""
+    """Create the missing buckets, in the transaction of the create, and return the ids of all buckets."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids
@@ -122,7 +123,7 @@ class _Failed:
 def _look_up(
     connection: Connection, key: KeyRow, namings: Sequence[Naming], most: int
 ) -> dict[str, BucketRow | NotFound]:
-    """Look up each name once, and return its bucket or error: a hundred items may name a hundred buckets each.
+    """Look up each name only once, since many items may name the same buckets. Returns a bucket or error for each.
 
     Raises `invalid_request` if there are more than `most` names, before looking up any.
     """
@@ -159,7 +160,7 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
 
 
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
-    """Whether the bucket may be created; a key limited to some buckets could not reach a new one."""
+    """Whether the bucket may be created. A key limited to some buckets may not, since it couldn't reach the new one."""
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None
 

@@ -80,7 +80,7 @@ async def read_wave(
     """Extract the stored bytes of several sources of one team in a single child process.
 
     Returns an entry for each source: the extraction, an exception that `read` would raise, or NotRead. Raises
-    ProviderFailed if the disk has no room for the index.
+    ProviderFailed if the disk is nearly full.
     """
     await asyncio.to_thread(check_room, context)
     paths = [context.blobs.find(reading.source.blob_name) for reading in readings]
@@ -124,7 +124,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
         if source.id in titles:
             # The document in the index has an older title if the source was renamed after the task was claimed.
             context.provider.set_title(team_id, source.id, title)
-        # Its generation may be later than the source's, if the state database was restored from an older copy.
+        # The index may have a later generation, if the state database was restored from an older copy.
         state = context.provider.get_document(team_id, source.id)
         is_ours = state is not None and state.generation == source.generation
         entries.append(IndexEntry(title, state.bucket_ids if state is not None and is_ours else None))
@@ -138,7 +138,7 @@ def undo(context: Context, source: SourceRow) -> None:
 
 
 def check_room(context: Context) -> None:
-    """Raises ProviderFailed if the disk is nearly full: on a full disk, even deletes would fail."""
+    """Raise ProviderFailed if the disk is nearly full: on a full disk, even deletes would fail."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         failure = ProviderFailed("The disk is nearly full.", retryable=True)
         raise failure from OSError(errno.ENOSPC, "below the reserve")

@@ -51,10 +51,10 @@ async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
 
 
 async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[Finalized]:
-    """Finalize the sessions whose bytes are complete; replay those that have ended. Returns the results in order.
+    """Finalize the sessions whose bytes are complete. Returns a result for each session, in order.
 
-    All sessions together need only one sync of the folder and one commit. Raises `request_in_progress` if another
-    request is finalizing one of them, and `storage_full`.
+    A session that has already ended gets its earlier result. All sessions together need only one sync of the folder and
+    one commit. Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
     """
 
     def work(connection: Connection) -> list[Finalized]:
@@ -179,9 +179,9 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
 
 
 def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:
-    """Raises NotFound if a bucket or the source to replace has gone since the session was opened.
+    """Raise NotFound if a bucket, or the source to replace, is no longer available.
 
-    `active` has the buckets that were found active earlier in the same transaction.
+    `active` contains the ids of buckets that were already checked in the same transaction.
     """
     for bucket_id in source.places.keys() - active:
         bucket = get_bucket(connection, source.team_id, bucket_id)

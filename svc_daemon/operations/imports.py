@@ -1,8 +1,8 @@
 """Import URLs as files or web pages: replay lookup, then rate limits, then the fetch, then the steps of an upload.
 
 The idempotency key is held while the URL is fetched, so that a retry in the meantime gets `request_in_progress`.
-Nothing is stored before the last byte has arrived. If a file can't be fetched the error is `url_fetch_failed`, for a
-page `website_analysis_failed`; a URL that the policy refuses is `url_fetch_blocked` for both.
+Nothing is stored before the last byte has arrived. The error is `url_fetch_failed` if a file can't be fetched,
+`website_analysis_failed` if a page can't be fetched, and `url_fetch_blocked` if the policy refuses the URL.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ async def fetch(context: Context, kind: str, url: str, staged: StagedFile) -> Fe
     Raises `url_fetch_blocked`, `url_fetch_failed` or `website_analysis_failed`, `file_too_large`, `storage_full`, and
     `empty_file` if a file has no bytes.
     """
-    # Without validators, the host can't answer that nothing has changed.
+    # The result is never NotModified, because no validators are sent.
     return cast("Fetched", await refetch(context, kind, url, staged, None))
 
 
@@ -62,19 +62,19 @@ async def refetch(
 
 
 async def judge(context: Context, kind: str, url: str) -> None:
-    """Check the URL against the policy, without requesting it; raises like `fetch`."""
+    """Check the URL against the policy, without requesting it; raises the same errors as `fetch`."""
     with _failing_as(kind):
         await context.fetcher.check(url)
 
 
 def refuse_other_kind(kind: str, staged: StagedFile, fetched: Fetched, bucket: str) -> None:
-    """Raises `url_is_web_page` if the route for files got a page, or `url_is_file` if the one for pages got a file."""
+    """Raise `url_is_web_page` if a file import got a page, or `url_is_file` if a page import got a file."""
     refuse = pages.refuse_file if kind == readiness.PAGE else pages.refuse_web_page
     refuse(staged.head, fetched.content_type, fetched.file_name, bucket)
 
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the facts to store about a fetch; without a body, keep `known` facts that the host didn't resend."""
+    """Return the facts to store about a fetch. For NotModified, keep the `known` facts that the host didn't resend."""
     facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
         return {**facts, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
@@ -115,7 +115,7 @@ class WantedImport:
 async def create_from_url(
     context: Context, request: Repeatable, destination: Destination, wanted: WantedImport
 ) -> Outcome:
-    """Import the URL into its buckets and queue its indexing. Returns the source, or the first request's if a replay.
+    """Import the URL into its buckets and queue its indexing. Returns the source; a replay returns the earlier one.
 
     Raises the replay errors, the errors of `admit`, of `fetch` and of a one-call upload, `url_is_web_page`,
     `url_is_file` and `website_url_exists`.
@@ -125,7 +125,7 @@ async def create_from_url(
 
 
 async def check_import(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
-    """Check everything that needs no request to the URL's host; raises like the create."""
+    """Check everything that needs no request to the URL's host; raises the same errors as the import."""
     _check_state(context, key, destination, wanted)
     await judge(context, wanted.kind, str(wanted.url))
     await _check_webhook(context, wanted)
@@ -175,7 +175,7 @@ def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None
 
 
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:
-    """Raises `url_fetch_blocked` if the policy refuses the webhook's URL, so that it could never be called."""
+    """Raise `url_fetch_blocked` if the policy refuses the webhook's URL, which could therefore never be called."""
     if wanted.webhook is not None:
         await context.fetcher.check(wanted.webhook["url"])
 

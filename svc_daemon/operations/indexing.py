@@ -49,7 +49,7 @@ from svc_daemon.store.tombstones import create_detachment, list_detached
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
 
-#: Maximum total size of the stored files of a wave. A larger wave would need more memory and longer transactions.
+#: Maximum size of a wave (the documents that one child reads), which limits memory use and transaction time.
 WAVE_BYTES = 1024 * 1024
 
 
@@ -112,8 +112,8 @@ class Failure:
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
     """Claim the tasks of one team for the next child: a wave of at most `most` documents, or a single document.
 
-    `turns` determines the lane and the team. Returns None if no document is waiting. Returns fewer claims, or none, if
-    tasks were canceled in between.
+    `turns` determines the queue (lane) and the team. Returns None if no document is waiting. Returns fewer claims, or
+    none, if tasks were canceled in between.
     """
     now = context.clock.timestamp()
 
@@ -142,7 +142,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
     sources = find_sources(connection, team_id, source_ids)
     for source_id in sources.keys() & {task.source_id for task in tasks if task.token > 1}:
-        # The index keeps the first text of a generation: that of an earlier attempt, perhaps with other chunk sizes.
+        # Begin a new generation, because the index would keep the text that an earlier attempt put into this one.
         retried = sources[source_id]
         sources[source_id] = replace(retried, generation=retried.generation + 1)
         update_state(connection, sources[source_id])
@@ -170,7 +170,7 @@ def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
     """Complete tasks of one team, whose documents are in the index, in one transaction; their sources become `active`.
 
-    Returns the documents whose claims are stale; nothing has changed for these.
+    Returns the documents whose claims are stale; their tasks and sources are left unchanged.
     """
     team_id = documents[0].claim.source.team_id
     stale, wakes = await context.write(lambda connection: _complete(connection, context, team_id, documents))
@@ -199,7 +199,7 @@ def _complete(
         update_state(connection, indexed(source, document.extraction, now, rechunk=rechunk))
         is_current = document.entry.is_current(source)
         if not is_current:
-            # The index may list a bucket that the source has left, or its old title.
+            # Schedule an update of the index, which may have an old title or a bucket that the source has left.
             create_detachment(connection, team_id, source.id)
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)
@@ -215,9 +215,9 @@ def _complete(
 
 
 def _make_ready(connection: Connection, context: Context, source: SourceRow) -> set[asyncio.Event]:
-    """Remove the sources that this one replaces, and record its webhook event, because it has become ready.
+    """Remove the sources that this source replaces, and record its webhook event, because it has become ready.
 
-    Returns the asyncio events to set, which wake the workers that continue.
+    Returns the asyncio events to set after the commit, to wake the workers for the next steps.
     """
     wakes = set[asyncio.Event]()
     if source.replaces is not None:
@@ -250,7 +250,7 @@ async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim
 async def park_indexing(
     context: Context, claims: Sequence[IndexingClaim], pause_s: float | None = None, lane: str | None = None
 ) -> None:
-    """Queue the tasks again without counting an attempt, in another lane if one is given.
+    """Queue the tasks again without counting an attempt; if `lane` is given, move them to that queue.
 
     Used if the process is stopping or short of a resource, or if the documents were not read.
     """

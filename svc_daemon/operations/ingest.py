@@ -53,10 +53,10 @@ class FileUpload:
 async def create_file(
     context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedFile
 ) -> Outcome:
-    """Store the file in its buckets and queue its indexing. Returns the source, or the first request's if a replay.
+    """Store the file in its buckets and queue its indexing. Returns the source; a replay returns the earlier one.
 
-    Raises `empty_file`, `checksum_mismatch`, the replay errors, and the errors of `check_replaces` and `admit`.
-    Whatever happens, `staged` is kept or discarded.
+    Raises `empty_file`, `checksum_mismatch`, the replay errors, and the errors of `check_replaces` and `admit`. In any
+    case, `staged` is either kept as a blob or discarded.
     """
     try:
         check_bytes(upload, staged)
@@ -90,7 +90,7 @@ def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
 
 
 def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[str], replaces: str | None) -> None:
-    """Raises unless the source to replace is a member of one of the buckets and the key may delete it."""
+    """Raise an error unless the source to replace is in one of the buckets and the key may delete it."""
     if replaces is None:
         return
     require(key, api_keys.SOURCE_DELETE)
@@ -106,7 +106,7 @@ def admit(context: Context, team_id: str, size_bytes: int) -> None:
 
 
 def check_room(context: Context) -> None:
-    """Raises `storage_full` if the free disk space is below the reserve that deletes need."""
+    """Raise `storage_full` if the free disk space is below the reserve that deletes need."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
 
@@ -124,7 +124,7 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 
 def drop_blobs(context: Context, names: Sequence[str]) -> None:
-    """Remove blobs without rows. After a failed fsync the rows may exist, so leave the decision to the next start."""
+    """Remove blobs without rows, unless an I/O error stopped the database, in which case their rows may exist."""
     if not context.database.is_broken:
         for name in names:
             context.blobs.drop(name)
@@ -226,7 +226,7 @@ def new_source(
 
 
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedFile) -> Claim:
-    """Return the idempotency claim of a request that creates a file; it includes the content type as declared."""
+    """Return the idempotency claim of a request that creates a file; it depends on the declared content type."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(
