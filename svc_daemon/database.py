@@ -190,7 +190,7 @@ class Database:
         return group, False
 
     def _commit(self, waiting: Sequence[_Job]) -> None:
-        # Drop work that its caller has already cancelled; from here on it can't be cancelled.
+        # Drop work that its caller has cancelled; the work that remains can no longer be cancelled.
         group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
         if not group:
             return
@@ -227,7 +227,8 @@ class Database:
         return result, None
 
     def _roll_back(self) -> None:
-        # Suppress errors here, because the original one is reported; an open transaction never commits.
+        # Suppress errors here, because the original one is reported; if the rollback fails, nothing is committed
+        # either.
         with suppress(sqlite3.Error, MemoryError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -282,7 +283,8 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a read-only connection to a file that no process has open, including a WAL left by a killed process.
 
     Without a WAL the file is opened as immutable, because even a reader would create a WAL and leave it there. With a
-    WAL, SQLite must create a file next to it; if the folder is not writable, both are copied to a temporary folder.
+    WAL, SQLite must create a file next to it; if the folder is not writable, the database and its WAL are copied to a
+    temporary folder.
     """
     with ExitStack() as stack:
         mode = "mode=ro" if log_bytes(path) else "immutable=1"

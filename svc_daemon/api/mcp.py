@@ -47,15 +47,15 @@ PATH = "/mcp"
 #: Maximum number of large messages (larger than the usual JSON limit) that are in memory at once, since each takes
 #: several times its size. Further large messages wait on disk.
 LARGE_AT_ONCE = 2
-#: Seconds for which requests that fail with a temporary error are retried here, since models are not good at retrying.
+#: How many seconds tools keep retrying a request that fails with a temporary error, since models don't retry reliably.
 PATIENCE_S = 10.0
 #: The pause in seconds before a retry if the response has no Retry-After.
 PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
 #: Bodies are passed to handlers in chunks of this size, as if from a socket.
 _CHUNK_BYTES = 1024 * 1024
-#: The `mcp` library checks these headers itself, and refuses other values. The client's own headers have been checked
-#: before, so they are replaced by values that the library accepts.
+#: The `mcp` library refuses any other value of these headers. The client's own headers have been checked before, and
+#: are replaced by these.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
@@ -186,7 +186,7 @@ class _Gathered:
 
 
 class Routes:
-    """Calls this process's own API on behalf of one request's caller (`tools.api_calls.ToolService`)."""
+    """Implements `tools.api_calls.ToolService`: calls this process's own API with the key of a request's caller."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

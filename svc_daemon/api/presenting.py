@@ -123,7 +123,7 @@ def is_dry_run(request: Request, in_body: bool = False) -> bool:
 
 
 def would_create(request: Request, wanted: dict[str, Any] | None, errors: Iterable[dict[str, str]] = ()) -> Response:
-    """Respond to a dry run; `wanted` is None if nothing would be created."""
+    """Respond to a dry run with what the request would create; `wanted` is None if nothing would be created."""
     return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
 
 

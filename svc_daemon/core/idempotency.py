@@ -1,8 +1,8 @@
 """Idempotency: the format of keys, the fingerprint of a request, and whether a repeated key is a replay or a conflict.
 
-The state database has a row for each key whose request was executed:
+The state database has a row, with the response, for each key whose request was executed:
 
-    no row                                  new       do the work; row, effect and response commit together
+    no row                                  new       do the work; its changes and the row are committed together
     row, same route, same fingerprint       replay    the stored response, status 200, `Idempotent-Replayed: true`
     row, same route, no fingerprint         replay    URL imports, whose bodies are not compared
     row, other route or fingerprint         conflict  409, nothing is done

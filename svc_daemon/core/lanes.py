@@ -31,8 +31,8 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
     """Sort the lanes in which a child may be started now: fewest running children first, then the longest unserved.
 
     `at_work` has the number of running children by lane, and `served` the number of each lane's latest turn. `children`
-    is the maximum number of children of each lane, and of `single` and `suspect` together. If the caller allows one
-    child more in total, no lane can keep all others from running.
+    is the maximum number of children of each lane, and of `single` and `suspect` together. If the caller allows
+    `children` + 1 in total, no lane can keep all others from running.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {

@@ -1,8 +1,8 @@
 """Problems in a data directory with their repairs, and temporary shortages of the machine's resources.
 
 A problem with the data persists until it is repaired. A shortage passes by itself: an error from the operating system
-or SQLite shows which resource was missing, and may be the direct or indirect cause of another error. If a child process
-reaches its own limits, its document is at fault; that is not a shortage.
+or SQLite shows which resource was missing, and may be the direct or indirect cause of another error. A child process
+that reaches its own limits is not a shortage: the cause is the document that it reads.
 """
 
 import errno

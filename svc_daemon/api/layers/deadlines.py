@@ -22,7 +22,7 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 class ClientLimits:
     """The limits of one connection in time and bytes."""
 
-    #: From the first byte of a request (or the opening of the connection) to the end of its headers.
+    #: Maximum time from the first byte of a request (or the opening of the connection) to the end of its headers.
     head_s: float = Limits.header_seconds
     #: Total time that a body may lag behind its minimum rate.
     body_grace_s: float = 10
@@ -44,7 +44,10 @@ class ClientLimits:
 
 
 class Deadlines:
-    """Middleware whose `receive` raises ServiceError `request_timeout` if a body is too slow; runs inside `Faults`."""
+    """Middleware that raises ServiceError `request_timeout` from `receive` if a body is too slow.
+
+    It must run inside the `Faults` middleware, which turns the error into a response.
+    """
 
     def __init__(self, app: ASGIApp, limits: ClientLimits, clock: Callable[[], float]) -> None:
         self.app = app

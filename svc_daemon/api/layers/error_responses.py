@@ -2,7 +2,7 @@
 
 Every exception ends here as a ServiceError, and every ServiceError as one JSON response. An unexpected exception
 becomes `internal_error`: its traceback is logged with the request's id, and nothing of it is shown to the caller. Once
-the response has begun, no error can be sent; returning makes the server close the connection.
+the response has begun, no error can be sent, so the server closes the connection.
 
 On the routes that OpenAI's clients call, errors have the format that these clients expect (specification, Errors):
 `{"error": {"code", "message", "type", "param"}}` and nothing else. A header of every response has the request's id, and

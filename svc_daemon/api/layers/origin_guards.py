@@ -18,7 +18,7 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: The headers that Guards checks, including repeated ones.
+#: The headers that `Guards` checks; a request may repeat them.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -47,7 +47,7 @@ class GuardRules:
 
 
 class Guards:
-    """Middleware that refuses requests by raising ServiceError, so it must run inside Faults."""
+    """Middleware that refuses requests by raising ServiceError; must run inside the `Faults` middleware."""
 
     def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""Measures how much of a question a single sentence covers, to choose passages to answer from while there are few.
+"""Measures how much of a question a single sentence covers, to choose passages while a team has few of them.
 
 Word frequencies in a few passages don't show how important a word is. A word in none of them would get the highest
 weight, however common it is ("What colour …"), and a word in the only passage almost none. So weights depend on how

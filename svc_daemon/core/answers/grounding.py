@@ -37,8 +37,8 @@ NEAR = 0.62
 NEAR_WITH_WORDS = 0.54
 #: If a passage supports an answer by its words only, its cosine similarity must be at least this.
 NOT_FAR = 0.25
-#: The same minimum for a passage that is judged by its best sentence. It is lower, because a passage is about more than
-#: that sentence, so its vector is farther from the question.
+#: Replaces `NOT_FAR` for a passage that is judged by its best sentence. It is lower, because a passage is about more
+#: than that sentence, so its vector is farther from the question.
 NOT_FAR_SAID = 0.1
 
 

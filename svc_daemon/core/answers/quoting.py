@@ -117,7 +117,7 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
             text = quote_of(passage, span)
             words = text.lower().split()
             spelled = words_of(text)
-            # The index splits names such as `max_file_size`; a sentence that contains the whole name contains its
+            # The index splits names such as `max_file_size`, so a sentence with the whole name counts as containing its
             # parts.
             named = [part for name in names if name in spelled for part in name.split("_")]
             # Compute stems only of irregular forms and of words that begin like a word of the question; other words

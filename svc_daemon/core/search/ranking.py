@@ -5,8 +5,8 @@ passages is weighted by the scores of those that contain it and by its rarity am
 passages are then reordered by their BM25 and by how much of this weight they contain. A passage with every word of the
 query always precedes those that lack one, so that exact queries find their target.
 
-Feedback neither adds nor removes passages, and counts words only in their texts, so its cost does not depend on the
-size of the index. It is used only if there are enough passages.
+Feedback changes only the order of the passages found, and counts words only in their texts, so its cost does not depend
+on the size of the index. It is used only if there are enough passages.
 """
 
 import math

@@ -2,8 +2,8 @@
 
 A section is a run of consecutive blocks on one page under one heading path; a chunk never crosses its section's
 boundary. Within a section, each cut is the best position between the minimum and the maximum size: the end of a block,
-otherwise of a line (code, rows) or a sentence (prose), otherwise a space. Each window is searched once, so the time is
-linear, even for one endless line.
+otherwise of a line (code, rows) or a sentence (prose), otherwise a space. Each range of positions is searched only
+once, so chunking takes linear time, even for one endless line.
 """
 
 import re

@@ -78,7 +78,7 @@ def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, stop: int) -> bool:
-    """Return whether the sentence goes on after the mark at `stop`.
+    """Return whether the sentence goes on after the punctuation mark at `stop`.
 
     The mark may be an ellipsis in a quotation, or part of an abbreviation or item number.
     """

@@ -23,7 +23,7 @@ _SCRIPTS = (
 )
 _CHARACTER = re.compile(rf"[{_SCRIPTS}]")
 # Words are found first, and then searched for characters of these scripts: a single expression would take quadratic
-# time on a long word without any.
+# time on a long word without such characters.
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 

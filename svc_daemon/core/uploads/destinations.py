@@ -1,8 +1,8 @@
 """The buckets that a request names for a new source: one in the path, or several in the body of a legacy route.
 
 A body names its buckets in one of three fields. A batch names them at the manifest's root, on every item, or both. If
-an item names other buckets than the root, the lookup refuses it: choosing either would put a file into buckets that the
-other part of the request did not name.
+an item names other buckets than the root, the request is refused, because choosing either would put a file into buckets
+that the other part of the request did not name.
 """
 
 from dataclasses import dataclass
