@@ -35,8 +35,8 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
 from svc_daemon.wire.proofs import parse_secret, prove
 
-#: Seconds for which a locked directory is retried, since a daemon that is starting or stopping holds the lock without
-#: answering.
+#: How long to retry if the directory is locked, in seconds: a daemon that is starting or stopping holds the lock but
+#: doesn't answer.
 PATIENCE_S = 10.0
 #: Seconds to wait before a locked directory is tried again.
 PAUSE_S = 0.1

@@ -3,7 +3,7 @@
 lock the data directory  ->  bind  ->  open state, index, blobs  ->  clean up after a crash  ->  write daemon.json
 ->  serve and work  ->  signal: stop accepting, finish or park work in progress, close, exit 0
 
-The address is bound before the state is opened, so that an address that is in use is reported at once; clients that
+The address is bound before the database is opened, so that an address that is in use is reported at once; clients that
 connect during startup wait in the listen backlog.
 """
 
@@ -200,7 +200,7 @@ def open_context(
     clock: Clock = SYSTEM_CLOCK,
     make_provider: Callable[..., SearchProvider] = EmbeddedProvider,
 ) -> Context:
-    """Open the state, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
+    """Open the database, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
     refuse_lost_state(files)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)

@@ -71,7 +71,7 @@ class Limits:
     idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
     #: Time for which finished tasks, sessions and batches are kept, and webhook deliveries of deleted sources.
     history_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
-    #: Time for which stored files are kept that were moved aside because they have no row in the state.
+    #: Time for which stored files are kept that were moved aside because they have no row in the state database.
     set_aside_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: Maximum size of a JSON request body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
@@ -210,7 +210,7 @@ class EmbedSettings(ModelServer):
 class Settings:
     """The configuration of the daemon."""
 
-    #: Directory of the state, blobs, index and log.
+    #: Directory of the state database, blobs, index and log.
     data_dir: Path
     #: Address to listen on; port 0 selects any free port.
     host: str = DEFAULT_HOST

@@ -28,7 +28,7 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     """Return the installation's id; the first start creates it, with a team and the key in `admin.key`.
 
     Raises StorageError if the database is lost but stored files remain.
-    The key's file is written before the commit: after a kill in between, the next start overwrites it with a new key.
+    The key's file is written before the commit; after a crash in between, the next start overwrites it with a new key.
     """
     existing = database.read(lambda connection: find_fact(connection, INSTALLATION_ID))
     if existing is not None:

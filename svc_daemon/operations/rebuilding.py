@@ -4,11 +4,11 @@ Theory of operation, rebuilding:
 
     queued -> clear -> index -> succeeded      one task; while it is open the team is in maintenance
 
-From the transaction that queues the task to the one that ends it, searches of the team are refused, its sources are
-not `ready` (their rows don't change), and its bucket syncs and detachments wait. The index file is removed, then every
-source that is active in the state but missing from the index is read again, under its current generation, so chunks
-keep their ids. Missing documents are found by comparing state and index, so a kill loses only the documents that were
-being read, and documents that other workers indexed in the meantime are not read twice.
+From the transaction that queues the task to the one that ends it, searches of the team are refused, its sources are not
+`ready` (their rows don't change), and its bucket syncs and detachments wait. The index file is removed, then every
+active source that is missing from the index is read again, under its current generation, so chunks keep their ids.
+Missing documents are found by comparing the index with the state database. So after a crash, only the documents that
+were being read are read again, and documents that other workers indexed in the meantime are not read twice.
 
 Requests that are acknowledged during a rebuild are not lost. An upload goes into the new file as usual, and is ready
 after the rebuild. An indexing task that was running when the old file was removed is queued again, since it may have
@@ -25,7 +25,7 @@ Theory of operation, rechunking, while searches use the old chunks:
 
 The bytes are the same, so the old and the new chunks are both valid: `begin` gives the source its next generation and
 keeps the earlier ones valid, the index replaces the old chunks with the new ones atomically, and `finish` removes the
-mark. So searches find the source at any time, it stays ready, and after a kill at any point the mark remains and the
+mark. So searches find the source at any time, and it stays ready. After a crash at any point, the mark remains and the
 next start begins again. Any other change that creates a new generation meanwhile (new bytes, a retry) wins, and uses
 the new chunking too. Rechunking does not begin while a bucket sync of the source is running.
 """

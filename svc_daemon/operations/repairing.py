@@ -43,7 +43,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 async def take_in(context: Context, team_id: str, path: Path) -> None:
     """Create a source from a stored file, with the source id in the file's name, and queue it for indexing.
 
-    If the source's team or one of its buckets is missing from the state, it is created again with its old id.
+    If the source's team or one of its buckets is missing from the database, it is created again with its old id.
     """
     source_id = ids.source_of(path.name) or ""
     document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)

@@ -1,9 +1,9 @@
 """Search: the provider finds hits, and the state database decides which of them are valid.
 
-The provider is queried first, then the state, in one snapshot: a hit counts only if its generation is valid for its
-source and the source is an active member of a bucket in scope. So once a delete has been acknowledged, its source is no
-longer found, even if the index still contains it. While a team's index is rebuilt, it is incomplete, so searches are
-refused; if a rebuild begins during a search, the search is refused or repeated.
+The provider is queried first, then the state database, in one snapshot: a hit counts only if its generation is valid
+for its source and the source is an active member of a bucket in scope. So once a delete has been acknowledged, its
+source is no longer found, even if the index still contains it. While a team's index is rebuilt, it is incomplete, so
+searches are refused; if a rebuild begins during a search, the search is refused or repeated.
 
 If hits are dropped, the search may be repeated. If a bucket has changed since the scope was read, a source may have
 been replaced after the index was queried: the repeated search finds either the old or the new source. If most hits
@@ -111,7 +111,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A page of hits, checked against the state."""
+    """A page of hits, checked against the state database."""
 
     results: Results
     #: Whether hits were dropped while the index has more hits than were requested.

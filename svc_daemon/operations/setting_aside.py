@@ -1,9 +1,10 @@
-"""At startup, sort stored files without a row in the state: delete some, move some aside, and move some back.
+"""At startup, sort stored files without a database row: delete some, move some aside, and move some back.
 
-A kill leaves bytes that were never acknowledged. An older state (a restored copy, or a truncated log) leaves bytes that
-were acknowledged, and they may be the only copy. The two can't be told apart from the folders alone, so both are moved
-aside and kept for days. Bytes that were deleted on purpose have a tombstone or belong to a session that has ended, and
-are deleted. Bytes that were moved aside are moved back if the state names them again.
+A crash leaves files that were never acknowledged. If an older copy of the state database was restored, or its log was
+truncated, there are files that were acknowledged, and they may be the only copy. The folders alone don't show which of
+the two a file is, so all such files are moved aside and kept for days. Files that were deleted on purpose have a
+tombstone or belong to a session that has ended, and are deleted. Files that were moved aside are moved back if they
+have a database row again.
 """
 
 import asyncio
@@ -138,7 +139,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _count_known(context: Context, source_ids: set[str]) -> int:
     known: set[str] = set()
-    # List the teams that have an index: if an old copy of the state was restored, newer teams have no row.
+    # List the teams that have an index: if an old copy of the database was restored, newer teams have no row.
     for team_id in filter(ids.TEAM_ID.fullmatch, context.provider.list_teams()):
         try:
             documents = context.provider.list_documents(team_id)

@@ -72,7 +72,7 @@ async def list_members(
 
 
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
-    """Update the given fields (already checked). A new title is written to the index before the state.
+    """Update the given fields (already checked). A new title is written to the index before the database.
 
     The sync worker updates the index once more afterwards, in case the process is killed or the title changes again.
     Raises `forbidden_project_key` if the source is also in buckets that the key can't reach.

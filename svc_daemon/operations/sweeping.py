@@ -1,6 +1,6 @@
 """Clean-up steps: bytes and index rows of deleted sources, expired sessions, and old rows.
 
-Every step is idempotent: if it is interrupted by a kill, it is simply repeated.
+Every step is idempotent: after a crash, it is simply repeated.
 """
 
 import asyncio
@@ -144,7 +144,7 @@ def _is_lost(context: Context, team_id: str) -> bool:
 
 
 async def reconcile_index(context: Context) -> int:
-    """Compare each team's index with the state, at startup. Returns how many documents did not match.
+    """Compare each team's index with the state database, at startup. Returns how many documents did not match.
 
     A document without a source, left by an interrupted delete, is removed unless its bytes are still stored. A source
     whose document is missing is queued to be indexed again from its stored bytes.
@@ -161,7 +161,7 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    # Read the state before the index: every source that is active here must be in the index already.
+    # Read the state database before the index: every source that is active now must be in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     listed = await asyncio.to_thread(list_generations, context, team_id)
     # If stored bytes have no source, only their document still describes them, so keep it.

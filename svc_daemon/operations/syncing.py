@@ -1,4 +1,4 @@
-"""Bucket sync steps that change the state: claim, activate (which makes sources `ready`), fail, release.
+"""Bucket sync steps that change the database: claim, activate (which makes sources `ready`), fail, release.
 
 Only changes after indexing need a sync, since a document is indexed with all the buckets that its source has by then.
 
@@ -146,7 +146,7 @@ async def clean_detachments(context: Context) -> int:
     after = ""
     while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
-        # Skip sources that are being renamed: their new title is in the index but not yet in the state, so a sync
+        # Skip sources that are being renamed: their new title is in the index but not yet in the database, so a sync
         # would restore the old one.
         free = [each for each in noted if each.source_id not in context.retitling]
         updated = [(each, words) for each in free if (words := await _update_index(context, each)) is not None]

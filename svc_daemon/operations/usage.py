@@ -1,7 +1,7 @@
 """Count each team's answers and searches this month, and enforce the plan's limit.
 
-The counts are kept in memory and written to the state by `workers.sweeping`, at most once a second, so that no search
-waits for the disk. A stop writes the remaining counts; a kill loses at most one second of them.
+The counts are kept in memory and written to the state database by `workers.sweeping`, at most once a second, so that no
+search waits for the disk. A shutdown writes the remaining counts; a crash loses those of the last second.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def used_answers(context: Context, team_id: str) -> int:
 
 
 async def record_usage(context: Context) -> None:
-    """Write the counts since the last call to the state. If that raises StorageError, the next call writes them."""
+    """Write the counts since the last call to the database. If that raises StorageError, the next call writes them."""
     unrecorded = context.tallies.take_unrecorded()
     if not unrecorded:
         return

@@ -47,7 +47,7 @@ class DirectoryFindings:
     problems: list[Problem]
     #: How many objects of each kind were checked.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
-    #: Files that were moved aside and whose bucket is in no index.
+    #: Files that were moved aside and can't be restored, because no index knows their bucket.
     aside: list[Path] = field(default_factory=list)
 
 

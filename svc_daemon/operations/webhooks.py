@@ -1,7 +1,7 @@
 """Webhooks: record events, make calls (driven by `workers.delivering`), and list both.
 
-An event's row is written in the same transaction in which its source becomes ready or failed, so that a kill can't
-separate the two. A call is recorded after it is made: after a kill in between, it is repeated with the same id.
+An event's row is written in the same transaction in which its source becomes ready or failed, so that a crash
+can't separate the two. A call is recorded after it is made; after a crash in between, it is repeated with the same id.
 """
 
 import json
