@@ -1,4 +1,4 @@
-"""Mappings: each has a folder to sync, its bucket, its filters, and the name that is stored with its sources."""
+"""Mappings: each syncs a folder into a bucket, with filters and a name that is stored with every source."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ FIELDS: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
-    """One folder and its bucket."""
+    """A folder that is synced into a bucket."""
 
     #: Stored with every source that the sync creates, so that a sync from another machine finds the sources too.
     name: str
@@ -70,7 +70,7 @@ class Mapping:
 
 
 def name_of(folder: Path) -> str:
-    """Return the default name of a folder's mapping: its path in its repository; without a repository, its name."""
+    """Return a mapping's default name: the folder's path in its Git repository, otherwise the folder's name."""
     root = find_repository(folder)
     if root is None or root == folder:
         return folder.name or "root"
@@ -134,7 +134,7 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
 
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
-    """Raise UsageError if two mappings into one bucket have the same name, or folders that contain the same files."""
+    """Raise UsageError if two mappings into one bucket have the same name, or if one's folder contains the other's."""
     for number, one in enumerate(mappings):
         for other in mappings[number + 1 :]:
             if one.bucket != other.bucket:

@@ -1,8 +1,8 @@
-"""Decides what to do, from the disk, the index and the bucket. Pure.
+"""Decides what a sync does with each file, by comparing the disk, the index and the bucket. Pure.
 
 The disk is authoritative. For each file with a known hash:
 
-    index and bucket know        the hash is          done
+    index and bucket know        the hash is          action
     nothing                      any                  CREATE, or MOVE if a deleted file had the same bytes
     a source                     different            UPDATE: the new source replaces the old one when ready
     a ready source               the same             KEEP
@@ -29,7 +29,7 @@ class Holdings(NamedTuple):
 
     #: The index's rows by path.
     rows: dict[str, Row]
-    #: Duplicates: sources whose title belongs to another source of the mapping, which is the one in `rows`.
+    #: Duplicates: sources that have the same title as another source, which is the one in `rows`.
     surplus: list[Json]
 
     @property
@@ -99,7 +99,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
     """Update the index's rows from the bucket. `sources` are all sources of the mapping.
 
     The rows of sources that were removed from the bucket are dropped, so that their files are sent again. Sources that
-    another machine added get rows too, and the files with their paths are read and compared by hash.
+    another machine added get rows too, and files at the same paths are read and compared by hash.
     """
     by_title: defaultdict[str, list[Json]] = defaultdict(list)
     for source in sorted(sources, key=lambda source: source["id"]):

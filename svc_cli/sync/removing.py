@@ -77,7 +77,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """Return the sources that can be removed; withhold any that a file may replace once it is searchable."""
+    """Return the sources that can be removed; withhold those that a file in the folder may replace when it is ready."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)
@@ -118,6 +118,6 @@ def _take_out(run: SyncRun, leaving: Leaving, bucket_id: str | None) -> None:
 
 
 def _report(run: SyncRun, item: ReportItem) -> None:
-    """Report a removal. A duplicate has the same path as a file already reported, so only its failure is reported."""
+    """Report a removal. If the path is already in the report, as with a duplicate, report only a failure."""
     if item.error is not None or item.path not in run.report.items:
         run.report.add(item)

@@ -41,8 +41,7 @@ class Report:
     stopped_by: SvcError | None = None
 
     def add(self, item: ReportItem) -> None:
-        """Record the outcome of a file. If the file was recovered in this run, `unchanged` doesn't replace that
-        outcome."""
+        """Record the outcome of a file; `unchanged` never replaces an outcome recorded earlier in this run."""
         earlier = self.items.get(item.path)
         if earlier is not None and item.action == "unchanged":
             return

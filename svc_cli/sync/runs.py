@@ -92,7 +92,7 @@ class SyncRun:
         sources: list[Json] = []
         for page in self.client.source_pages(bucket_id, {"status": "all", "mapping": self.mapping.name}):
             revisions.add(page["revision"])
-            # Whole sources of a large bucket would take hundreds of megabytes.
+            # Keep only the fields that are used: all fields of a large bucket would take hundreds of megabytes.
             sources += ({name: source.get(name) for name in MERGED} for source in page["sources"])
         holdings = merge(rows, sources)
         if not self.options.is_dry:

@@ -4,9 +4,9 @@ A folder that is not mounted, was emptied or moved away looks like one whose fil
 removal, so in case of doubt nothing is removed.
 
 Some problems prevent every removal of a run: a folder that could not be read, a file that did not reach the service,
-new content that may turn out to be unreadable. A document that an earlier run has already seen fail prevents only the
-removal of sources that it may replace: those with the same title, the same bytes, or, if the document could not be read
-in this run, the same size.
+new content that may turn out to be unreadable. A file whose content already failed in an earlier run prevents only the
+removal of sources that it may replace: those with the same title, the same bytes, or, if the file could not be read in
+this run, the same size.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -44,9 +44,9 @@ class Cause(StrEnum):
     NOT_SENT = "not_sent"
     #: The source of a file that was moved could not be renamed.
     MOVE_NOT_SENT = "move_not_sent"
-    #: New bytes could not be indexed.
+    #: New content could not be indexed.
     NEWLY_FAILED = "newly_failed"
-    #: New bytes are still being indexed, and waiting for them has timed out.
+    #: New content is still being indexed, and waiting for it has timed out.
     NOT_INDEXED = "not_indexed"
     #: A file in the folder has the same title or the same bytes, but is not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
@@ -135,7 +135,7 @@ class Findings:
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """Return the causes that prevent every removal in this run, each with the paths that are to blame."""
+    """Return the causes that prevent every removal in this run, each with the paths of the files that cause it."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
@@ -171,7 +171,7 @@ class Replacements:
         troubled = [item for item in items if item.error or item.is_pending]
         self._by_title = {item.path: item.path for item in troubled}
         self._by_hash = {item.sha256: item.path for item in troubled if item.sha256}
-        #: The sizes of unreadable files; 0 if unknown.
+        #: Maps the size of each unreadable file to its path; the size is 0 if it is unknown.
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
     def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
@@ -208,7 +208,7 @@ class MaxDelete:
         return cls(percent=int(number)) if text.strip().endswith("%") else cls(files=int(number))
 
     def allows(self, gone: int, owned: int) -> bool:
-        """Whether `gone` of the mapping's `owned` files may be removed."""
+        """Whether `gone` files may be removed from a mapping that has `owned` files in the bucket."""
         if self.files is not None:
             return gone <= self.files
         return gone <= FEW or gone * 100 <= owned * (self.percent or 0)
@@ -230,7 +230,7 @@ def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
 
 
 def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -> None:
-    """Raise SafetyStop if a folder that had files is missing or empty, since it may only be unmounted."""
+    """Raise SafetyStop if a folder that had files is missing or empty, since it may just not be mounted."""
     if not owned or (exists and not is_empty):
         return
     what = "has nothing to sync" if exists else "is missing"

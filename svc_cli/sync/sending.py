@@ -64,7 +64,10 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the remaining files; retry those whose source to replace is gone. Raises SvcError like `add_file`."""
+        """Send the remaining files, and again those that were to replace a source that no longer exists.
+
+        Raises SvcError like `add_file`.
+        """
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
@@ -96,7 +99,7 @@ class SyncQueue(TransferQueue):
             self._index.begin_batch(Journaled(_key(group), bodies, rows))
 
     def _end(self, group: TransferGroup) -> None:
-        """Write the rows of the files, and report each file that gets no second attempt.
+        """Write the index rows of a group that was sent, and report each file that will not be sent a second time.
 
         A file without a source gets no row, so the next run treats it as new.
         """
@@ -121,7 +124,7 @@ class SyncQueue(TransferQueue):
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
-    """Return this id if its source exists, otherwise the id of its replacement; None if neither exists."""
+    """Return the id if the source exists, otherwise the id of the source that replaced it; None if there is neither."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None

@@ -171,7 +171,7 @@ class Snapshot:
         """Return why a link is not followed; None if it is.
 
         Links are followed only if that was requested, only to targets below the root, and never in a cycle. `around`
-        lists the real paths of the folders through which links led here.
+        lists the real paths of the link's folder, and of the folders and targets of links followed on the way to it.
         """
         if not self.filters.follow_links:
             return "link"
@@ -181,7 +181,7 @@ class Snapshot:
             return "link in a circle"
         try:
             return None if Path(target).exists() else "link leads nowhere"
-        except OSError:  # access denied, which is reported when the file is read
+        except OSError:  # access to the target is denied; this is reported when the file is read
             return None
 
     def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
@@ -191,7 +191,8 @@ class Snapshot:
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
-            self.is_complete = False  # this may be a moved file that is missing elsewhere
+            # This file may have been moved here, in which case it looks deleted at its old path.
+            self.is_complete = False
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None
         path = composed(raw)
@@ -208,7 +209,7 @@ class Snapshot:
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
-    """Return the rules that apply to `root` besides its own ignore files: those it inherits, and `exclude`."""
+    """Return the rules that apply to `root` besides its own ignore files: its parent folders' rules, and `exclude`."""
     rules = rules_above(root)
     return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
 
@@ -225,11 +226,11 @@ class IgnoreExplanation:
     is_ignored: bool
     #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
     reason: str | None = None
-    #: The part of the path that decided it: the path itself, or a parent folder that is left out with its contents.
+    #: The path that decided the result: the given path, or a parent folder that is left out with all its contents.
     at: str | None = None
-    #: Where the pattern that decided it comes from: the path of an ignore file, or for example an option.
+    #: Where `pattern` comes from: the path of an ignore file, or `exclude`.
     origin: str | None = None
-    #: The pattern that decided it, which may be an exception (`!`).
+    #: The pattern that decided the result, if any; it may be an exception (`!`).
     pattern: str | None = None
 
 

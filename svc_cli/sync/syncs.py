@@ -119,10 +119,10 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # This check is early enough: if the walk found no files, nothing has been sent or removed.
+    # It is not too late to check this after the walk: if the walk found no files, nothing has been sent or removed.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
-    # If the disk was unmounted during the walk, the rest of its files look deleted.
+    # If the disk was unmounted during the walk, files that were not visited yet look deleted.
     is_moved = is_moved or identify_root(folder) != root
     if bucket is None or options.is_dry:
         remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")
@@ -156,7 +156,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]
     # If the folder is missing, keep interrupted batches for a later run: they could not be completed now, and their
     # uploaded bytes would be lost.
     if not is_dry and is_here and run.index.list_batches():
-        remarks.append("an earlier run was cut off; its batches were brought to their end.")
+        remarks.append("an earlier run was interrupted; its batches were finished.")
         with open_queue(run, bucket["id"], run.report.recover) as queue:
             queue.recover(run.mapping.folder)
     return bucket, run.look(bucket)
@@ -187,7 +187,7 @@ def _finish(
 ) -> None:
     """Wait for the sources, remove those of deleted files, and update the index so that the next run needs no listing.
 
-    After a timeout, sources that can't depend on the pending ones are still removed; then raises WaitTimedOut.
+    Raises WaitTimedOut if the wait times out, after removing the sources that no pending source may replace.
     """
     late: WaitTimedOut | None = None
     try:

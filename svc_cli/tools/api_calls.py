@@ -62,7 +62,7 @@ class Line:
             json=call.body,
             idempotency_key=call.idempotency_key,
             silence_s=call.silence_s,
-            # Every request of a tool that has an idempotency key is an ingestion create.
+            # Tools send an idempotency key only with requests that create sources or upload sessions.
             is_create=call.idempotency_key is not None,
         )
         answer = await self._do(lambda client: client.send(request))
@@ -104,7 +104,7 @@ class Line:
             return work(self._connected(dead=client))
 
     def _connected(self, dead: Client | None = None) -> Client:
-        """Return the open client; connect if there is none, or if it is `dead`."""
+        """Return the open client. Connect if there is none, or if its connection broke (`dead` is that client)."""
         with self._lock:
             if self._client is None or self._client is dead:
                 # Don't close the old client yet, because another thread may be using it. `close` closes them all.

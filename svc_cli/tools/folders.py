@@ -20,7 +20,7 @@ class Folders:
     """The folders that the user allowed. Without any, no file may be read."""
 
     def __init__(self, allowed: Sequence[Path]) -> None:
-        """Raises PathMissing if a folder doesn't exist, and UsageError if a path is not a folder."""
+        """Resolve the folders. Raises PathMissing if one doesn't exist, and UsageError if a path is not a folder."""
         for folder in allowed:
             if not folder.exists():
                 raise PathMissing(f"{folder} does not exist.")
@@ -71,5 +71,6 @@ class Folders:
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a cycle of links, a name that is too long, a NUL character
+    except (OSError, RuntimeError, ValueError) as error:
+        # The path has a cycle of links, a NUL character or a name that is too long.
         raise PathRefused(f"{str(path)!r} is not a path.") from error

@@ -118,7 +118,7 @@ def _translate(piece: re.Match[str]) -> str:
 
 def _translate_brackets(inside: str) -> str:
     """Convert a bracket expression to a regular expression, which never matches a slash."""
-    if inside in {"", "!", "^"}:  # it is "" if the opening bracket is never closed
+    if inside in {"", "!", "^"}:  # empty brackets, or an opening bracket without a closing one
         return _NOTHING
     is_other = inside[0] in "!^"
     listed = ""
@@ -142,7 +142,7 @@ class Layer(NamedTuple):
     #: path before the path is matched.
     behind: int
     patterns: Patterns
-    #: Where the rules come from: the path of the ignore file, or for example an option.
+    #: Where the rules come from: the path of the ignore file, or `exclude`.
     origin: str
 
 

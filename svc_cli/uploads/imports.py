@@ -80,7 +80,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
             return
         if error.code != "website_url_exists":
             raise
-        # The team already has the page, perhaps under another spelling of its URL or in another bucket.
+        # The team already has a source for the page, perhaps with another spelling of its URL or in another bucket.
         source = client.source(str(error.details["source_id"]))
         if options.bucket_id in source["bucket_ids"]:
             _fetch_again(client, source, item, options)

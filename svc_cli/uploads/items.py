@@ -35,7 +35,7 @@ class ReportItem:
     sha256: str | None = None
     #: Why it was skipped.
     reason: str | None = None
-    #: `{code, message, …}` of a failure or a conflict; `as_json` gives it every field.
+    #: `{code, message, …}` of a failure or a conflict; `as_json` adds the missing fields.
     error: Json | None = None
     warnings: list[str] = field(default_factory=list)
     #: The exit code if this were the only item.
@@ -101,7 +101,7 @@ class ReportItem:
 
 
 def worst(exits: Iterable[Exit]) -> Exit:
-    """Combine the exit codes of many items: the code of the failed items if they all share it, otherwise FAILED."""
+    """Return the exit code for many items: DONE if none failed, the code that all failures share, or FAILED."""
     kinds = set(exits) - {Exit.DONE}
     return kinds.pop() if len(kinds) == 1 else Exit.FAILED if kinds else Exit.DONE
 

@@ -137,7 +137,7 @@ class TransferQueue:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for running transfers and report them; after an interrupt, wait only a moment."""
+        """Wait for running transfers and report them; after an interrupt, wait at most GRACE_S."""
         if error is not None:
             self._client.stop()
         self._shippers.end()
@@ -146,7 +146,8 @@ class TransferQueue:
             while self._under_way and time.monotonic() < deadline_s:
                 self._collect()  # further errors are ignored, because they would hide the first one
         finally:
-            self._senders.end()  # the senders end last, because running shippers still give them bytes to send
+            # Shippers that are still running need the senders to send their bytes, so the senders end last.
+            self._senders.end()
 
     def add(self, transfer: Transfer) -> None:
         """Queue a file. Raises SvcError for errors that affect every file."""

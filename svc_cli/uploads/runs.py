@@ -64,7 +64,7 @@ class UploadRun:
 
     client: Client
     progress: Progress
-    #: Called with each item when its file is done (sent, skipped or failed), and again when its source is settled.
+    #: Called with each item when its file is sent, skipped or failed, and again when its source is ready or failed.
     on_item: Callable[[ReportItem], None]
     #: The results by path, in the order in which they ended.
     items: dict[str, ReportItem] = field(default_factory=dict)
@@ -254,7 +254,7 @@ def _examine(
 
 
 def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
-    """Return the bucket's sources with these titles, or all of them; a missing bucket has none.
+    """Return the bucket's sources, or at least those with these titles; none if the bucket is missing.
 
     Raises ApiError `bucket_not_found` for an archived bucket.
     """

@@ -62,10 +62,10 @@ class TransferGroup:
 
 
 class Pack:
-    """The content of one PUT: the bytes of a batch's files, one after the other. Files are read as they are sent."""
+    """The body of a PUT request: the bytes of a batch's files, one after the other. Files are read as they are sent."""
 
     def __init__(self, opened: Json, transfers: Mapping[str, Transfer]) -> None:
-        """`opened` is the answer that opened the batch, with `pack`; `transfers` are its files by client_file_id."""
+        """`opened` is the response that opened the batch; `transfers` are the batch's files by client_file_id."""
         self.upload_url: str = opened["pack"]["upload_url"]
         self.size_bytes: int = opened["pack"]["size_bytes"]
         places = [(item["offset"], transfers[item["client_file_id"]]) for item in opened["items"]]
@@ -94,7 +94,7 @@ class Pack:
                 left_bytes -= min(BLOCK_BYTES, left_bytes)
 
     def count(self, sent_bytes: int) -> None:
-        """Add to the `sent_bytes` of each file how many of the last `sent_bytes` bytes of the pack were its own."""
+        """Record that the last `sent_bytes` bytes of the pack were sent: add to each file's count its share of them."""
         first = self.size_bytes - sent_bytes
         for begin, transfer in self._places:
             if transfer.item.error is None:
@@ -149,7 +149,8 @@ class Sender:
         for epoch in range(MOST_EPOCHS):
             key = session_key(self.bucket_id, transfer.description, transfer.size_bytes, epoch)
             opened = self.client.open_upload(self.bucket_id, transfer.description, transfer.size_bytes, key)
-            if opened.body["status"] == "canceled":  # the service also reports permanent failures as `canceled`
+            if opened.body["status"] == "canceled":
+                # The session was canceled, or has failed permanently, which the service also reports as `canceled`.
                 continue
             if opened.body["status"] != "finalized":
                 self._send_bytes(opened.body["upload_url"], transfer, resume=opened.is_replay)

@@ -115,6 +115,6 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
     app.router.redirect_slashes = False
     # The document is built on the first request, because this takes 0.2 s and most daemons never serve it.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
-    #: Set when the server begins to shut down, so that pending waits end.
+    #: Set when the server begins to shut down, so that MCP tools that wait for something end early.
     app.state.stopping = asyncio.Event()
     return app

@@ -42,7 +42,7 @@ async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTE
 
 
 async def read_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
-    """Read the body as a model. Raises like read_json, and `invalid_request` with `details.errors` if invalid."""
+    """Read the body as a model. Raises the errors of read_json and parse_model."""
     refuse_scopes_in_query(request, model)
     return parse_model(await read_json(request, max_bytes=max_bytes), model)
 
@@ -53,10 +53,10 @@ async def read_optional_model(request: Request, model: type[Model], *, max_bytes
 
 
 def refuse_scopes_in_query(request: Request, model: type[BaseModel]) -> None:
-    """Raises `invalid_request` if the query string has scope fields, which are read from the body only."""
+    """Raise `invalid_request` if the query string has scope fields, which are read from the body only."""
     for name in request.query_params:
         if issubclass(model, ScopedBody) and model.means_scope(name):
-            raise refusal(name, "A scope can't be sent in the query string of this; send it in the body.")
+            raise refusal(name, "A scope can't be sent in the query string here; send it in the body.")
 
 
 def parse_model(fields: Any, model: type[Model]) -> Model:
@@ -100,7 +100,7 @@ def content_length(request: Request) -> int | None:
 
 
 def refuse_encoding(request: Request) -> None:
-    """Raises 415 `unsupported_media_type` for a compressed body, whose expanded size is unknown."""
+    """Raise 415 `unsupported_media_type` for a compressed body, whose expanded size is unknown."""
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as it is, not in {coding!r}.")
@@ -112,7 +112,7 @@ def media_type(content_type: str) -> str:
 
 
 def refuse_other_types(request: Request) -> None:
-    """Raises 415 `unsupported_media_type` for a body that is compressed or is not JSON."""
+    """Raise 415 `unsupported_media_type` for a body that is compressed or is not JSON."""
     refuse_encoding(request)
     sent = media_type(request.headers.get("content-type", ""))
     if sent != "application/json" and not (sent.startswith("application/") and sent.endswith("+json")):
@@ -130,7 +130,7 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def refuse_team(document: dict[str, Any]) -> None:
-    """Raises 400 `invalid_request` if `team_id` occurs anywhere outside the caller's own data."""
+    """Raise 400 `invalid_request` if `team_id` occurs anywhere outside the caller's own data."""
     path = find_key(document, "team_id", skipping=FREE_FORM)
     if path is not None:
         raise refusal(path, "The team follows from the API key; team_id is not accepted.")

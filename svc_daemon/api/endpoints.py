@@ -76,7 +76,7 @@ GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
-#: For pages, `empty_file` means that the page can't be parsed.
+#: Errors of page imports. For a page without bytes, the error is `website_analysis_failed`, not `empty_file`.
 PAGED = (E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)
 INDEX = (E.SEARCH_FAILED, E.TEAM_STORE_MAINTENANCE)
 SEARCH = (
@@ -101,7 +101,7 @@ def serving(row: Endpoint) -> Handler:
 
     async def handle(request: Request) -> Response:
         refuse_dry_run_in_query(request)
-        # If there is a body model, the model itself accepts or refuses the field.
+        # If there is a body model, it decides whether `dry_run` is accepted in the body.
         if row.body is None and not row.raw:
             caller(request)
             await refuse_dry_run_in_body(request)
@@ -111,13 +111,13 @@ def serving(row: Endpoint) -> Handler:
 
 
 def refuse_dry_run_in_query(request: Request) -> None:
-    """Raises `invalid_request` if the query string asks for a dry run."""
+    """Raise `invalid_request` if the query string asks for a dry run."""
     if is_dry_run(request):
-        raise refusal(DRY_RUN, "There is no dry run of this.")
+        raise refusal(DRY_RUN, "This request has no dry run.")
 
 
 async def refuse_dry_run_in_body(request: Request) -> None:
-    """Raises `invalid_request` if the body asks for a dry run. Everything else in the body is ignored."""
+    """Raise `invalid_request` if the body asks for a dry run. Everything else in the body is ignored."""
     data = await read_bytes(request, max_bytes=context_of(request).limits.json_bytes)
     if DRY_RUN.encode() not in data:
         return
@@ -126,4 +126,4 @@ async def refuse_dry_run_in_body(request: Request) -> None:
     except ServiceError:
         asked = True
     if asked not in (None, False):
-        raise refusal(DRY_RUN, "There is no dry run of this.")
+        raise refusal(DRY_RUN, "This request has no dry run.")

@@ -21,7 +21,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class EventStream(Response):
-    """Sends events as they arrive. Raises what is raised before the first event, and ClientDisconnect."""
+    """Sends events as they arrive. Raises ClientDisconnect, and any exception that `events` raises."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         self.status_code, self.background, self._events = 200, None, events

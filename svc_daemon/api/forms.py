@@ -150,7 +150,7 @@ class _FormReader:
     """Collects the fields of a form, the name and type of its file, and file bytes until they are passed to the sink.
 
     For each part, the parser's callbacks report the header names and values (perhaps in pieces), the end of each
-    header and of all headers, the data in pieces, and the end of the part. The last callback is the closing boundary.
+    header and of all headers, the data in pieces, and the end of the part. The last one reports the closing boundary.
     """
 
     def __init__(self, boundary: bytes, max_file_bytes: int) -> None:

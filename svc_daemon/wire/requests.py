@@ -31,7 +31,7 @@ class RequestBody(WireModel):
 
 def _refuse_dry_run(sent: Any) -> Any:
     if sent is not False:
-        raise ValueError("There is no dry run of this.")
+        raise ValueError("This request has no dry run.")
     return sent
 
 

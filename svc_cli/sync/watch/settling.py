@@ -97,12 +97,12 @@ class Settler:
         return False
 
     def is_fresh(self, path: str) -> bool:
-        """Whether the path was written a moment ago."""
+        """Whether the path was written a moment ago; true for every path during a burst."""
         known = self.waiting.get(path)
         return self.burst is not None or (known is not None and known.kind in (Kind.WRITTEN, Kind.CLOSED))
 
     def is_calm(self, now_s: float) -> bool:
-        """Whether no path was deleted or moved away so recently that it may reappear."""
+        """Whether deletions are final: no path was deleted or moved away in the last seconds, and there is no burst."""
         return self.burst is None and now_s >= self._gone_s + REST_S[Kind.GONE]
 
     def due_s(self) -> float | None:

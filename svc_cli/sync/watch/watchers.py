@@ -123,7 +123,7 @@ class Watcher:
         if EVERYTHING in settled:
             self.agenda.call("burst", now_s)
         elif settled and self.error is not None:
-            self.agenda.call("change", now_s)  # after an error, only a full sync is certain to miss nothing
+            self.agenda.call("change", now_s)  # an error may have left other changes unsynced, so sync the whole folder
         elif settled and self.agenda.due_s > now_s:
             self._touch(settled, now_s)
         token = self.record.find_ask()
@@ -167,8 +167,8 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Start to observe the folder, again if it was replaced or the observer died. Neither is reported by an
-        observer."""
+        """Start to observe the folder. Start again if the folder was replaced or the observer's threads died, since an
+        observer doesn't report this."""
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return
@@ -181,7 +181,7 @@ class Watcher:
             self.agenda.call("armed", now_s)
 
     def _arm(self, now_s: float) -> bool:
-        """Start to observe the folder; returns False if even polling fails. A full sync must follow."""
+        """Start to observe the folder; return False if it fails. The caller must schedule a full sync."""
         from svc_cli.sync.watch.observers import LimitReached, Observer
 
         silence = file_systems.find_silence(self.mapping.folder)
@@ -218,7 +218,7 @@ class Watcher:
 
     def _poll_because(self, reason: str) -> None:
         self.polling = reason
-        self.callbacks.note(self.mapping, f"asks every 5 s what has changed: {reason}.", True)
+        self.callbacks.note(self.mapping, f"polls the folder every 5 s: {reason}.", True)
 
     def _look(self, path: str) -> Facts:
         try:
@@ -239,7 +239,7 @@ class Watcher:
         self._run("change", now_s, work)
 
     def _sync(self, reason: str, now_s: float) -> bool:
-        """Sync the whole folder; False if another process is syncing it.
+        """Sync the whole folder; return False if another process is syncing it.
 
         If a file was deleted so recently that it may reappear, a later sync removes its source.
         """
@@ -355,7 +355,7 @@ class Watcher:
             self.record.write_state(facts)
             self._is_unwritable = False
         except OSError as error:
-            self._written = {}  # write the state again if the last attempt failed
+            self._written = {}  # makes the next call write the state again
             self._complain(error)
         self.callbacks.state()
 
@@ -366,7 +366,7 @@ class Watcher:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
-        """Report once that the record can't be written; watching continues without it."""
+        """Warn, once in a series of failures, that the record can't be written. Watching continues."""
         if not self._is_unwritable:
             self.callbacks.note(self.mapping, f"its state can't be written: {error.strerror}.", True)
         self._is_unwritable = True

@@ -54,7 +54,7 @@ def server_config(
 ) -> uvicorn.Config:
     """Create the uvicorn configuration for a server on sockets that the caller has bound.
 
-    `new_id` creates complete request ids. `stop_s` limits how long shutdown waits for requests in flight.
+    `new_id` creates request ids. `stop_s` limits how long shutdown waits for requests in flight.
     """
     fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
     return uvicorn.Config(
@@ -102,7 +102,7 @@ class Crowd:
         waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
         waiting.sort(key=lambda member: member.waiting_since_s)
         leaving = next((member for member in waiting if not member.has_unread()), newcomer)
-        # Removed immediately, so that the next new connection closes a different one.
+        # Remove it immediately, so that the next new connection closes a different one.
         self.leave(leaving)
         leaving.cut()
         if self._episodes.begins():
@@ -117,8 +117,7 @@ class Crowd:
 
 
 class ClientProtocol(H11Protocol):
-    """One client connection: closes it when it exceeds one of the limits above, and passes its requests to the
-    application."""
+    """One client connection. Passes its requests to the application, and closes it when it exceeds a limit."""
 
     limits: ClientLimits
     new_id: Callable[[], str]
@@ -143,10 +142,10 @@ class ClientProtocol(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def is_client_sending(self) -> bool:
-        """Return whether the client has not finished sending its request."""
+        """Return whether the client is still sending its request."""
         return not self._has_ended and self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
 
-    # Called by Crowd.
+    # Methods called by Crowd.
 
     def has_unread(self) -> bool:
         arrivals = select.poll()
@@ -156,7 +155,7 @@ class ClientProtocol(H11Protocol):
     def cut(self) -> None:
         self.link.abort()
 
-    # Called by the event loop.
+    # Methods called by the event loop.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.link = ClientTransport(transport, self.limits, self.is_client_sending)
@@ -196,7 +195,7 @@ class ClientProtocol(H11Protocol):
         self._unread_since_s = None
         super().resume_writing()
 
-    # Called by uvicorn.
+    # Methods called by uvicorn.
 
     def on_response_complete(self) -> None:
         self.waiting_since_s = self.loop.time()
@@ -222,7 +221,7 @@ class ClientProtocol(H11Protocol):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application. A response sent before the whole body has arrived gets `Connection: close`.
 
-        A request target in absolute form is replaced by its path; its host is kept in `authority` for Guards.
+        A request target in absolute form is replaced by its path; Guards check its host, passed on as `authority`.
         """
         if parts := _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None:
             path = parts[2] or b"/"
@@ -235,7 +234,7 @@ class ClientProtocol(H11Protocol):
 
         await self.config.loaded_app(scope, receive, send_closing)
 
-    # Closing the connection.
+    # Methods that close the connection.
 
     def _look(self) -> None:
         """Close the connection if a time limit has passed; otherwise check again at the next time limit."""

@@ -29,7 +29,7 @@ class ClientTransport(asyncio.Transport):
         self._transport = transport
         self._limits = limits
         self._left_bytes = limits.linger_bytes
-        #: Whether the client has not finished sending its request.
+        #: Returns whether the client is still sending its request.
         self._is_sending = is_sending
         self._cut: asyncio.TimerHandle | None = None
         #: Data that was written, but not yet passed to the event loop's transport.

@@ -55,7 +55,7 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
-#: The fields that the response to a create has only if there is a pack.
+#: The fields that the response contains only if the batch has a pack.
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
@@ -93,7 +93,7 @@ async def open_batch(
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    # A pack is only another way to send the same files, so a request that differs only in `pack` is a replay.
+    # `pack` only chooses how the files are sent, so a request that differs only in `pack` is a replay.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):
@@ -172,21 +172,21 @@ async def show(request: Request) -> Response:
 
 
 def refuse_unhashed(body: wire.BatchFields) -> None:
-    """Raises `invalid_request` unless every file has a `sha256`, which is needed to find damaged files in a pack."""
+    """Raise `invalid_request` unless every file has a `sha256`, which is needed to find damaged files in a pack."""
     lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
     if lacking:
         raise refusals([(path, "is required for a pack.") for path in lacking])
 
 
 def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
-    """Raises `invalid_request` unless manifest and files have the same unique client_file_ids, within the limit."""
+    """Raise `invalid_request` unless manifest and files have the same unique client_file_ids, within the limit."""
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
     if not 1 <= len(sent) <= limits.batch_files:
         raise refusal("files", f"must hold 1 to {limits.batch_files} files, not {len(sent)}.")
     for path, listed in (("manifest.items", named), ("files", sent)):
         if doubled := [name for name, count in Counter(listed).items() if count > 1]:
-            raise refusal(path, f"client_file_id {doubled[0]!r} is there more than once.")
+            raise refusal(path, f"client_file_id {doubled[0]!r} occurs more than once.")
     if odd := sorted(set(named) ^ set(sent)):
         raise refusal("files", f"client_file_id {odd[0]!r} is not in both the manifest and the files.")
 
@@ -194,7 +194,7 @@ def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
 def _judge_files(
     context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchFields
 ) -> verbs.Opening:
-    """Create sessions for the valid files, and errors for the others."""
+    """Validate each file, and return the batch with the sessions of valid files and the errors of the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
     batch = BatchRow(
         id=context.ids.make(ids.BATCH),

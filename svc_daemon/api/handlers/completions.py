@@ -79,7 +79,7 @@ class _CompletionDraft:
         self._created = int(context.clock.now().timestamp())
 
     def end(self, outcome: AnswerOutcome) -> wire.Completion:
-        """Return the complete completion."""
+        """Return the finished chat completion."""
         usage = outcome.usage
         message = wire.CompletionMessage(
             content=outcome.text, annotations=[view_annotation(each) for each in outcome.cited]
@@ -106,7 +106,7 @@ class _CompletionDraft:
         return self._event(choices=[choice], **usage, **more)
 
     def finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
-        """Yield the last chunks of the answer and of the stream."""
+        """Yield the chunks that follow the text: annotations and sources, the usage if requested, and `[DONE]`."""
         whole = self.end(outcome)
         annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
         added = whole.model_dump(include={"grounded", "sources", "warnings", "request_id"})

@@ -9,7 +9,7 @@ A stream has these events, in this order. They are numbered from 0, and all have
     response.completed                              or response.incomplete if the model's answer was cut off
 
 An error after the stream has begun is sent twice: as `error` with the service's own code, and as `response.failed`,
-which ends it.
+which ends the stream.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -137,7 +137,7 @@ class _ResponseDraft:
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
-        """Build an event about the only part of the only message."""
+        """Build an event about the text of the response, which is a single part of a single message."""
         return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> bytes:

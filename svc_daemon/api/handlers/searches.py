@@ -47,7 +47,7 @@ async def get(request: Request) -> Response:
     except ServiceError as error:
         if error.code is not ErrorCode.INVALID_REQUEST:
             raise
-        # Report the name of the parameter, not of the body's field.
+        # Report the name of the query string parameter, not that of the body's field.
         errors = [(each["path"], each["message"]) for each in error.details["errors"]]
         raise refusals([(QUERY if path == "query" else path, message) for path, message in errors]) from error
 
@@ -68,14 +68,14 @@ def _fields(request: Request) -> dict[str, Any]:
     """Convert the query string to the fields of the equivalent POST body. Raises `invalid_request` if it is invalid."""
     sent = request.query_params
     meant = {name: wire.SearchRequest.field_meant_by(name) for name in sent}
-    # Rename synonyms of a scope to the name of its field.
+    # Replace synonyms, such as `bucket_ids` for `buckets`, with the name of the field.
     named = {name: field if field in (*SINGLES, *LISTS) else name for name, field in meant.items()}
     for name, field in named.items():
         if name != field and list(named.values()).count(field) > 1:
             raise refusal(name, f"means the same as {field}; send one of the two.")
     query = QueryParams([(named[name], value) for name, value in sent.multi_items()])
     if QUERY not in query:
-        raise refusal(QUERY, "must be sent: what to find.")
+        raise refusal(QUERY, "is required: the text to search for.")
     for name in query:
         if name not in SINGLES and name not in LISTS:
             known = ", ".join([*SINGLES, *LISTS])

@@ -44,7 +44,7 @@ from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.imports import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 
-#: Values of `status` for listings; the default is active members only (specification, Bucket).
+#: Values of the query parameter `status` of a list; without it, only sources that are active in the bucket are listed.
 STATUSES = ("all", "queued", "indexing", "active", "failed")
 TYPES = ("file", "page", "qa")
 
@@ -113,7 +113,7 @@ async def update(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.SourceUpdate)
     limits = context_of(request).limits
-    # The fields that were sent, each validated as in a create.
+    # The fields in the body, each validated like that of a new source.
     change: dict[str, Any] = {}
     if body.title is not None:
         change["title"] = source_fields.check_title(body.title, limits)
@@ -237,7 +237,7 @@ def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
 
 
 def _verify(request: Request, by: str) -> bool:
-    """Return whether `verify` has the value `by`. Raises `invalid_request` for any other value."""
+    """Return whether the query parameter `verify` was sent. Raises `invalid_request` if its value is not `by`."""
     verify = request.query_params.get("verify")
     if verify not in (None, by):
         raise refusal("verify", f"must be {by}, not {verify!r}.")

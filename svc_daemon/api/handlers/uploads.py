@@ -177,7 +177,7 @@ def url_of(request: Request, upload: UploadRow) -> str:
 
 def storage_url(request: Request, session_id: str, token: str) -> str:
     """Build a storage URL with its token. The id is that of a session, or of a batch if the URL accepts its pack."""
-    # `url_for` would search all routes, for each of the hundred files of a batch.
+    # Don't use `url_for`: it would search all routes for each of the files of a batch, up to a hundred.
     return f"{str(request.base_url).rstrip('/')}{STORAGE_PREFIX}{session_id}/{token}"
 
 
