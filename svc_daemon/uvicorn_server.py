@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
         self._exiting.set()
 
     async def main_loop(self) -> None:
-        """Run uvicorn's main loop, which polls for a signal ten times a second, but leave it as soon as one arrives."""
+        """Run uvicorn's main loop, but leave it as soon as a signal arrives; uvicorn polls only ten times a second."""
         ticking = asyncio.create_task(super().main_loop())
         leaving = asyncio.create_task(self._exiting.wait())
         await asyncio.wait((ticking, leaving), return_when=asyncio.FIRST_COMPLETED)

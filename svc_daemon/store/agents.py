@@ -28,7 +28,10 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent
 
 
 def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
-    """Return the agent. Raises NotFound, unless it is the default agent: then returns one that retrieves nothing."""
+    """Return the agent. Raises NotFound if it has no row.
+
+    If the row of the default agent is missing, an agent that retrieves nothing is returned instead.
+    """
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
         return found
@@ -55,7 +58,10 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
 
 
 def put_agent(connection: Connection, agent: TeamAgent) -> None:
-    """Update the agent, or create it if its row is missing. A stored policy that isn't valid is kept."""
+    """Update the agent, or create it if its row is missing.
+
+    If `agent.policy_fault` is set, the policy in the row is invalid; it is left as it is.
+    """
     connection.execute(
         f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"
         " instructions = excluded.instructions, bound_surface = excluded.bound_surface,"
@@ -83,7 +89,7 @@ def _values(agent: TeamAgent) -> dict[str, Any]:
 
 
 def _from_row(row: Row) -> TeamAgent:
-    """Convert a row to an agent; if its policy isn't valid, it retrieves nothing, and `policy_fault` says why."""
+    """Convert a row to an agent. If its policy is invalid, the agent retrieves nothing, and `policy_fault` says why."""
     values = dict(row)
     try:
         values["policy"] = read_policy(values["policy"])

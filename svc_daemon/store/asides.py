@@ -1,8 +1,8 @@
-"""Stored files that have no row: moved to a separate folder instead of being deleted, and found again by name.
+"""Keeps stored files that have no row in the state database: moves them to a separate folder, and finds them again.
 
-A tombstone counts as a row. Files are moved to a path such as `aside/2026-11-22/src_01k2…`, where the folder is
-named after the day of the move. If the state database was restored from an older copy, these files may be the only
-copy of their content. `operations.setting_aside` decides which files are moved here.
+The files are not deleted, because they may be the only copy of their content if the database was restored from an
+older copy. A file is moved to a path such as `aside/2026-11-22/src_01k2…`, in a folder named after the day of the move.
+`operations.setting_aside` decides which files are moved.
 """
 
 import re
@@ -39,7 +39,10 @@ class Asides:
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
 
     def put(self, path: Path, today: str) -> bool:
-        """Move the file aside. Returns False if it or a folder involved is a symbolic link, or if the name is taken."""
+        """Move the file to the folder of this day. Returns False, and doesn't move it, if that isn't safe.
+
+        It isn't safe if the file, its folder or the target folder is a symbolic link, or if the target exists.
+        """
         place = self.folder / today / path.name
         is_led_away = any(folder.is_symlink() for folder in (path.parent, self.folder, place.parent))
         if is_led_away or not _is_plain(path) or place.exists():

@@ -10,7 +10,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
-    """A stored batch. Its files are the upload sessions with its id."""
+    """A stored batch. Its files are the upload sessions that have the batch's id."""
 
     id: str
     team_id: str
@@ -82,7 +82,7 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
     """List the batch's files in the order of its manifest, each with the current state of its source.
 
-    Two statements, because in a join SQLite would compute the view for all sources. Run them in one transaction.
+    This runs two statements, because in a join SQLite would compute the view `source_views` for all sources.
     """
     sources = connection.execute(
         "SELECT id, task_id, status AS source_status, error AS source_error, warnings, places FROM source_views"

@@ -1,9 +1,10 @@
 """Blobs: the stored bytes of each source, in a file named after the source's id or, after a refresh, a new blob id.
 
-Order of writes. Bytes are buffered in memory, and from `SPILL_BYTES` on in a staging file inside the data directory.
-`keep` writes the rest, renames the file, syncs the file and then the folder; only then may the row be committed. If the
-process is killed before the commit, the next start finds a blob without a row, and moves it aside; there is never a row
-without its blob.
+A blob is stored before its row, so that there is never a row without its blob:
+
+1. Bytes are buffered in memory. Once there are `SPILL_BYTES`, they are written to a staging file in the data directory.
+2. `StagedFile.keep` writes the bytes that are still buffered, renames the file, and syncs the file and then the folder.
+3. The caller commits the row. If the process is killed before that, the next start moves the blob aside.
 
 Folder syncs are shared: one sync serves all callers that were waiting while the previous one ran.
 """
@@ -40,7 +41,7 @@ HEAD_BYTES = 8192
 
 
 def clear_away(path: Path) -> None:
-    """Delete a file that nothing owns; an error is logged, not raised.
+    """Delete a file that belongs to no row. An error is logged, not raised.
 
     A file that could not be deleted is cleaned up at the next start.
     """
@@ -80,7 +81,7 @@ class FolderSync:
         if self._failure is not None:
             raise OSError(*self._failure.args) from self._failure
         covered = self._asked
-        # An error here, such as running out of descriptors, doesn't mean that a sync failed.
+        # Errors of `open`, such as too many open files, are not recorded as a failed sync: a later call may succeed.
         descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
@@ -128,7 +129,7 @@ class Blobs:
         self.path(source_id).unlink(missing_ok=True)
 
     def drop(self, source_id: str) -> None:
-        """Delete a blob that no row owns; a disk error is logged, not raised."""
+        """Delete a blob that belongs to no row. A disk error is logged, not raised."""
         clear_away(self.path(source_id))
 
     def list_ids(self) -> list[str]:
@@ -167,7 +168,7 @@ class Blobs:
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 
     def try_room(self, size_bytes: int) -> None:
-        """Write this many bytes to a file and delete it again; raises OSError if that fails."""
+        """Check that the disk has room for this many bytes by writing a temporary file; raises OSError."""
         path = self._staging / self._random_name()
         try:
             with path.open("xb", buffering=0) as file:
@@ -238,7 +239,8 @@ class StagedFile:
 
     async def discard(self) -> None:
         """Discard the bytes and delete the staging file. Idempotent; disk errors are not raised."""
-        # A new buffer: a failed write's traceback may still hold a view of the old one, which then can't be resized.
+        # Replace the buffer instead of clearing it. It can't be resized while the traceback of a failed write still
+        # refers to a view of it.
         self._buffer = bytearray()
         if self._file is not None:
             with suppress(OSError):

@@ -41,7 +41,7 @@ class BucketRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """The members of one bucket, counted in the same snapshot."""
+    """Counts of the members of one bucket, all from the same snapshot of the database."""
 
     #: Active members, oldest first; empty if they were not requested.
     active_ids: tuple[str, ...]
@@ -139,7 +139,7 @@ def update_bucket(connection: Connection, bucket: BucketRow) -> None:
 
 
 def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) -> None:
-    """Mark the bucket as being deleted; from the commit on, it and the sources that are only in it are hidden."""
+    """Mark the bucket as being deleted, which hides the bucket and the sources that are in no other bucket."""
     connection.execute(
         "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, revision = revision + 1,"
         " updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
@@ -162,7 +162,7 @@ def delete_bucket(connection: Connection, bucket_id: str) -> None:
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
-    """Increment the revision, because the bucket's members or their listing have changed."""
+    """Increment the revision, because the bucket's members or their listed fields have changed."""
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE id = :id", {"id": bucket_id})
 
 
@@ -187,7 +187,7 @@ def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
 
 
 def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
-    """Count the bucket's members and, with `members`, list the active ones."""
+    """Count the bucket's members. If `members` is true, also list the ids of the active ones."""
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking"
         " FROM memberships m"

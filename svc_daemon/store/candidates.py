@@ -32,7 +32,7 @@ _MOST_COMPARISONS = 100
 
 
 class NotInSql(Exception):
-    """SQLite would evaluate this filter differently from Python, or not at all."""
+    """Raised for a filter that SQLite can't evaluate, or would evaluate differently from Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str
 
 
 class Values:
-    """Collects the bound values of a statement, and names them in order."""
+    """Collects the values to bind to a statement, and names them `v0`, `v1` and so on."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
@@ -119,7 +119,8 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or '0'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # SQLite would convert the number to text, because of the column's affinity, so a comparison is always false.
+        # These columns contain text, so no number or boolean matches. SQLite must not compare them, because it would
+        # convert the number to text first.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "0"
     path = values.add(_path(key))
     found = f"json_type(s.metadata, {path})"
@@ -136,9 +137,9 @@ def _path(key: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value if SQLite and Python compare it alike, else raise NotInSql.
+    """Return the value if SQLite and Python compare it in the same way; otherwise raise NotInSql.
 
-    Fractions are excluded, since SQLite may parse the last digit of one differently from Python.
+    Fractions are refused, because SQLite and Python may differ in the last digit when they parse one.
     """
     if isinstance(value, str):
         if "\0" in value or not _is_unicode(value):
@@ -163,7 +164,7 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
-    #: The generations in the index that contain the source's current text.
+    #: The generations that were extracted from the source's current bytes; hits in other generations are outdated.
     generations: range
     #: Maps bucket ids to sync status, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)

@@ -131,7 +131,7 @@ ROW_CHECKS = (
         "   AND d.event = CASE s.status WHEN 'failed' THEN 'source.failed' ELSE 'source.ready' END)"
         " AND (s.status = 'failed' OR s.status = 'active'"
         "   AND EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)"
-        # The source stays in a bucket that is being deleted until the cascade removes it and records the event.
+        # Sources in a bucket that is being deleted are skipped: the event is recorded when the deletion removes them.
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
@@ -178,9 +178,10 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Check columns for invalid values, such as flipped bits, which SQLite can't detect: its pages have no checksums.
+    """Check that columns have valid values. A flipped bit can make a value invalid.
 
-    Statuses are checked here because SQLite ignores CHECK constraints in a database that is open read-only.
+    SQLite can't detect a flipped bit itself, because its pages have no checksums, and it ignores CHECK constraints in
+    a database that is open read-only.
     """
     wrong = []
     for table, columns in JSON_COLUMNS.items():

@@ -135,7 +135,10 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 
 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """List due deliveries, except the ids in `busy`: in turn from each team, the longest overdue first."""
+    """List due deliveries whose ids are not in `busy`.
+
+    The list has the longest overdue delivery of each team first, then the second of each team, and so on.
+    """
     rows = connection.execute(
         "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
         "   SELECT d.*, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY due_at, id) AS turn FROM deliveries d"
@@ -147,7 +150,7 @@ def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> l
 
 
 def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
-    """Return the earliest due time of all deliveries except the ids in `busy`, or None."""
+    """Return the earliest due time of the deliveries whose ids are not in `busy`, or None if there is none."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM deliveries"
         " WHERE due_at IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:busy))",
@@ -164,7 +167,7 @@ def has_deliveries_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_deliveries(connection: Connection, now: str, latest: str) -> int:
-    """Make deliveries that are due after `latest` due at once; return how many."""
+    """Make deliveries that are due after `latest` due at once, after the clock was set back; return how many."""
     cursor = connection.execute(
         "UPDATE deliveries SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )
@@ -211,7 +214,7 @@ def resend_delivery(connection: Connection, delivery_id: str, due_at: str) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretGeneration:
-    #: How often the team has rotated its webhook secret.
+    #: Number of times that the team has rotated its webhook secret.
     generation: int = 0
     #: When the secret was last rotated; None if it never was.
     rotated_at: str | None = None

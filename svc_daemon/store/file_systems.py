@@ -1,8 +1,8 @@
 """Syncs a whole file system at once with `syncfs`, if that is as safe as an fsync of each file.
 
-Since Linux 5.8, `syncfs` reports the errors that occurred while the file system was written to disk since the
-descriptor was opened. So the descriptor must be opened before the first write. Only file systems of local disks are
-used, whose `syncfs` waits until the disk has stored everything.
+From Linux 5.8 on, `syncfs` reports all write errors of the file system that occurred after its descriptor was opened.
+So the descriptor must be opened before the first write. `syncfs` is only used on local file systems, where it waits
+until the disk has stored everything.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994}
 
 @cache
 def is_syncable(folder: Path) -> bool:
-    """Whether `sync` makes everything in the folder durable, and reports when it can't."""
+    """Return whether `sync` makes everything in the folder durable, and reports write errors."""
     if not sys.platform.startswith("linux"):
         return False
     release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
-    # Python's `os.statvfs` leaves out the type of the file system. It is the first field of the structure that `statfs`
-    # fills, which has at least 120 bytes. If the call fails, the type stays 0.
+    # Python's `os.statvfs` doesn't return the type of the file system, so call `statfs` of the C library. The type is
+    # the first field of its result, which fits into this array. If the call fails, the type stays 0.
     found = (ctypes.c_long * 64)()
     _libc().statfs(os.fsencode(folder), ctypes.byref(found))
     return release >= _REPORTING and found[0] & 0xFFFFFFFF in _LOCAL

@@ -1,6 +1,7 @@
 """Finds and deletes the rows of upload sessions, batches, tasks and deliveries that ended long ago.
 
-Rows that an existing source needs are kept: its latest task, and its deliveries, which prevent duplicate ones.
+The latest task and the deliveries of an existing source are kept. The deliveries prevent a second webhook call for the
+same event.
 """
 
 from collections.abc import Sequence

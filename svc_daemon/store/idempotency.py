@@ -1,4 +1,4 @@
-"""Idempotency keys with the stored response for replays. One row per API key and idempotency key."""
+"""Idempotency keys with the stored response for replays. There is one row per API key and idempotency key."""
 
 import json
 from dataclasses import dataclass

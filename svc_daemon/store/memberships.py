@@ -1,12 +1,12 @@
 """Memberships: a source in a bucket, and the status of its sync to the search index.
 
-queued -> active                     the document was indexed with exactly these buckets: nothing is left to sync
-queued -> syncing -> active          otherwise the sync worker claims it, writes to the provider, then activates it
+queued -> active                     the document was put into the index with all current buckets of the source
+queued -> syncing -> active          the sync worker claimed the membership and wrote the source's buckets to the index
 syncing -> queued                    the lease expired, or the process died
-syncing -> failed -> syncing         the provider failed; retried after a delay, without limit
+syncing -> failed -> syncing         the search provider failed; retried after a delay, without limit
 
 Until its source is indexed, a membership is `queued` with no due time, so it isn't claimed. While a team's index is
-being rebuilt, its syncs wait, because their documents may not be in the index yet.
+being rebuilt, the team's syncs wait, because the documents may not be in the index yet.
 """
 
 import json
@@ -128,7 +128,7 @@ def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
 
 
 def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> None:
-    """Activate all memberships of these sources, whose documents were indexed with exactly these buckets."""
+    """Activate all memberships of these sources, whose documents the index already lists in the right buckets."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL, due_at = NULL"
         " WHERE source_id IN (SELECT value FROM json_each(:ids))",
@@ -146,7 +146,7 @@ def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> No
 
 
 def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Retry at `due_at`, without counting a failure."""
+    """Schedule another attempt at `due_at`, without recording a failure."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -155,7 +155,7 @@ def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None
 
 
 def suspend_syncs(connection: Connection, source_id: str) -> None:
-    """Suspend the source's syncs while it is indexed again; claims become stale."""
+    """Suspend the source's syncs while it is indexed again. Workers' claims on its memberships become stale."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = NULL, attempt = attempt + 1"
         " WHERE source_id = :source_id",
@@ -206,7 +206,7 @@ def has_syncs_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_syncs(connection: Connection, now: str, latest: str) -> int:
-    """Make syncs that are due after `latest` due at once; return how many."""
+    """Make syncs that are due after `latest` due at once, after the clock was set back; return how many."""
     cursor = connection.execute(
         "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )

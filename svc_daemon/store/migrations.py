@@ -1,7 +1,7 @@
-"""The schema of the state database, one ordered migration at a time.
+"""Creates the schema of the state database, and upgrades it by running migrations in order.
 
-Each migration is committed together with its record, and the file is copied before pending migrations run. A database
-with migrations that this release doesn't know was made by a newer release: it is refused, never downgraded.
+Each migration is committed together with the record that it was applied. The database is copied before pending
+migrations run. A database with migrations that this release doesn't know was made by a newer release, and is refused.
 """
 
 import sqlite3
@@ -11,7 +11,8 @@ from pathlib import Path
 from svc_daemon.errors import StorageError
 from svc_daemon.store.schemas import SCHEMA
 
-#: The migrations from before the first release. A single schema replaces them, and is recorded under all their names.
+#: The names of the migrations from before the first release. `make_schema` replaces them all, and records each of them
+#: as applied.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",
@@ -35,17 +36,17 @@ _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALU
 
 
 def make_schema(connection: sqlite3.Connection) -> None:
-    """Create all tables, and record the former migrations, so that releases that know them don't apply them."""
+    """Create all tables, and record the former migrations as applied, so that older releases don't run them."""
     for statement in SCHEMA.split(";\n\n"):
         connection.execute(statement)
     connection.executemany(_RECORD, [(name,) for name in FORMER])
 
 
 def add_lanes(connection: sqlite3.Connection) -> None:
-    """Add the lane of each task; documents that are already waiting are read one by one.
+    """Add the column `lane` to the tasks (see `core.lanes`). Existing tasks get the lane `single`.
 
-    With the new indexes, finding the next task of a lane or the next delayed task takes the same time however many
-    tasks are waiting.
+    Indexes are added too, so that the time to find the next task of a lane, or the next delayed task, doesn't depend on
+    the number of waiting tasks.
     """
     connection.execute(
         "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single'"
@@ -59,7 +60,7 @@ def add_lanes(connection: sqlite3.Connection) -> None:
     )
 
 
-#: The migrations, oldest first; each release appends its own. A migration and its record are one transaction.
+#: The migrations by name, oldest first. A release that changes the schema appends its migration.
 MIGRATIONS: dict[str, Callable[[sqlite3.Connection], None]] = {
     "m007_rechunking": make_schema,
     "m008_lanes": add_lanes,
@@ -73,7 +74,8 @@ def migrate(connection: sqlite3.Connection) -> None:
     if not pending:
         return
     if not applied:
-        # A new file needs no copy, so one transaction is enough. `sqlite_utils` is slow to import.
+        # A new database is empty and needs no backup. Run all migrations in one transaction, and without
+        # `sqlite_utils`, which is slow to import.
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement in _RECORDS.split(";\n\n"):
@@ -100,7 +102,7 @@ def check_current(connection: sqlite3.Connection) -> None:
 
 
 def _applied(connection: sqlite3.Connection) -> list[str]:
-    """List the applied migrations, oldest first; raises StorageError if this release can't continue from them."""
+    """List the applied migrations, oldest first; raises StorageError if this release can't upgrade the database."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
         return []
     query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"
@@ -113,7 +115,7 @@ def _applied(connection: sqlite3.Connection) -> list[str]:
 
 
 def _copy(connection: sqlite3.Connection, suffix: str) -> None:
-    """Back up the database, so that a failed migration loses nothing."""
+    """Copy the database to a file next to it, so that a failed migration loses nothing."""
     path = Path(connection.execute("PRAGMA database_list").fetchone()["file"])
     with sqlite3.connect(path.with_name(f"{path.name}.{suffix}")) as copy:
         connection.backup(copy)

@@ -1,10 +1,11 @@
-"""Packs: the stored state of a batch's sessions, and a writer that splits one stream among their parts.
+"""Packs: the bytes of all files of a batch, sent as one stream, which a writer splits among the files' parts.
 
-A session that is sent by itself is written like a pack of one item.
+A part is the file with the bytes of one upload session (see `parts`). A file that is sent by itself is written like a
+pack of one item.
 
-Each part is opened, written and closed; then a single `syncfs` makes all of them durable. Where that isn't safe (see
-`file_systems`), or if there are few parts, each file is fsynced before it is closed, and at the end the folder, if a
-part is new. In both cases, `_synced` and `_hashed` of `Parts` are updated only after the sync.
+The parts are written and closed one after another; then a single `syncfs` makes them all durable. If that isn't safe
+(see `file_systems`), or if there are only a few parts, each part is fsynced before it is closed, and the folder is
+fsynced at the end if a part is new. In both cases, `Parts` records the new sizes and hashes only after the sync.
 """
 
 import os
@@ -76,7 +77,10 @@ class PackWriter:
     """
 
     def __init__(self, parts: Parts, items: Sequence[PackItem], first: int, end: int) -> None:
-        """The stream has the pack's bytes from `first` to `end`, exclusive. All parts must have been settled."""
+        """Prepare to write the pack's bytes from `first` to `end`, exclusive.
+
+        `Parts.settle` must have been called for all parts before.
+        """
         self._parts = parts
         self._items = items
         self._next = first
@@ -89,7 +93,7 @@ class PackWriter:
         self._open: _OpenPart | None = None
         #: Parts that were written and closed, to be recorded as durable after the sync.
         self._closed: list[_OpenPart] = []
-        #: The size of each written part before this stream, to which `drop` truncates the part.
+        #: The size that each written part had before this stream; `drop` truncates the part to it.
         self._starts: dict[str, int] = {}
 
     async def append(self, data: bytes) -> None:
@@ -107,7 +111,7 @@ class PackWriter:
                 with self._parts.discarding(*self._starts):
                     file_systems.sync(self._folder)
             elif 0 in self._starts.values():
-                # At least one part is new: without this sync, its folder entry could be lost in a power failure.
+                # At least one part is new. Without this sync, its folder entry could be lost in a power failure.
                 self._parts.sync_folder()
             for part in self._closed:
                 self._parts.note_synced(part.session_id, part.end_bytes, part.hash)

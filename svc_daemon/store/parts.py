@@ -2,8 +2,8 @@
 
 Bytes are synced before they are acknowledged. If the process is killed or the disk is full, a file may contain bytes
 that were not synced. So the synced size of each part is kept in memory, and if the file's size differs, the file is
-synced before its size is reported. A finished part becomes a blob through a hard link: the session keeps its bytes
-until the source is committed, so that nothing is lost if the process is killed in between.
+synced before its size is reported. When an upload is finalized, a hard link makes the part a blob. The part itself is
+deleted only after the source is committed, so that nothing is lost if the process is killed in between.
 """
 
 import asyncio
@@ -41,7 +41,8 @@ class Parts:
     def size_bytes(self, session_id: str) -> int:
         """Return the number of stored bytes, 0 if there is no file yet."""
         try:
-            return os.lstat(f"{self.folder}/{session_id}").st_size  # called three times per chunk; a Path is slower
+            # This is called three times per chunk, and `Path.lstat` would be slower.
+            return os.lstat(f"{self.folder}/{session_id}").st_size
         except FileNotFoundError:
             return 0
 
@@ -68,10 +69,10 @@ class Parts:
         return await self._blobs.run(lambda: _head(self.path(session_id)))
 
     async def link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
-        """Link the bytes of sessions as the blobs of these sources, durably.
+        """Create the blobs of sources as durable hard links to parts; `sources` maps session ids to source ids.
 
-        Returns the first bytes of each session, for sniffing the media type. If this fails or is cancelled, no blob is
-        left behind.
+        Returns the first bytes of each part by session id, for sniffing the media type. If this fails or is cancelled,
+        the blobs are deleted.
         """
         await self.settle(*sources)
         try:
@@ -96,12 +97,12 @@ class Parts:
         return list_own(self.folder, ids.PART_NAME)
 
     async def run(self, work: Callable[[], object]) -> None:
-        """Run blocking work on a part; raises StorageError if a file operation fails."""
+        """Run blocking work on parts in a thread; raises StorageError if a file operation fails."""
         await self._blobs.run(work)
 
     @contextmanager
     def discarding(self, *session_ids: str) -> Iterator[None]:
-        """Discard the unacknowledged bytes of the parts if the sync in this block fails.
+        """Discard the unacknowledged bytes of the parts if the sync in the `with` block fails.
 
         A failed sync is not retried: the kernel may have dropped the dirty pages, and would then report success. The
         files are truncated to their acknowledged bytes, and `on_broken` is called.
@@ -130,7 +131,7 @@ class Parts:
         self._hashed[session_id] = size_bytes, known
 
     def hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
-        """Return a copy of the hash of the first `size_bytes` bytes, which the caller may update; None if unknown."""
+        """Return a copy, which the caller may update, of the hash of the first `size_bytes` bytes; None if unknown."""
         if size_bytes == 0:
             return hashlib.sha256()
         hashed_bytes, known = self._hashed.get(session_id, (0, None))

@@ -3,9 +3,10 @@
 Released statements are never edited: a later release changes the schema by adding a migration.
 """
 
-#: A team has at most one unfinished rebuild task; until it ends, none of the team's sources is ready. The view's column
-#: `places` doesn't include buckets that are being deleted. `valid_from` is the oldest generation whose search hits are
-#: valid: while a document is rechunked, the index may contain chunks of several generations.
+#: A team has at most one unfinished rebuild task; until it ends, none of the team's sources is ready. The column
+#: `places` of the view `source_views` doesn't include buckets that are being deleted. `valid_from` of a source is the
+#: oldest generation whose search hits are valid: while a document is rechunked, the index has its old or its new
+#: generation.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,

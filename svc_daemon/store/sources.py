@@ -25,9 +25,9 @@ class SourceRow:
     #: Number of the current extraction; incremented each time the source is indexed. The search provider keeps only the
     #: newest generation.
     generation: int = 1
-    #: The first generation that was extracted from the current bytes; None if that is `generation`.
+    #: The first generation that was extracted from the current bytes; None if it is the same as `generation`.
     valid_from: int | None = None
-    #: True if the chunking options of its bucket have changed and it hasn't been rechunked yet.
+    #: Whether the source still has to be rechunked, because the chunking options of its bucket have changed.
     rechunk: bool = False
     title: str
     filename: str
@@ -48,7 +48,7 @@ class SourceRow:
     qa: dict[str, Any] | None = None
     #: `url` and `metadata` of the webhook to call when the source becomes ready or fails.
     webhook: dict[str, Any] | None = None
-    #: Name of its blob; None if that is the source's id. A refresh stores its bytes under a new name.
+    #: Name of the source's blob; None if it is the source's id. A refresh stores the new bytes under a new name.
     blob: str | None = None
     #: Id of the source that this one will replace when it becomes ready.
     replaces: str | None = None
@@ -85,7 +85,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """The generations in the index that contain its current text: several if it was rechunked."""
+        """The generations that were extracted from the current bytes: several if the source was rechunked."""
         return generations_of(self.valid_from, self.generation)
 
     @property
@@ -169,7 +169,7 @@ def find_source(connection: Connection, team_id: str, source_id: str) -> SourceR
 
 
 def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, SourceRow]:
-    """Return the rows of those sources that exist, by source id."""
+    """Return the rows of the given sources by source id, leaving out sources that don't exist."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
         {"ids": json.dumps(source_ids), "team_id": team_id},
@@ -178,7 +178,7 @@ def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]
 
 
 def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """Return the titles of those sources that exist, by source id."""
+    """Return the titles of the given sources by source id, leaving out sources that don't exist."""
     rows = connection.execute(
         "SELECT id, title FROM sources WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
         {"ids": json.dumps(source_ids), "team_id": team_id},
@@ -187,7 +187,7 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Return the source; raises NotFound, with the id of its successor in `details.replaced_by` if it was replaced."""
+    """Return the source. Raises NotFound, which has the id of the source that replaced this one, if any."""
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)
@@ -353,7 +353,7 @@ def list_all_blobs(connection: Connection) -> dict[str, int]:
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:
-    """Compute the generations whose text in the index is current, from the two columns of a source's row."""
+    """Return the generations that were extracted from the current bytes, given two columns of a source's row."""
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 
@@ -373,7 +373,7 @@ def _literal(text: str) -> str:
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark each source whose oldest bucket is this one for rechunking, since that bucket sets its chunk sizes."""
+    """Mark for rechunking the sources whose oldest bucket is this one. The oldest bucket sets the chunk sizes."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"
@@ -385,7 +385,7 @@ def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
 
 
 def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
-    """Return team id and source id of the next indexed source after `after_id` that is marked for rechunking.
+    """Return the team id and source id of the next indexed source after `after_id` that is marked for rechunking.
 
     Sources of teams in maintenance are skipped. Returns None if there are no more.
     """

@@ -21,7 +21,7 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Number of attempts so far. An attempt that ended by parking the task isn't counted.
+    #: Number of attempts so far, without those that ended with `park_task`.
     attempt: int = 0
     #: Fencing token, incremented by each claim: a worker may write only while this equals the token of its claim.
     token: int = 0
@@ -77,7 +77,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """Return the id of the team's oldest due task of the type, or None; searches only the lane `single`."""
+    """Return the id of the team's oldest due task of the type in the lane `single` (see `core.lanes`), or None."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = 'single'"
         " AND team_id = :team_id AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
@@ -87,7 +87,10 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, lane: str) -> list[str]:
-    """List the teams that have queued tasks of the type in the lane, due or not; reads one index entry per team."""
+    """List the teams that have queued tasks of the type in the lane, whether or not they are due.
+
+    The query skips from team to team in the database index, so it doesn't read the row of every task.
+    """
     rows = connection.execute(
         "WITH RECURSIVE line (team_id) AS ("
         " SELECT MIN(team_id) FROM tasks"
@@ -126,7 +129,7 @@ def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int)
 def claim_tasks(
     connection: Connection, task_ids: Sequence[str], now: str, lease_until_s: float, stage: str = "extract"
 ) -> list[TaskRow]:
-    """Claim the tasks that are still queued: count an attempt of each and take a lease. Returns them, ordered by id."""
+    """Claim those of the tasks that are still queued: count an attempt and take a lease. Returns them ordered by id."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -147,14 +150,14 @@ def claim_task(
 def claim_again(
     connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str
 ) -> TaskRow | None:
-    """Claim a task. It continues at the stage that it had reached, or begins at `first_stage`."""
+    """Claim a task at the stage that an earlier attempt has reached, or at `first_stage` if there is none."""
     row = connection.execute("SELECT stage FROM tasks WHERE id = :id", {"id": task_id}).fetchone()
     stage = (row["stage"] if row else None) or first_stage
     return claim_task(connection, task_id, now, lease_until_s, stage)
 
 
 def is_held(connection: Connection, task: TaskRow) -> bool:
-    """Whether the claim is still valid: the task hasn't been canceled, released or claimed again since."""
+    """Return whether the claim is still valid: the task has not been canceled, released or claimed again since then."""
     row = connection.execute(
         "SELECT 1 FROM tasks WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token},
@@ -170,7 +173,7 @@ def extend_lease(connection: Connection, task: TaskRow, lease_until_s: float) ->
 
 
 def succeed_task(connection: Connection, task: TaskRow, stage: str, chunks: int, finished_at: str) -> bool:
-    """End a claimed task as `succeeded`, with this stage and all chunks done. Returns False if the claim is stale."""
+    """End a claimed task as `succeeded`, and record the final progress. Returns False if the claim is stale."""
     cursor = connection.execute(
         "UPDATE tasks SET status = 'succeeded', finished_at = :finished_at, error = NULL, lease_until_s = NULL,"
         " stage = :stage, chunks_done = :chunks, chunks_total = :chunks"
@@ -218,9 +221,8 @@ def retry_task(
 ) -> None:
     """Queue a claimed task for another attempt; does nothing if the claim is stale.
 
-    The task gets the lane `single`, unless it is in the lane `suspect`, where it stays.
-
-    With `is_endless`, the attempts never reach `max_attempts`, so that the task is retried without limit.
+    A task in the lane `suspect` stays there; any other task moves to the lane `single`. With `is_endless`, the attempts
+    never reach `max_attempts`, so that the task is retried without limit.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
@@ -242,7 +244,8 @@ def park_task(
 ) -> None:
     """Queue a claimed task again without counting the attempt, in another lane if one is given.
 
-    Used if the process is stopping, a resource is short, or the document must be read in another lane.
+    This is used if the process is stopping, a resource such as disk space is short, or the document must be read in
+    another lane.
     """
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
@@ -289,7 +292,7 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
 
 
 def next_attempt_due(connection: Connection, task_type: str, after: str = "") -> str | None:
-    """Return the earliest time later than `after` at which a queued task of the type has its next attempt, or None."""
+    """Return the earliest scheduled attempt of a queued task of the type that is later than `after`, or None."""
     row = connection.execute(
         "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
         " AND type = :type AND next_attempt_at > :after",
@@ -309,7 +312,10 @@ def has_attempts_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_attempts(connection: Connection, latest: str) -> int:
-    """Make queued tasks due at once if their next attempt is scheduled after `latest`; return how many."""
+    """Make queued tasks whose next attempt is after `latest` due at once, after the clock was set back.
+
+    Returns how many.
+    """
     cursor = connection.execute(
         "UPDATE tasks SET next_attempt_at = NULL"
         " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",

@@ -5,6 +5,8 @@ by the old id can find the successor.
 
 If a refresh replaces the bytes of a source, the old blob gets a tombstone too, whose `source_id` is the name of the new
 blob.
+
+A detachment is the record of a source whose buckets or title changed and still have to be updated in the index.
 """
 
 import json
@@ -71,7 +73,7 @@ def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> lis
 
 
 def list_deleted_blobs(connection: Connection) -> set[str]:
-    """List the names of blobs that were deleted on purpose and whose tombstones still exist."""
+    """List the names of the blobs that have a tombstone, because they were deleted on purpose."""
     rows = connection.execute("SELECT COALESCE(blob, source_id) AS name FROM tombstones").fetchall()
     return {row["name"] for row in rows}
 
@@ -101,7 +103,7 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
-    """List those of the given sources whose old buckets or title still have to be removed from the index."""
+    """List those of the given sources that have a detachment."""
     rows = connection.execute(
         "SELECT source_id FROM detachments WHERE source_id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(source_ids)},

@@ -103,7 +103,7 @@ def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None
 
 
 def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
-    """Find a session by its id in any team, because the upload URL has a token instead of a team."""
+    """Find a session by its id in any team. Requests to an upload URL have a token, but don't name a team."""
     row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
     return UploadRow.from_row(row) if row else None
 
@@ -117,7 +117,7 @@ def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRo
 
 
 def get_uploads(connection: Connection, upload_ids: Sequence[str]) -> list[UploadRow]:
-    """Return the sessions with these ids, in this order; raises NotFound if one is gone."""
+    """Return the sessions with these ids, in the same order; raises NotFound if one doesn't exist."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE id IN (SELECT value FROM json_each(:ids))", {"ids": json.dumps(upload_ids)}
     ).fetchall()
@@ -144,7 +144,7 @@ def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> No
 
 
 def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
-    """Extend an open or expired session and change its token; a session that ended otherwise isn't changed."""
+    """Extend an open or expired session and change its token. A session with any other status isn't changed."""
     connection.execute(
         "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
         " WHERE id = :id AND status IN ('open', 'expired')",
@@ -183,7 +183,7 @@ def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
 
 
 def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[UploadRow]:
-    """List open sessions past their expiry time, the longest expired first: their bytes can be deleted."""
+    """List open sessions past their expiry time, whose bytes can be deleted. The longest expired come first."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at LIMIT :limit",
         {"now": now, "limit": limit},
@@ -214,5 +214,5 @@ def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[
 
 
 def list_open_ids(connection: Connection) -> set[str]:
-    """List the ids of all open sessions, the only ones that may own stored bytes; for the sweeper, at startup."""
+    """List the ids of the open sessions of all teams."""
     return {row["id"] for row in connection.execute("SELECT id FROM uploads WHERE status = 'open'").fetchall()}

@@ -34,7 +34,7 @@ class AskArguments(Arguments, ScopedBody):
     @field_validator("question")
     @classmethod
     def _said(cls, question: str) -> str:
-        """Refuse an empty question here, because the API's error would name a field unknown to the tool's caller."""
+        """Refuse an empty question. The API refuses it too, but its error names a field that the tool doesn't have."""
         if not question.strip():
             raise ValueError("The question is empty.")
         return question

@@ -83,7 +83,7 @@ class ToolService(Protocol):
         ...
 
     async def read_file(self, path: str) -> File:
-        """Read a file on the caller's machine. Raises CallFailed if reading it, or any file, is not allowed."""
+        """Read a file on the caller's machine. Raises CallFailed, also if this server never reads files by path."""
         ...
 
     async def pause(self, seconds: float) -> None:
@@ -92,7 +92,7 @@ class ToolService(Protocol):
 
 
 def part(text: str) -> str:
-    """Encode an id as a path segment. Raises CallFailed if it would be empty or several segments."""
+    """Encode an id as one segment of a URL path. Raises CallFailed if it is empty, `.` or `..`, or contains a slash."""
     if "/" in text or text in {"", ".", ".."}:
         raise refused(("", f"{text!r} is not an id."))
     return quote(text, safe="", errors="replace")
@@ -111,5 +111,5 @@ def refused(*errors: tuple[str, str]) -> CallFailed:
 
 
 def refused_fields(error: ValidationError) -> CallFailed:
-    """Create `invalid_request` from a validation error of arguments, without the values that were sent."""
+    """Create the error `invalid_request` from a validation error of arguments, without the values that were sent."""
     return refused(*faults_of(error)[:MOST_ERRORS])

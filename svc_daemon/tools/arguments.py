@@ -13,7 +13,7 @@ Named = Annotated[list[str], Field(min_length=1)]
 
 
 def _leave_out_nulls(schema: dict[str, Any]) -> None:
-    """Remove null from the types of optional fields: it is accepted, but not advertised."""
+    """Remove null from the types of optional fields in the schema, although it is accepted."""
     for field in schema.get("properties", {}).values():
         kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
         if len(kinds) == 1:
@@ -31,7 +31,7 @@ class Arguments(RequestBody):
     @model_validator(mode="before")
     @classmethod
     def _without_team(cls, fields: Any) -> Any:
-        """Refuse a team, as in the whole API, and dry runs. Other unknown fields are ignored."""
+        """Refuse a team id, because the API key determines the team, and dry runs. Other unknown fields are ignored."""
         if isinstance(fields, dict) and {"team_id", "teamId"} & fields.keys():
             raise ValueError("The team follows from the API key; team_id is not accepted.")
         if isinstance(fields, dict) and (fields.get("dry_run") or fields.get("dryRun")):
@@ -40,7 +40,7 @@ class Arguments(RequestBody):
 
 
 class ToolResult(BaseModel):
-    """The structured result of a tool; `text` has the same content as plain text."""
+    """The structured result of a tool; `text` returns the same content as plain text."""
 
     @abstractmethod
     def text(self) -> str:

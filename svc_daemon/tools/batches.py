@@ -18,12 +18,12 @@ from svc_daemon.wire.errors import ErrorBody
 BATCHES = "/v1/knowledge/files:batch/upload-session"
 #: Maximum number of concurrent uploads in a batch.
 AT_ONCE = 4
-#: Maximum total size of files that are sent in one request, for which their bytes are joined in memory.
+#: Maximum total size, in bytes, of the files that are sent in one request; their bytes are joined in memory.
 PACK_BYTES = 32 * 1024 * 1024
 
 
 class BatchFileGiven(FileGiven, DestinationArguments):
-    """One file of a batch, with a destination of its own if the batch has none."""
+    """One file of a batch. It needs a destination unless the batch has one for all files."""
 
 
 class UploadFilesBatch(DestinationArguments):
@@ -85,11 +85,11 @@ class LoadedFile:
     file: File
 
     def manifest(self) -> Json:
-        """Build the file's item for the `items` of the manifest."""
+        """Build the file's item for the list `items` of the manifest."""
         return {"client_file_id": self.id, **self.given.description(self.file), **self.given.destination()}
 
     def size(self) -> Json:
-        """Build the file's object for the `files` of the request body, which has its name and size."""
+        """Build the file's item for the list `files` of the request body: its id, name and size."""
         name = self.given.filename or self.file.name
         return {"client_file_id": self.id, "filename": name, "size_bytes": len(self.file.data)}
 
@@ -124,7 +124,7 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
-    """Send missing bytes and finalize the batch. Returns by file id an object with `knowledge_id` or `error`."""
+    """Send missing bytes and finalize the batch. Maps each file id to an object with `knowledge_id` or `error`."""
     batch = opened.body
     try:
         # Files that an earlier call has stored need not be sent again.
@@ -144,9 +144,13 @@ async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[Load
 async def _send(
     service: ToolService, batch: Json, targets: Sequence[Json], bytes_of: Mapping[str, bytes]
 ) -> dict[str, Json]:
-    """Send the bytes of the files: all of the batch in one request, or some concurrently. Returns the errors by id."""
+    """Send the bytes of the files. Returns the errors by file id.
+
+    If all files of the batch are missing, they are sent in one request; if that fails, or if only some are missing,
+    each file is sent in a request of its own.
+    """
     if "pack" in batch and len(targets) == len(batch["items"]):
-        # If the pack is refused, the files are sent one by one, so that each gets an error of its own.
+        # If this request is refused, send each file by itself, so that each gets an error of its own.
         with suppress(CallFailed):
             joined = b"".join(bytes_of[target["client_file_id"]] for target in targets)
             await service.send_bytes(batch["pack"]["upload_url"], joined)
@@ -177,7 +181,7 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
 async def _renewed(
     service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
 ) -> FileOutcome:
-    """If an earlier call stored the file and its source has been deleted since, upload it again as a single file."""
+    """Upload the file again by itself if an earlier call stored it and its source has been deleted since."""
     if outcome.error is None or outcome.error.code not in GONE:
         return outcome
     destination = asked.destination() | item.given.destination()

@@ -131,7 +131,7 @@ async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
 
 
 def _decode(text: str) -> bytes | None:
-    """Decode base64, ignoring line breaks as in mails; returns None if there is any other invalid character."""
+    """Decode base64, ignoring line breaks. Returns None if there is any other invalid character."""
     try:
         return b64decode("".join(text.splitlines()) if "\n" in text else text, validate=True)
     except ValueError:
@@ -154,7 +154,7 @@ async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
 async def store(
     service: ToolService, described: Json, destination: Json, data: bytes, key: str | None = None
 ) -> UploadedFile:
-    """Store a file, given its fields in a create request; `key` is the caller's idempotency key, if any."""
+    """Store a file. `described` has its fields of a create request; `key` is the caller's idempotency key, if any."""
     body = {**described, **destination, "size_bytes": len(data)}
     keys = [key] if key is not None else (derived_key(destination, described, epoch) for epoch in range(MOST_EPOCHS))
     for each in keys:
@@ -168,7 +168,8 @@ async def store(
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
     """Return the source of an upload session; None if an earlier call created it and it has since been deleted."""
     session = opened.body
-    if session["status"] == CANCELED:  # also if finalizing failed permanently
+    if session["status"] == CANCELED:
+        # Sessions that could not be finalized have this status too.
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)

@@ -1,6 +1,7 @@
 """MCP servers for the tools, built with the `mcp` library, which is optional and slow to import.
 
-The low-level API of the library is used, because the high-level one adds a prefix to errors, which must be plain JSON.
+The low-level API of the library is used, because the high-level API adds a prefix to the errors of tools, which must be
+plain JSON.
 """
 
 import json
@@ -86,7 +87,7 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
 
 
 async def answer_message(server: Server[Any], scope: Any, receive: Any, send: Any, *, max_bytes: int) -> None:
-    """Answer one HTTP request, as an ASGI application; no session is kept, so any server can answer the next one."""
+    """Answer one HTTP request as an ASGI application. No session is kept between requests."""
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=max_bytes)
     async with manager.run():
         await manager.handle_request(scope, receive, send)

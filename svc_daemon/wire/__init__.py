@@ -1,9 +1,9 @@
 """The HTTP contract: names and data formats, without any logic.
 
-Both programs share `codes`, `headers`, `versions`, `proofs`, `file_names` and `field_errors`, which import no pydantic.
-Only the daemon uses the models, one module per noun: it validates bodies, builds responses and generates its OpenAPI
-document with them. The command line starts without pydantic and reads responses as plain `Json`, so that it works with
-older and newer daemons.
+The daemon and the command line share `codes`, `headers`, `versions`, `proofs`, `file_names` and `field_errors`, which
+don't import pydantic. The other modules have pydantic models, which only the daemon uses, to validate bodies, build
+responses and generate its OpenAPI document. The command line reads responses as plain `Json`: it starts faster without
+pydantic, and works with older and newer daemons.
 """
 
 from typing import Any

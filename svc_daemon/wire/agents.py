@@ -36,7 +36,7 @@ class PolicyFields(ScopedBody):
     filters: dict[str, Any] | None = None
     #: Default number of passages for a request; null removes the setting.
     top_k: Annotated[int, Field(ge=1)] | None = None
-    #: Minimum score of passages to use; null removes it.
+    #: Minimum score of passages to use; null removes the setting.
     score_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
 
     @model_validator(mode="before")
@@ -51,10 +51,14 @@ class PolicyFields(ScopedBody):
 
 
 class AgentFields(ScopedBody):
-    """The fields of an agent. A scope outside `policy` is refused: if ignored, the agent would search all buckets."""
+    """The fields of an agent.
+
+    What the agent searches is limited only in `policy`. Such a limit in another place is refused, because if it were
+    ignored, the agent would search all buckets.
+    """
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: These names don't mean a scope here: clients that send back an agent as they received it include its id.
+    #: Names that don't mean a scope here. They are accepted, because clients may send back an agent that they received.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is no field of an agent; what it searches is in its `policy`."
 

@@ -98,14 +98,14 @@ class Batch(WireModel):
     bucket_ids: list[str]
     items: list[BatchTarget]
     rejected: list[RejectedItem]
-    #: Missing unless it was requested and the batch is small enough.
+    #: Missing unless a pack was requested and the batch is small enough for one.
     pack: BatchPack | None = None
     expires_at: str
     request_id: str
 
 
 class BatchFinalize(RequestBody):
-    """Body of a finalize. `abandon_pending` cancels the uploads of missing files, so that the batch can complete."""
+    """Body of a finalize request. `abandon_pending` cancels missing uploads, so that the batch can complete."""
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
     dry_run: bool = False
@@ -138,7 +138,7 @@ class FailedItem(WireModel):
 
 
 class BatchFinalized(WireModel):
-    """Response to a finalize: each `client_file_id` is in exactly one of the lists."""
+    """Response to a finalize request: each `client_file_id` is in exactly one of the lists."""
 
     batch_id: str
     status: str

@@ -20,7 +20,7 @@ _WORDS = (
 
 
 def plain(message: str) -> str:
-    """Convert a message of pydantic to the end of a sentence. Messages of our own models are returned unchanged."""
+    """Replace the Python terms in a message of pydantic. Messages of our own validators keep their words."""
     for pattern, words in _WORDS:
         message = pattern.sub(words, message)
     return message if message.endswith((".", "!", "?")) else f"{message}."

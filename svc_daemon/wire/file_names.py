@@ -55,7 +55,8 @@ def find_odd_character(text: str) -> NameFlaw | None:
     """Like `find_flaw`, but check only the characters, which is enough for folder names."""
     if text.isprintable():
         return None
-    if any("\ud800" <= character <= "\udfff" for character in text):  # bytes that are not UTF-8 arrive as surrogates
+    # Python decodes the bytes of a file name that are not UTF-8 to surrogates.
+    if any("\ud800" <= character <= "\udfff" for character in text):
         return NameFlaw.NOT_UTF8
     components = (component.strip() for component in _SEPARATORS.split(text))
     ends = {end for component in components if component for end in (component[0], component[-1])}

@@ -14,7 +14,10 @@ Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Fie
 
 
 class KeyFields(ScopedBody):
-    """The fields of a new key, with `capabilities` or `preset`. Omitted limits are inherited from the creating key."""
+    """The fields of a new key, which must include either `capabilities` or `preset`.
+
+    Limits that are omitted are inherited from the key that creates it.
+    """
 
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "buckets", AGENT: "models"}
     plain_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("agents", "model", "allowedmodels"), AGENT)

@@ -34,11 +34,11 @@ class LegacyUrlImport(UrlImport, DestinationFields):
 
 
 class LegacyManifestItem(ManifestItem, DestinationFields):
-    """One file, with a destination of its own unless the manifest has one."""
+    """One file of a batch. It needs a destination unless the manifest has one for all files."""
 
 
 class LegacyManifest(Manifest, DestinationFields):
-    """The files of a batch, with one destination for all of them unless each has its own."""
+    """The files of a batch, with one destination for all of them, unless each file has a destination."""
 
     items: Sequence[LegacyManifestItem]
 

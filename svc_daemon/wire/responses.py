@@ -71,7 +71,8 @@ class ResponseCreate(ScopedBody):
     metadata: dict[str, str] = Field(default_factory=dict)
     #: Search only these buckets, given by id or slug.
     buckets: list[str] | None = None
-    #: Responses are not stored, so they can't be continued or computed in the background.
+    #: This field and the next two accept no other value than the default, because responses are not stored and can't be
+    #: continued or computed in the background.
     previous_response_id: Annotated[None, Refused] = None
     conversation: Annotated[None, Refused] = None
     background: Literal[False] = False
@@ -121,7 +122,10 @@ class ResponseUsage(WireModel):
 
 
 class ResponseFault(WireModel):
-    """Why a response failed, with a code that OpenAI's clients know; the event before it has the service's own code."""
+    """Why a response failed, with a code that OpenAI's clients know.
+
+    In a stream, an `error` event with the service's own code is sent before it.
+    """
 
     code: Literal["server_error"] = "server_error"
     message: str

@@ -111,7 +111,10 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
-        """Store a value in the field that its name means; a name that means no scope is kept. Returns the errors."""
+        """Add a field of the request to `taken`, and return the errors.
+
+        If the name is an accepted synonym of a field, the value is stored in that field.
+        """
         field = cls.field_meant_by(name)
         if field is None:
             taken[name] = value
@@ -139,7 +142,7 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
 
 
 def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
-    """Yield the paths of non-null fields inside an ignored value whose names mean a scope."""
+    """Yield the paths of all non-null fields inside an ignored value that have the name of a scope."""
     if bare(str(path[-1])) in _FREE:
         return
     if isinstance(value, list):

@@ -7,7 +7,7 @@ from svc_daemon.wire.sources import Shortage
 
 
 class WriterCounters(WireModel):
-    """`operations` divided by `commits` is the average number of writes per fsync."""
+    """Number of write operations and of commits since the start. One commit can contain several operations."""
 
     operations: int
     commits: int
@@ -36,7 +36,10 @@ class Writing(WireModel):
 
 
 class SetAside(WireModel):
-    """Stored files without a row in the state. `message` says what to do, unless a killed process is the cause."""
+    """Stored files that were moved aside because they have no row in the state database.
+
+    `message` says what the operator should do; it is null if a killed process probably left the files.
+    """
 
     files: int
     #: Number of these files that a search index still has as documents in a bucket.

@@ -200,7 +200,7 @@ class StoredContent(WireModel):
 
 
 class SourceReread(SourceText):
-    """The text, extracted from the stored bytes again for this request; empty if that failed."""
+    """The text that was extracted from the stored bytes again for this request; empty if the extraction failed."""
 
     content: StoredContent
 
@@ -212,6 +212,6 @@ class DryRun(WireModel):
     valid: Literal[True] = True
     #: Null if nothing would be created, because it already exists, or because the request would be a replay.
     would_create: dict[str, Any] | None
-    #: The `path` and `message` of each invalid part of the request, which would be skipped.
+    #: The `path` and `message` of each part of the request that is invalid and would be skipped.
     errors: list[dict[str, str]] = Field(default_factory=list)
     request_id: str

@@ -15,7 +15,7 @@ class TaskProgress(WireModel):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`. For the deletion of a bucket, `delete`; for a rebuild,
     #: `clear`, then `index`. Null before the first stage.
     stage: str | None
-    #: Number of finished chunks; for the deletion of a bucket, of members; for a rebuild, of documents.
+    #: Number of finished chunks. For the deletion of a bucket, number of members; for a rebuild, number of documents.
     chunks_done: int
     #: Total number of chunks, members or documents; null until it is known.
     chunks_total: int | None

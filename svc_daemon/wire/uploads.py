@@ -67,7 +67,7 @@ class UploadFinalize(RequestBody):
 
 
 class StorageAnswer(WireModel):
-    """Response to the PUT with which all bytes have been stored."""
+    """Response to a PUT request after which all bytes of the session are stored."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]
@@ -77,7 +77,7 @@ class StorageAnswer(WireModel):
 
 
 class PackAnswer(WireModel):
-    """Response to the PUT after which all bytes of a pack are stored, or no item of the pack accepts any more bytes."""
+    """Response to a PUT request after which no item of the pack needs or accepts any more bytes."""
 
     batch_id: str
     object: Literal["pack"] = "pack"

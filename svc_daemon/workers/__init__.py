@@ -1,4 +1,4 @@
-"""Nine background workers, each running the loop in `runners`: work, sleep until woken or due, repeat.
+"""The nine background workers. Each repeats the loop in `runners`: work, then sleep until woken or until work is due.
 
 What wakes each worker:
     indexing    a source was created, retried or requeued; a slot became free; a delay ended; a lease expired

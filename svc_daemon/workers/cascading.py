@@ -58,7 +58,7 @@ class CascadingWorker(Worker):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     async def _is_short(self, error: Exception) -> bool:
-        """Whether this error was caused by a shortage; other shortages don't stop a deletion."""
+        """Return whether the error itself names a shortage. A shortage that did not cause the error is ignored."""
         return await self.context.shortages.is_cause_of(error, lacks=())
 
     async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:

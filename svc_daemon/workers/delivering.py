@@ -1,6 +1,6 @@
 """The delivery worker: makes webhook calls that are due, several at once, so that a slow receiver doesn't delay others.
 
-A call that a stop interrupts isn't recorded; it is made again, with the same event id, after the next start.
+A call that is interrupted by a stop isn't recorded. It is made again after the next start, with the same event id.
 """
 
 from svc_daemon.operations.webhooks import deliver

@@ -39,7 +39,7 @@ PLAIN = "A plain sentence."
 
 
 class EmbeddingWorker(Worker):
-    """Embeds chunks in batches; a batch that a stop interrupts is embedded again after the next start."""
+    """Embeds chunks in batches. A batch that is interrupted by a stop is embedded again after the next start."""
 
     doing = "embedding"
 
@@ -47,7 +47,7 @@ class EmbeddingWorker(Worker):
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._embedder: OpenEmbedder | None = None
-        #: The stamp of the model choice that was opened; initially an object that no stamp equals.
+        #: The stamp of the choice of the opened model; initially an object that differs from every stamp.
         self._opened: object = self
         #: Teams whose index may contain chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -94,7 +94,7 @@ class EmbeddingWorker(Worker):
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None:
             return False
-        # Move the team to the end, and remove it only when nothing is left, so that it gets another turn after an
+        # Move the team to the end. It is removed only when it has no chunks left, so that it gets another turn after an
         # error.
         del self._turns[team_id]
         self._turns[team_id] = None
@@ -103,14 +103,14 @@ class EmbeddingWorker(Worker):
                 del self._turns[team_id]
         except ProviderError as error:
             if not await self._is_short(error):
-                # The team's index failed: it is retried later, and the other teams don't wait.
+                # The team's index failed. Retry the team later, and continue with the other teams.
                 log.warning("vectors of %s can't be stored, tried again in %g s: %s", team_id, LONGEST_PAUSE_S, error)
                 self._turns.pop(team_id, None)
                 asyncio.get_running_loop().call_later(LONGEST_PAUSE_S, self.context.wakes.note_unembedded, team_id)
         return True
 
     async def _is_short(self, error: Exception) -> bool:
-        """Whether the error is due to a shortage; if so, wait until it may be over."""
+        """Return whether the error is due to a shortage. If it is, first wait until the shortage may be over."""
         is_short = await self.context.shortages.is_cause_of(error)
         if is_short:
             await self.context.shortages.passed()
@@ -133,7 +133,7 @@ class EmbeddingWorker(Worker):
         self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
-        """Embed one batch of the team's chunks. Returns False if there were none left."""
+        """Embed one batch of the team's chunks. Returns False if no chunk was left."""
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
@@ -153,7 +153,10 @@ class EmbeddingWorker(Worker):
         return bool(chunks)
 
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
-        """Return pairs of chunk id and vector; none if a single chunk can't be embedded. Raises EmbedFailed."""
+        """Return pairs of chunk id and vector; raises EmbedFailed.
+
+        Returns an empty list if there is only one chunk and the model can't embed it.
+        """
         is_suspicious = self.context.embedding.state is EmbeddingState.FAILING
         if is_suspicious:
             await self.context.embedding.run(embedder.embed, [PLAIN])

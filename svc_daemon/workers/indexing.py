@@ -3,23 +3,26 @@
     claim (one transaction)  ->  extract (one child)  ->  put (provider, durable)  ->  complete (one transaction)
 
 These steps process a single document, or a wave: up to 64 small documents of one team that share a child. A wave
-consists of the documents that are waiting when a child becomes free: one document alone starts at once, and waves grow
-under load. Lanes (`core.lanes`) take turns, and so do the teams within a lane, so that neither many documents nor large
-ones starve the others.
+consists of the documents that are waiting when a child becomes free, so documents never wait for a wave to fill up.
+Lanes (`core.lanes`) take turns, and so do the teams within a lane, so that large or numerous documents don't block the
+others.
 
-Completing makes the sources ready, except those whose buckets or title have changed since the claim
-(`operations.indexing`): for these, the sync worker updates the index first. Progress in between is kept in memory only.
+The last step makes the sources ready. If the buckets or title of a source have changed since the claim, the sync worker
+updates the index before that source is ready (`operations.indexing`). Progress between the first and the last step is
+kept in memory only.
 
 What happens to a wave if something fails:
 
-    a document can't be read          its attempt is counted; it is retried alone, or fails
-    the child dies, or is too slow    the same for the document that it was reading; earlier ones are indexed, and later
-                                      ones are NotRead: each is queued to be read alone, and no attempt is counted
+    a document can't be read          its attempt is counted, and the document is retried alone, or fails
+    the child dies, or is too slow    the document that it was reading is treated in the same way; documents before it
+                                      are indexed; documents after it (`NotRead`) are queued to be read alone, and
+                                      their attempt isn't counted
     the index or the daemon fails     in a shortage, all documents wait; otherwise each is queued to be read alone; no
                                       attempt is counted
-    the daemon stops                  all are queued again, and no attempt is counted
-    the daemon dies                   the tasks are still `running`; the next start makes the documents suspects, which
-                                      are read one at a time, and an attempt is counted only if the daemon dies again
+    the daemon stops                  all documents are queued again, and no attempt is counted
+    the daemon dies                   the tasks are still `running`; the next start moves them to the lane `suspect`,
+                                      where documents are read one at a time, and an attempt is counted only if the
+                                      daemon dies again
 
 Putting the same document twice is harmless: each attempt after the first is a new generation, which replaces the text
 of an earlier attempt.
@@ -64,7 +67,10 @@ PAUSE_IN_SHORTAGE_S = 1.0
 
 
 class IndexingWorker(Worker):
-    """Indexes several waves and single documents at a time. A stop queues unfinished ones; no attempt is counted."""
+    """Indexes several waves and single documents at a time.
+
+    When the worker is stopped, unfinished documents are queued again, and their attempt isn't counted.
+    """
 
     doing = "claiming"
 
@@ -151,7 +157,7 @@ class IndexingWorker(Worker):
             await asyncio.to_thread(documents.undo, self.context, stale.claim.source)
 
     async def _give_back(self, failed: Sequence[tuple[IndexingClaim, Exception]]) -> None:
-        """Queue again, or end, the tasks of documents that could not be indexed."""
+        """Retry or end the tasks of documents that could not be indexed."""
         shortages = self.context.shortages
         unread, failures = [], []
         by_error: dict[int, list[tuple[IndexingClaim, Exception]]] = {}
@@ -172,7 +178,7 @@ class IndexingWorker(Worker):
             if len(claims) == 1:
                 failures.append((claims[0], failure))
             else:
-                # The wave failed as a whole, and no document is known to be the cause: each is read alone next time.
+                # The wave failed as a whole, and it isn't known which document was the cause. Read each one alone.
                 unread += claims
         if unread:
             await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))
@@ -182,11 +188,14 @@ class IndexingWorker(Worker):
 
 
 def _explain(error: Exception) -> tuple[Failure, bool]:
-    """Convert the error to a Failure. The second value is whether the error is expected; others are logged in full."""
+    """Return the error as a Failure, and whether the error is expected.
+
+    Unexpected errors are logged with their traceback.
+    """
     if isinstance(error, ExtractionFailed):
         return Failure(error.code, error.message, error.retryable), True
     if isinstance(error, ProviderError):
         return Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable), True
-    # An unexpected error costs the source an attempt, but doesn't stop the worker.
+    # An unexpected error counts as a failed attempt of the source, and the worker continues.
     message = "Something unexpected went wrong."
     return Failure(SourceErrorCode.EXTRACTION_CRASHED, message, retryable=True), False

@@ -81,7 +81,7 @@ class RebuildingWorker(Worker):
         if task.stage != INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
-            # What was reported until now is damage to the removed file, not to the new one.
+            # Damage that was reported before this was in the removed file, so the new one needs no rebuild.
             self.context.wakes.damaged.discard(task.team_id)
             await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class RebuildingWorker(Worker):
         log.info("the index of %s is whole again (%s)", task.team_id, task.id)
 
     async def _read_all(self, task: TaskRow, unread: Iterator[str], reads: Counter[str]) -> None:
-        """Read documents from `unread`, an iterator shared with other tasks, until it is exhausted."""
+        """Read and index the documents whose ids `unread` yields. Several tasks share this iterator."""
         for source_id in unread:
             reads[source_id] += 1
             await self.context.gates.let_uploads_go_first()
@@ -176,7 +176,7 @@ class RechunkingWorker(Worker):
             self._failures[source_id] += 1
             if error.retryable and self._failures[source_id] < RECHUNK_READS:
                 return False
-            # Reading it again wouldn't help.
+            # The error is permanent, or this was the last attempt: keep the old chunks.
             log.warning("%s can't be rechunked: %s", source_id, error)
             del self._failures[source_id]
             await give_up_rechunk(self.context, reading, error.message)

@@ -25,7 +25,7 @@ RETRY_S = 0.5
 
 
 class Worker(ABC):
-    """Base class of background workers; work that a stop interrupts is done after the next start."""
+    """Base class of background workers. Work that is interrupted by a stop is done after the next start."""
 
     #: Name of the activity in log messages.
     doing: str

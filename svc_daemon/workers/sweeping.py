@@ -53,7 +53,7 @@ class SweepingWorker(Worker):
         # A continuous stream of deletions must not postpone the rest of the round.
         if now_s < self._due_s:
             return self._due_s - now_s
-        # During a shortage, a worker that is still running may have been unable to extend its lease.
+        # Don't release leases during a shortage: workers that are still running may be unable to extend them.
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, now_s))
         await _try(self, lambda context: release_expired_syncs(context, now_s))
@@ -71,7 +71,7 @@ class SweepingWorker(Worker):
 
 
 class CountingWorker(Worker):
-    """Records the number of answers and searches, many in one commit, and the remaining ones at a stop."""
+    """Records the number of answers and searches, many in one commit. A stop records the remaining counts."""
 
     doing = "counting answers"
 
@@ -95,7 +95,7 @@ class CountingWorker(Worker):
 
 
 async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> None:
-    """Run a step without letting its errors prevent others; a step that fails is repeated later."""
+    """Run a step, and log its error, so that the other steps still run. A step that fails is repeated later."""
     try:
         await step(worker.context)
     except Exception as error:

@@ -52,7 +52,7 @@ class SyncingWorker(Worker):
                 await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
                 raise Short from error
             raise
-        # Clean up in every round, since a continuous stream of syncs could otherwise delay this forever.
+        # Clean up in every round, since a continuous stream of syncs could otherwise delay the cleanup forever.
         cleaned = await clean_detachments(self.context)
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 
