@@ -58,7 +58,7 @@ class Destination:
 
 
 def find_destination(connection: Connection, context: Context, key: KeyRow, naming: Naming) -> Destination:
-    """Find the named buckets, which must be active and reachable by the key. Raises as `find_destinations` does."""
+    """Find the named buckets, all active and reachable by the key; raises the errors of `find_destinations`."""
     return find_destinations(connection, context, key, [naming])[0]
 
 
