@@ -18,7 +18,7 @@ from svc_daemon.extract.limits import CageLimits
 _ENCRYPTED_FLAG = 1
 #: Maximum number of bytes expanded in one step.
 READ_BYTES = 256 * 1024
-#: Members up to this size are exempt from the compression ratio check.
+#: Members of up to this many bytes are exempt from the compression ratio check.
 _RATIO_FROM_BYTES = 1024**2
 
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from svc_daemon.core.text.chunking import Block, Document
 
-#: Longer headings are treated as paragraphs, because every chunk repeats its heading path.
+#: Maximum length of a heading. Longer ones are treated as paragraphs, because every chunk repeats its heading path.
 HEADING_CHARACTERS = 200
 #: Maximum length of a title; longer titles are truncated, such as when a file's title is its first paragraph.
 TITLE_CHARACTERS = 1000

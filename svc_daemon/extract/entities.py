@@ -47,7 +47,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:
-    # HTML has predefined named characters, which its parser knows.
+    # HTML needs no further check: its named characters are predefined, and its parser knows them.
     if name.lower() != "html":
         parser.StartElementHandler = None
 

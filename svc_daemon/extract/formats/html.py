@@ -55,7 +55,7 @@ def read(given: Given) -> Document:
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
     if not flow.size:
-        # All of the text is in menus and forms, which is better than no text.
+        # All of the text is in menus and forms: include them, which is better than no text.
         _add_page(flow, page, _UNSEEN)
     title = page.css_first("title") or page.css_first("h1")
     return flow.finish(
@@ -72,7 +72,7 @@ def add_markup(flow: FlowDocument, markup: str) -> None:
 
 def _add_article(flow: FlowDocument, markup: str) -> None:
     found = trafilatura.bare_extraction(
-        # trafilatura drops line breaks in table cells, which would join the words around them.
+        # Replace line breaks, which trafilatura drops in table cells: this would join the words around them.
         _LINE_BREAK.sub(" ", markup),
         include_comments=False,
         include_formatting=True,

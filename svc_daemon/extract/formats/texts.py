@@ -48,8 +48,8 @@ def read_code(given: Given) -> Document:
 def read_json(given: Given) -> Document:
     """Read JSON or NDJSON, with the escape sequences in strings replaced by their characters.
 
-    The JSON is not parsed, which keeps the line numbers and permits files with comments. But the escapes must go:
-    `\\u00e9` would hide a word from search, and `\\n` would attach a letter to the next word.
+    The JSON is not parsed, which keeps the line numbers and permits files with comments. The escape sequences are
+    replaced, because `\\u00e9` would hide a word from search, and `\\n` would attach a letter to the next word.
     """
     text, warnings = decode(given.data)
     document = LineDocument(_ESCAPE.sub(_unescape, text))
@@ -63,7 +63,7 @@ def _unescape(escape: re.Match[str]) -> str:
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     if single:
-        # A control character could break the line.
+        # Replace control characters, which could break the line.
         return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
     return _PLAIN.get(plain, " ")
 
@@ -78,7 +78,7 @@ def read_csv(given: Given) -> Document:
     first = next((number for number, line in enumerate(document.lines) if line.strip()), 0)
     line = document.lines[first]
     cells: list[str] = []
-    # A line with an unclosed quote is not treated as a header; csv refuses fields over 128 KB.
+    # Don't parse a line with an unclosed quote, or one that may exceed the csv module's field limit of 128 KB.
     if line.count('"') % 2 == 0 and len(line) <= csv.field_size_limit():
         cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
     header = column_heading(cells)
