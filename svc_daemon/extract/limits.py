@@ -9,7 +9,7 @@ from svc_daemon.settings import Limits
 class CageLimits:
     """Limits of one child, and of each document that it reads."""
 
-    #: Maximum number of documents read at the same time; others wait.
+    #: Maximum number of children that run at the same time; other requests wait.
     children: int = 4
     #: Maximum address space. Malicious files can make parsers allocate gigabytes.
     memory_bytes: int = Limits.extract_memory_bytes
@@ -27,7 +27,7 @@ class CageLimits:
     #: Once the replies of a wave exceed this size, its remaining documents are left unread, to limit the daemon's
     #: memory.
     wave_output_bytes: int = 16 * 1024**2
-    #: Maximum number of chunks of one document. 25 MB of prose has 30,000; a file of only headings has more.
+    #: Maximum number of chunks of one document. 25 MB of prose has 30,000 chunks; 25 MB of headings have more.
     chunks: int = 100_000
     #: The child's `nice` increment, so that uploads and searches get priority.
     nice: int = 10

@@ -1,7 +1,7 @@
 """The progress of a child, in memory that it shares with the fork server, which limits the time of each document.
 
 The child records each document before it reads it. The fork server reads the record only when a time limit has expired
-or the child has ended, so a document wakes neither of them.
+or the child has ended, so that beginning a document does not wake it.
 """
 
 import mmap
@@ -15,7 +15,7 @@ _NOTE = struct.Struct("=dq")
 
 class ChildProgress:
     def __init__(self) -> None:
-        """Create this before the fork. The child begins with document 0."""
+        """Create the shared memory, before the child is forked. The child begins with document 0."""
         self._shared = mmap.mmap(-1, _NOTE.size)
         self.note(0)
 

@@ -21,7 +21,7 @@ _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The document was not read, through no fault of its own: its wave ended too early. Read it alone."""
+    """The document was not read, because its wave ended early for an unrelated reason. Read it alone."""
 
 
 class NeedsOwnChild(NotRead):
