@@ -4,7 +4,7 @@ The order matters: the limits are set before the first byte of a document is rea
 document separately. If a child outlives both the daemon and the fork server, its own alarm ends it.
 
 A child reads one document of any format, or a wave of small ones. A document can't affect the next one of its wave: the
-readers of these formats keep no state, the child can't write files, and any unexpected error ends the child.
+readers that waves use keep no state, the child can't write files, and any unexpected error ends the child.
 """
 
 import ctypes
@@ -75,7 +75,7 @@ def live(
             _read_all(request, scratch, limits, progress)
         status = REPLIED
     except MemoryError:
-        # There may not be enough memory left to write an error message.
+        # Report this by the exit status: there may not be enough memory left to write an error message.
         status = OUT_OF_MEMORY
     except OSError as error:
         # If the whole machine is out of a resource, report the errno, because a retry may succeed. If only a limit of
@@ -92,7 +92,7 @@ def live(
 def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, parent: int) -> None:
     """Restrict this process to its limits, a session of its own and the descriptors 0 (blob), 1-2 (null), 3 (reply)."""
     null = os.open(os.devnull, os.O_RDWR)
-    # First duplicate to numbers above the targets, because any of the three may already have a target number.
+    # First duplicate the descriptors to numbers above 3, because they may already have numbers from 0 to 3.
     spare = []
     for descriptor in (blob, null, null, output):
         copy = os.dup(descriptor)
@@ -137,7 +137,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
         progress.note(number)
         # The server enforces the wall-clock limit; the alarm is for a child whose server was killed.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
-        # Use a timer: the limit of the process counts whole seconds, including those of the documents before this one.
+        # Use a timer, because RLIMIT_CPU counts whole seconds, including those of the earlier documents.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = parse_document(message)
         data = blob.read(requested.size)
@@ -167,7 +167,7 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
     if format_ and not shares(format_):
         if scratch is None:
             raise NeedsOwnChild
-        # Another program may have deleted the scratch folder.
+        # Create the scratch folder too, because another program may have deleted it.
         folder = private_folder(scratch, os.getpid())
         folder.mkdir(mode=0o700, parents=True)
         os.chdir(folder)

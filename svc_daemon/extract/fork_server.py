@@ -39,9 +39,9 @@ class _Child:
 
     job: int
     progress: ChildProgress
-    #: When the child exceeds its time limit, unless it has begun another document by then.
+    #: Monotonic time at which the child exceeds its time limit, unless it has begun another document by then.
     deadline: float
-    #: When the child exceeds its time limit in any case, even if it claims to have begun another document.
+    #: Monotonic time at which the child exceeds its time limit, even if it claims to have begun another document.
     last_deadline: float
     #: The number of the document that the child was reading when it was last found to exceed its time limit.
     overdue: int = 0
@@ -50,9 +50,10 @@ class _Child:
 
     @property
     def blamed(self) -> int:
-        """The number of the document at which the child ended; -1 if none is to blame."""
+        """The number of the document that the child was reading when it ended; -1 if an earlier one was the cause."""
         _, number = self.progress.read()
-        # If it exceeded the limit, but began another document just before it was killed, that one is not to blame.
+        # The child may have begun another document just before it was killed for exceeding the limit with an earlier
+        # one.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 
@@ -70,8 +71,8 @@ class ForkServer:
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
         # Only a signal with a handler writes to the wakeup descriptor.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # A terminal or a service manager signals every process. Ignore it: the daemon finishes its work first, then
-        # closes the socket.
+        # A terminal or a service manager signals every process. Ignore the signal: the daemon finishes its work first,
+        # then closes the socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         children.preload()
@@ -175,12 +176,12 @@ def _kill(pid: int, child: _Child, why: str) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    # The group may not exist: not yet if the child was just forked, or no longer if it ended without descendants.
+    # Ignore a missing group: the child may not have created it yet, or may have ended without descendants.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def main() -> None:
-    """Entry point. Arguments: the scratch folder, and the limits as JSON."""
+    """Run the fork server. Arguments: the scratch folder, and the limits as JSON."""
     control = socket.socket(fileno=0)
     ForkServer(control, Path(sys.argv[-2]), CageLimits(**json.loads(sys.argv[-1]))).serve()
