@@ -74,9 +74,9 @@ class Extractor:
     async def extract_wave(self, documents: Sequence[StoredDocument]) -> list[Extraction | Exception]:
         """Extract small stored files of one team in one child (see `may_share_a_child`). Returns an entry for each.
 
-        An entry is the extraction, or the exception that `extract` would raise for this document. It is NotRead if the
-        child ended before it began the document, and NeedsOwnChild if the document can't be read in a wave: use
-        `extract` for these. Cancelling the call kills the child.
+        An entry is the extraction, or the exception that `extract` would raise for this document. The exception is
+        NotRead if the child ended before it began the document, and NeedsOwnChild if the document can't be read in a
+        wave. In both cases, use `extract`. Cancelling the call kills the child.
         """
         if len(documents) > WAVE_DOCUMENTS:
             raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
@@ -219,7 +219,7 @@ def _read_small(path: Path) -> bytes | Exception:
 
 
 def _anonymous_file(content: bytes) -> BinaryIO:
-    """Return a new file without a name that has this content, open at its start; on Linux it is kept in memory."""
+    """Return a new unnamed file with this content, positioned at its start. On Linux it is kept in memory."""
     file: BinaryIO
     if sys.platform == "linux":
         file = os.fdopen(os.memfd_create("svc-wave"), "w+b")

@@ -48,7 +48,7 @@ class Job:
         except (ExtractionFailed, NotRead) as end:
             ended_by = end
         finally:
-            # Kill the child if the call was cancelled or needs no more of the reply; no effect if it has ended.
+            # If the call was cancelled, or a reply was refused, the child may still be running: kill it.
             self._kill()
         if ended_by is not None:
             results.append(ended_by)
