@@ -82,7 +82,8 @@ def connected(
             hint="if that is right: `svc auth login` stores a key for the new one.",
             details={"expected": credential.installation_id, "found": health.installation_id},
         )
-    with shielded():  # delay Ctrl-C, because Python may lose a KeyboardInterrupt during an import
+    # Delay Ctrl-C, because Python may lose a KeyboardInterrupt that is raised during an import.
+    with shielded():
         from svc_cli.client.api import Client
 
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:

@@ -144,7 +144,8 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            if stream is self.out:  # errors on stderr are ignored: only messages are lost, not data
+            # An error on stderr is ignored, because only a message is lost, not data.
+            if stream is self.out:
                 raise OutputLost(error.errno, error.strerror) from error
 
 

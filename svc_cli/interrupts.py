@@ -85,7 +85,8 @@ def listen() -> None:
 def leave(_number: int, _frame: FrameType | None) -> None:
     """End the process at once."""
     if sys.stderr is not None and sys.stderr.isatty():
-        os.write(2, b"\x1b[?25h")  # show the cursor, which a progress bar may have hidden
+        # Show the cursor, which a progress bar may have hidden.
+        os.write(2, b"\x1b[?25h")
     os._exit(Exit.INTERRUPTED)
 
 

@@ -38,7 +38,8 @@ def main() -> NoReturn:
         code = Exit.INTERRUPTED
     signal.signal(signal.SIGINT, leave)
     if code == Exit.INTERRUPTED:
-        os._exit(code)  # don't use `sys.exit` here: it waits for threads, whose requests may never end
+        # Don't use `sys.exit` here: it waits for threads, whose requests may never end.
+        os._exit(code)
     sys.exit(code)
 
 

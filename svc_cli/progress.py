@@ -55,7 +55,7 @@ def _size(size_bytes: float) -> str:
 
 
 class Progress(Protocol):
-    """Shows one phase at a time: `begin` starts it (the total is None if unknown), `update` sets how many are done."""
+    """Shows one phase at a time. `begin` starts it; the total is None if unknown. `update` sets how many are done."""
 
     def __enter__(self) -> Self: ...
 

@@ -53,9 +53,8 @@ def services_of(environ: Mapping[str, str]) -> list[Service]:
         name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
     carried = {name: value for name, value in environ.items() if name.startswith("SVC_") and name not in LEFT_OUT}
     for variable, value in carried.items():
-        if variable.endswith(
-            ("_DIR", "_FILE")
-        ):  # a service runs in another folder, where a relative path would be wrong
+        # A service runs in another folder, where a relative path would be wrong.
+        if variable.endswith(("_DIR", "_FILE")):
             carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
     return [

@@ -38,7 +38,7 @@ class AgentCalls(Calls):
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=dict(changes))
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> Json:
-        """Delete an agent; `force` is required if it is bound to a surface."""
+        """Delete an agent; `force` is required if its `bound_surface` is set."""
         return self._call("DELETE", f"/v1/agents/{part(agent_id)}", params={"force": "true"} if force else None)
 
     def models(self) -> Json:

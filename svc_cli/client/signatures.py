@@ -14,7 +14,7 @@ Verdict = Literal["valid", "expired", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of checking a call. `expired`: signed correctly, but too far in the past or future."""
+    """The result of checking a call. The signature of an `expired` call is correct, but its time is too old or new."""
 
     verdict: Verdict
     #: Why the call is not valid, usually as reported by the Standard Webhooks library.

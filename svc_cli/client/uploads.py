@@ -63,7 +63,8 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     `upload.sha256` must be set.
     """
     fields = asdict(upload)
-    del fields["data"]  # the hash in `sha256` identifies the bytes
+    # Leave out the bytes, because `sha256` identifies them.
+    del fields["data"]
     return f"svc-{_digest([bucket_id, epoch, fields])}"
 
 

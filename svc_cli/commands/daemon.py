@@ -167,7 +167,8 @@ def follow_lines(call: Invocation, installation: Installation, lines: list[str])
             call.console.event({"type": "log", "line": _parsed(line)})
         time.sleep(FOLLOW_INTERVAL_S)
         lines, size = [], path.stat().st_size if path.exists() else 0
-        offset = offset if size >= offset else 0  # a file that became shorter was rotated
+        # If the file is now shorter, the log was rotated, so read the new file from its beginning.
+        offset = offset if size >= offset else 0
         if size > offset:
             with path.open("rb") as file:
                 file.seek(offset)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: The daemon refuses creates if less disk space is free. On larger disks, the limit is 2 % of the disk, but at most
-#: `MOST_RESERVED_BYTES`.
+#: The daemon refuses uploads if less than 2 % of the disk is free. The limit is at least `LEAST_FREE_BYTES` and at
+#: most `MOST_RESERVED_BYTES`.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
 
@@ -106,7 +106,7 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
 
 
 def least_free_bytes(total_bytes: int) -> int:
-    """Return the free space in bytes below which the daemon refuses creates, unless a limit is configured."""
+    """Return the free space in bytes below which the daemon refuses uploads, unless a limit is configured."""
     return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 

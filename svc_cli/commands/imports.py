@@ -31,7 +31,7 @@ from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 app = new_app()
 
-#: Concurrent imports: each mostly waits for a remote host, and the service accepts only five creates per second.
+#: Number of concurrent imports. More would help little, because the service accepts only five new sources per second.
 JOBS = 4
 
 

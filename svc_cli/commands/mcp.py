@@ -56,5 +56,5 @@ def mcp(
         asyncio.run(servers.serve_stdio(servers.build_server(listed, partial(run_tool, call.client, folders))))
     except ExceptionGroup as failed:
         if failed.subgroup(BrokenPipeError):
-            raise BrokenPipeError from failed  # the MCP client has closed the pipe
+            raise BrokenPipeError from failed
         raise

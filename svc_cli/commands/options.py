@@ -101,7 +101,8 @@ class Invocation:
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
         """Connect to the service in use, and close the client at the end of the block."""
-        with interrupts.shielded():  # delay Ctrl-C, because Python may lose a KeyboardInterrupt during an import
+        # Delay Ctrl-C, because Python may lose a KeyboardInterrupt that is raised during an import.
+        with interrupts.shielded():
             from svc_cli.connections import connected
 
         autostart = not self.flags.no_autostart
@@ -229,7 +230,8 @@ def suggest_bucket(client: "Client", error: ApiError) -> None:
     missing = error.details.get("bucket")
     if error.code != "bucket_not_found" or not isinstance(missing, str):
         return
-    with suppress(SvcError):  # if the buckets can't be listed, report the error without a suggestion
+    # If the buckets can't be listed, the error is reported without a suggestion.
+    with suppress(SvcError):
         slugs = [bucket["slug"] for bucket in client.buckets(include_archived=True, members=False)["buckets"]]
         if close := get_close_matches(missing, slugs, n=1):
             error.hint = f"did you mean {close[0]!r}? {error.hint or ''}".rstrip()

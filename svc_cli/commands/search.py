@@ -104,7 +104,8 @@ def warn_of_emptiness(client: "Client") -> list[str]:
     try:
         buckets = client.buckets(members=False)["buckets"]
     except SvcError:
-        return []  # only the warning is lost; the search itself has succeeded
+        # Do without the warning, because the search itself has succeeded.
+        return []
     if any(bucket["counts"]["total"] for bucket in buckets):
         return []
     return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]

@@ -50,7 +50,8 @@ def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
                 draft.write(block)
             draft.flush()
             os.fsync(draft.fileno())
-            mask = os.umask(0o077)  # the umask can be read only by setting it
+            # The umask can be read only by setting it.
+            mask = os.umask(0o077)
             os.umask(mask)
             Path(draft.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~mask)
             Path(draft.name).replace(path)

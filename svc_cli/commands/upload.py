@@ -93,7 +93,8 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
-    expand(options.paths)  # raises PathMissing, so that a missing path is reported before a daemon is started
+    # Raises PathMissing, so that a missing path is reported before a daemon is started.
+    expand(options.paths)
     with call.client() as client:
         limits = client.limits()
         client.pace_creates(limits["limits"]["creates_per_second"]["value"])
@@ -164,10 +165,11 @@ def check_jobs(jobs: int) -> int:
 def provision(
     call: Invocation, client: Client, known: KnownSources, bucket: str, *, no_create: bool, is_dry: bool
 ) -> KnownSources:
-    """Create the bucket if it doesn't exist. Raises ApiError `bucket_not_found` if `no_create` is set."""
+    """Create the bucket if it doesn't exist. Raises ApiError `bucket_not_found` if that isn't possible."""
     if known.bucket_id is not None:
         return known
-    if no_create or "_" in bucket:  # a name with an underscore is an id, and a bucket can't be created from an id
+    # A name with an underscore is an id, and a bucket can't be created from an id.
+    if no_create or "_" in bucket:
         missing = {
             "code": "bucket_not_found",
             "message": f"There is no bucket {bucket!r}.",

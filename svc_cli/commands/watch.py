@@ -181,7 +181,8 @@ def remove(
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
     if mapping is None:
-        _known(call, name)  # a mapping in svc.toml can only be removed by editing the file
+        # Raises PathMissing if svc.toml doesn't define the mapping either. svc doesn't change that file.
+        _known(call, name)
         raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
     if not dry_run:
         added.write([each for each in known if each is not mapping])

@@ -16,8 +16,8 @@ _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
     """Render one test case for each query and each threshold.
 
-    Without thresholds, a query whose expected passages were not all found is a failure. With thresholds, only a
-    threshold that was not reached is a failure, and such a query is `skipped`.
+    Without thresholds, a query whose expected passages were not all found is a failure. With thresholds, such a
+    query is `skipped`, and only a threshold that was not reached is a failure.
     """
     judged = thresholds.judge(evaluation)
     suite = Element("testsuite", name=SUITE)
