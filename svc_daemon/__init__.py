@@ -6,7 +6,7 @@ quote it.
 
 Layers
 ------
-Each folder is a layer, each file is a noun, and each function is a verb; a noun has the same file name in every layer.
+Each folder is a layer. A file is named after what it deals with, by the same noun in every layer; functions are verbs.
 A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
 
     command, model_command           the command line of `svc-daemon`

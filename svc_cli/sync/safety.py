@@ -4,9 +4,9 @@ A folder that is not mounted, was emptied or moved away looks like one whose fil
 removal, so in case of doubt nothing is removed.
 
 Some problems prevent every removal of a run: a folder that could not be read, a file that did not reach the service,
-new content that may turn out to be unreadable. A file whose content already failed in an earlier run prevents only the
-removal of sources that it may replace: those with the same title, the same bytes, or, if the file could not be read in
-this run, the same size.
+new content that may turn out to be unreadable. A file that can't be read, or whose content already failed in an earlier
+run, prevents only the removal of sources that it may replace: those with the same title, the same bytes, or, if its
+bytes are unknown, the same size.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -110,7 +110,7 @@ class Leaving(NamedTuple):
     sha256: str
     #: The size of the file; 0 if it is unknown.
     size_bytes: int = 0
-    #: Whether a search finds neither the source nor an older version of it.
+    #: Whether no search can find the source: it has failed, and has no older version.
     is_silent: bool = False
 
 
@@ -152,7 +152,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Return why this file prevents every removal; None if it only protects sources that it may replace."""
+    """Return why this file prevents every removal; None if it doesn't, or only for sources that it may replace."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None

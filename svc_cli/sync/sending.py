@@ -64,7 +64,7 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the remaining files, and again those that were to replace a source that no longer exists.
+        """Send the remaining files, then resend those that were to replace a source that no longer exists.
 
         Raises SvcError like `add_file`.
         """

@@ -69,7 +69,7 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # This entry is replaced when the deleted files have been counted, and stays if the sync ends before that.
+        # This entry is reported if the sync ends before it has counted the deleted files; otherwise it is replaced.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):

@@ -260,7 +260,7 @@ class Sender:
     def _finalize(
         self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Finalize the batch and record the results. Returns all pending files, and those of which bytes are missing.
+        """Finalize the batch and record the results. Returns the pending files, and those among them that lack bytes.
 
         If sending any of the open files failed, the service is asked to abandon the files whose bytes are missing.
         """

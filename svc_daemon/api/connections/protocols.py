@@ -41,7 +41,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: Seconds without a further event after which a series of events ends.
+#: A series of events ends after this many seconds without an event.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
