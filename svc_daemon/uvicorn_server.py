@@ -11,7 +11,7 @@ import uvicorn
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that exits with code 0 on a signal. uvicorn itself raises the signal again after shutdown."""
+    """A uvicorn server that exits with code 0 on a signal. uvicorn would raise the signal again after shutdown."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
         """`on_stop` is called when shutdown begins, with the number of seconds that running requests have left."""

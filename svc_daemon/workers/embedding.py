@@ -2,9 +2,9 @@
 
     open the model  ->  for each team in turn: list chunks without a vector  ->  embed  ->  put  ->  repeat until done
 
-Nothing waits for it: a source is ready, and keyword search finds it, before it has vectors. The index shows which are
-missing, so only the current batch is lost if the process is killed. Vectors of another model are not used, and are
-deleted before the first new one is stored.
+No other work waits for this worker: a source is ready, and keyword search finds it, before it has vectors. The index
+can list the chunks that have no vector, so only the current batch is lost if the process is killed. Vectors of another
+model are not used, and are deleted before the first vector of the new model is stored.
 
 If the model fails, the delays get longer and the batches smaller, down to one chunk. If a chunk fails although a test
 sentence doesn't, it is skipped until the next start or change of the model, and everything else is embedded.
