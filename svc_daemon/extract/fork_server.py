@@ -24,7 +24,7 @@ from typing import Any
 
 from svc_daemon.core.text.media_types import find_format, from_filename
 from svc_daemon.extract import children
-from svc_daemon.extract.formats import READERS
+from svc_daemon.extract.formats import READERS, Given
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import SHORT, DocumentRequest, parse_document, receive_request
 from svc_daemon.extract.progress import ChildProgress
@@ -131,7 +131,7 @@ class ForkServer:
 
     def _fork(self, request: dict[str, Any], blob: int, output: int) -> None:
         if "document" in request:
-            _import_reader(parse_document(request["document"]))
+            _load_reader(parse_document(request["document"]))
         progress, parent = ChildProgress(), os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -158,14 +158,16 @@ class ForkServer:
             self._control.sendall(json.dumps(outcome).encode() + b"\n")
 
 
-def _import_reader(requested: DocumentRequest) -> None:
-    """Import the parser for the file's name or type, once for all later children."""
+def _load_reader(requested: DocumentRequest) -> None:
+    """Import the parser for the file's name or type and have it read a sample, once for all later children."""
     format_ = find_format(from_filename(requested.filename) or requested.content_type)
     module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
     if module and module not in sys.modules:
         # If the parser can't be imported, the child reports it.
         with suppress(ImportError):
-            import_module(module)
+            loaded = import_module(module)
+            if sample := getattr(loaded, "SAMPLE", b""):
+                loaded.read(Given(data=sample, filename="", content_type="", limits=CageLimits()))
         gc.freeze()
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from svc_daemon.extract.builders import TITLE_CHARACTERS
 from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.formats import Given, html, pdf
+from svc_daemon.extract.limits import CageLimits
 from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import Extract
@@ -55,3 +57,9 @@ async def test_the_content_decides_over_the_name_and_the_declared_type(extract: 
 async def test_html_nested_too_deeply_for_its_parser_harms_nothing(extract: Extract) -> None:
     page = b"<div>" * 3000 + b"<p>Deep words in the page.</p>"
     assert "Deep words" in (await extract(page, "deep.html")).text
+
+
+async def test_the_samples_that_warm_parsers_up_can_be_read() -> None:
+    for module, word in ((html, "c d e."), (pdf, "a")):
+        given = Given(data=module.SAMPLE, filename="", content_type="", limits=CageLimits())
+        assert word in module.read(given).text

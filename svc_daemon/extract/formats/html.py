@@ -35,6 +35,9 @@ _BLOCKS = {
 _KINDS = {"li": "item", "dd": "item", "pre": "code", "tr": "row"}
 _LINE_BREAK = re.compile(r"<br\b[^>]{0,200}>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
+#: A page that the fork server reads, so that children inherit what the parsers set up on first use. For a page as short
+#: as this one, trafilatura also runs jusText, whose first use takes 140 ms.
+SAMPLE = b"<html lang=en><title>a</title><article><h1>b</h1><p>c d e.</p><ul><li>f</ul></article></html>"
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", re.IGNORECASE)
 
 
