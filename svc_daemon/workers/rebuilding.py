@@ -181,6 +181,7 @@ class RechunkingWorker(Worker):
             del self._failures[source_id]
             await give_up_rechunk(self.context, reading, error.message)
             return True
+        self._failures.pop(source_id, None)
         begun = await begin_rechunk(self.context, reading)
         if begun is None:
             return False

@@ -190,7 +190,7 @@ async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, e
     assert child.environ() == server.environ() == {}
     assert os.getsid(child.pid) == child.pid
     assert os.getsid(server.pid) == server.pid
-    assert child.cwd().startswith(str(extractor.scratch_dir))
+    await until(lambda: child.cwd().startswith(str(extractor.scratch_dir)), "its folder for scratch files")
     assert child.rlimit(psutil.RLIMIT_AS) == (1024**3, 1024**3)
     opened = {link.name: str(link.readlink()) for link in Path(f"/proc/{child.pid}/fd").iterdir()}  # noqa: ASYNC240
     assert opened.pop("3").startswith("pipe:")

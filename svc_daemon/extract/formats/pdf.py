@@ -13,7 +13,7 @@ from svc_daemon.extract.formats import Given
 #: PDFium's marker for a hyphen at a line break; the word continues on the next line.
 _BROKEN_WORD = re.compile("[\ufffe\x02]\\s*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-#: A page with a word, which the fork server reads, so that children inherit what PDFium sets up on first use: 3 ms each.
+#: A PDF that the fork server reads, so that children inherit what PDFium sets up on first use, which takes 3 ms.
 SAMPLE = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
 2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
