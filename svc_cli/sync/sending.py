@@ -1,4 +1,4 @@
-"""Sends files into the bucket. The index records each batch before it is sent, and its files when the batch has ended.
+"""Sends files to the bucket in batches. The sync index records each batch before it is sent, and its files afterwards.
 
 Batches that a killed run left in the index are sent again unchanged, with the same idempotency key: the service knows
 which bytes and sources it has, so nothing is sent or created twice.

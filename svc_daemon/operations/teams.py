@@ -42,7 +42,7 @@ def create_team_key(connection: Connection, make_ids: Ids, fields: wire.Operator
     team = store.find_team(connection, fields.team)
     if team is None:
         raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {fields.team!r}; `svc-daemon team ls` shows them.")
-    # The operator creates keys as if with a key that has every capability in the team.
+    # The operator has no API key. Act as if with one that has every capability in the team.
     maker = KeyRow(
         id="",
         team_id=team.id,

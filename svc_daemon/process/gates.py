@@ -20,7 +20,7 @@ UPLOADS_TURN_S = 0.25
 
 
 class Gates:
-    """Idempotency keys of requests in progress, and uploads that are being stored."""
+    """Tracks the idempotency keys of requests in progress, and counts the uploads that are being stored."""
 
     def __init__(self) -> None:
         self._in_flight: set[tuple[str, str]] = set()

@@ -22,7 +22,7 @@ class Tally:
     """The number of files that were moved aside."""
 
     files: int = 0
-    #: How many of the files belong to a document that a team's search index has in at least one bucket.
+    #: How many of these files belong to documents that are in at least one bucket of a search index.
     known: int = 0
 
 

@@ -78,7 +78,11 @@ class Worker(ABC):
         task.add_done_callback(end)
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """Wait before retrying: until a shortage may be over; for other errors, log the error and wait briefly."""
+        """Wait before a retry.
+
+        If the error is due to a shortage of memory, disk space or descriptors, wait until it may be over. Otherwise log
+        the error and wait briefly.
+        """
         if await self.context.shortages.is_cause_of(error):
             await self.context.shortages.passed()
             return

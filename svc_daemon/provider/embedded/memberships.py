@@ -14,7 +14,7 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
 
 
 def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Sequence[str], chunks: int) -> None:
-    """Add a document to these distinct buckets; each bucket counts `chunks` chunks of it (see `count_in`)."""
+    """Add a document to these buckets, which must be distinct, and its number of chunks to the count of each bucket."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
         [(document_key, bucket_id, chunks) for bucket_id in bucket_ids],
