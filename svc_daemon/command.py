@@ -321,7 +321,7 @@ def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
         write_secret(path, made["key"]["key"])
     except OSError as error:
         message = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
-        refuse("svc_file_refused", message, EXIT_USAGE, as_json, hint="Mend that and ask again.")
+        refuse("svc_file_refused", message, EXIT_USAGE, as_json, hint="Repair that and ask again.")
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 

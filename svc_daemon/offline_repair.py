@@ -20,7 +20,7 @@ from svc_daemon.database import log_bytes, open_unchanging
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state
-from svc_daemon.operations.repairing import mend
+from svc_daemon.operations.repairing import repair_problems
 from svc_daemon.operations.verifying import Directory, DirectoryFindings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
@@ -38,7 +38,7 @@ class Verdict:
     root: Path
     findings: DirectoryFindings
     #: The problems that were repaired; None if no repair was requested.
-    mended: list[Problem] | None
+    repaired: list[Problem] | None
 
     @property
     def is_whole(self) -> bool:
@@ -46,14 +46,14 @@ class Verdict:
 
     def lines(self) -> Iterator[str]:
         """Yield one line for each problem, then a summary."""
-        yield from (f"mended {problem.invariant}: {problem.message}" for problem in self.mended or [])
+        yield from (f"repaired {problem.invariant}: {problem.message}" for problem in self.repaired or [])
         yield from (f"{problem.invariant}: {problem.message}" for problem in self.findings.problems)
         aside = self.findings.aside
         yield from (f"set aside: {path} ({path.stat().st_size} bytes)" for path in aside)
         if len(aside) >= MANY_FILES:
             yield (
-                f"warning: {len(aside)} files are set aside, and no search index knows them. Was an older state.db put"
-                " back? Copy out what is to be kept: they are deleted after SVC_LIMIT_SET_ASIDE_DAYS."
+                f"warning: {len(aside)} files are set aside, and no search index knows them. Was an older state.db"
+                " restored? Copy what you want to keep: the files are deleted after SVC_LIMIT_SET_ASIDE_DAYS."
             )
         counted = ", ".join(f"{number} {name}" for name, number in self.findings.counts.items())
         yield f"{self._summary()} ({counted or 'nothing could be read'})"
@@ -62,7 +62,7 @@ class Verdict:
         return {
             "whole": self.is_whole,
             "problems": [_as_json(problem) for problem in self.findings.problems],
-            **({"mended": [_as_json(problem) for problem in self.mended]} if self.mended is not None else {}),
+            **({"repaired": [_as_json(problem) for problem in self.repaired]} if self.repaired is not None else {}),
             "set_aside": [str(path) for path in self.findings.aside],
             "counts": dict(self.findings.counts),
         }
@@ -71,10 +71,10 @@ class Verdict:
         if self.is_whole:
             return f"{self.root} is whole"
         found = f"{len(self.findings.problems)} problems in {self.root}"
-        if self.mended is not None:
-            return f"{found} are left: mending them would be a guess"
-        mendable = sum(problem.mend is not None for problem in self.findings.problems)
-        return f"{found}; --repair mends {mendable} of them"
+        if self.repaired is not None:
+            return f"{found} are left: repairing them would require a guess"
+        repairable = sum(problem.repair is not None for problem in self.findings.problems)
+        return f"{found}; --repair can repair {repairable} of them"
 
 
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
@@ -94,11 +94,11 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
         # If all stored files are missing, a volume is probably not mounted.
         if findings.counts["sources"] and not findings.counts["blobs"]:
             raise StorageError(
-                f"{files.blobs} holds nothing, and {findings.counts['sources']} sources have their bytes there; nothing"
-                " was mended. Is a volume not mounted? Bring it back, or restore a backup."
+                f"{files.blobs} is empty or missing, but {findings.counts['sources']} sources have their bytes there;"
+                " nothing was repaired. Is a volume not mounted? Mount it, or restore a backup."
             )
-        mended = asyncio.run(_mend(files, findings.problems))
-        return Verdict(root, _look(files, read_data=read_data) if mended else findings, mended)
+        repaired = asyncio.run(_repair(files, findings.problems))
+        return Verdict(root, _look(files, read_data=read_data) if repaired else findings, repaired)
 
 
 def _look(files: DataFiles, *, read_data: bool) -> DirectoryFindings:
@@ -115,21 +115,21 @@ def _look(files: DataFiles, *, read_data: bool) -> DirectoryFindings:
         return verify(directory, read_data=read_data)
 
 
-async def _mend(files: DataFiles, problems: list[Problem]) -> list[Problem]:
-    if not any(problem.mend for problem in problems):
+async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
+    if not any(problem.repair for problem in problems):
         return []
     os.umask(0o077)
     make_folders(files)
     async with AsyncExitStack() as stack:
         # A repair fetches nothing, so the fetcher's policy doesn't matter.
         context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None)
-        return await mend(context, problems)
+        return await repair_problems(context, problems)
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:
     return {
         "invariant": problem.invariant,
         "message": problem.message,
-        "mend": problem.mend,
+        "repair": problem.repair,
         **problem.about,
     }

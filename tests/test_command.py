@@ -81,7 +81,7 @@ def test_unknown_commands_and_missing_words_are_usage_errors(tmp_path: Path) -> 
     assert not (tmp_path / "data").exists()
 
 
-def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_mended(installation: Installation) -> None:
+def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_repaired(installation: Installation) -> None:
     installation.stop()
     whole = installation.verify()
     assert (whole.exit, whole.stderr) == (0, "")
@@ -93,9 +93,9 @@ def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_mended(i
     line, summary = ended.stdout.splitlines()[:2]
     assert (ended.exit, line, "1 problems in" in summary) == (FAILED, f"I4: {problem}", True)
     (found,) = installation.verify("--json").json["problems"]
-    assert found == {"invariant": "I4", "message": problem, "mend": "set_aside", "blob": STRAY}
-    mended = installation.verify("--repair")
-    assert (mended.exit, mended.stdout.splitlines()[0]) == (0, f"mended I4: {problem}")
+    assert found == {"invariant": "I4", "message": problem, "repair": "set_aside", "blob": STRAY}
+    repaired = installation.verify("--repair")
+    assert (repaired.exit, repaired.stdout.splitlines()[0]) == (0, f"repaired I4: {problem}")
     assert installation.verify().exit == 0
 
 

@@ -17,7 +17,7 @@ MANY_FILES = 10
 LOG_BYTES = 64 * 1024 * 1024
 
 
-class Mend(StrEnum):
+class Repair(StrEnum):
     """The safe repairs, in the order in which they are made."""
 
     #: Checkpoint the write-ahead log by opening and closing the database.
@@ -25,7 +25,7 @@ class Mend(StrEnum):
     #: Remove a file that was deleted on purpose or is incomplete.
     REMOVE_FILE = "remove_file"
     #: Create the missing row of a source whose bytes are stored and whose document is in a team's index.
-    TAKE_IN = "take_in"
+    RECOVER = "recover"
     #: Move unknown stored bytes aside.
     SET_ASIDE = "set_aside"
     #: Mark the source as failed with the reason, and move wrong bytes aside.
@@ -56,7 +56,7 @@ def lost_files(files: int, known: int) -> str | None:
         return None
     return (
         f"{files} stored files are not in the state database, and search indexes know {known} of them. Was an older"
-        " state.db put back? Stop the service and run `svc-daemon verify`; with --repair it takes in again what an"
+        " state.db restored? Stop the service and run `svc-daemon verify`; with --repair, it recovers the files that an"
         " index knows."
     )
 
@@ -70,7 +70,7 @@ class Problem:
     #: A sentence that includes the ids of everything concerned.
     message: str
     #: The repair; None if there is no safe one.
-    mend: Mend | None = None
+    repair: Repair | None = None
     #: The ids in the message by kind, such as `source_id` and `team_id`.
     about: dict[str, str] = field(default_factory=dict)
 

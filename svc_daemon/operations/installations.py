@@ -58,10 +58,10 @@ def _refuse_stored_files(files: DataFiles) -> None:
     stored = list_own(files.blobs, ids.BLOB_NAME) if files.blobs.is_dir() else []
     if stored:
         raise StorageError(
-            f"{files.state} is missing, empty or new, and {files.blobs} holds {len(stored)} stored files; nothing was"
-            f" changed. Put a copy of {files.state.name} back, even an old one, and remove {files.state.name}-wal and"
-            f" {files.state.name}-shm; `svc-daemon verify --repair` then takes in what the copy doesn't know. Or move"
-            f" {files.blobs.name} away to begin with nothing."
+            f"{files.state} is missing, empty or new, and {files.blobs} has {len(stored)} stored files; nothing was"
+            f" changed. Restore a copy of {files.state.name}, even an old one, and remove {files.state.name}-wal and"
+            f" {files.state.name}-shm; `svc-daemon verify --repair` then recovers files that are not in the copy. Or, to start"
+            f" with no data, move {files.blobs.name} away."
         )
 
 

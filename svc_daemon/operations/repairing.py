@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.core.problems import Problem, Repair
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError, stored_error
@@ -40,7 +40,7 @@ from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import SourceErrorCode
 
 
-async def take_in(context: Context, team_id: str, path: Path) -> None:
+async def recover(context: Context, team_id: str, path: Path) -> None:
     """Create a source from a stored file, with the source id in the file's name, and queue it for indexing.
 
     If the source's team or one of its buckets is missing from the database, it is created again with its old id.
@@ -112,56 +112,56 @@ LOST = stored_error(
 )
 
 
-async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
-    """Make all safe repairs, in the order of the members of `Mend`. Returns the repaired problems."""
-    order = list(Mend)
-    mendable = [problem for problem in problems if problem.mend is not None]
-    for problem in sorted(mendable, key=lambda each: order.index(each.mend or Mend.TRIM_LOG)):
-        if problem.mend in _OF_SOURCES:
-            await _mend_source(context, problem)
-        elif problem.mend in _OF_STATE:
-            await context.write(partial(_mend_state, context=context, problem=problem))
+async def repair_problems(context: Context, problems: Iterable[Problem]) -> list[Problem]:
+    """Make all safe repairs, in the order of the members of `Repair`. Returns the repaired problems."""
+    order = list(Repair)
+    repairable = [problem for problem in problems if problem.repair is not None]
+    for problem in sorted(repairable, key=lambda each: order.index(each.repair or Repair.TRIM_LOG)):
+        if problem.repair in _OF_SOURCES:
+            await _repair_source(context, problem)
+        elif problem.repair in _OF_STATE:
+            await context.write(partial(_repair_state, context=context, problem=problem))
         else:
-            await _mend_files(context, problem)
-    return mendable
+            await _repair_files(context, problem)
+    return repairable
 
 
-_OF_SOURCES = (Mend.FAIL_SOURCE, Mend.QUEUE_SOURCE, Mend.SYNC_SOURCE, Mend.UPDATE_INDEX, Mend.RECORD_EVENT)
-_OF_STATE = (Mend.REBUILD_INDEX, Mend.CANCEL_TASK, Mend.QUEUE_CASCADE, Mend.SEND_EVENT)
+_OF_SOURCES = (Repair.FAIL_SOURCE, Repair.QUEUE_SOURCE, Repair.SYNC_SOURCE, Repair.UPDATE_INDEX, Repair.RECORD_EVENT)
+_OF_STATE = (Repair.REBUILD_INDEX, Repair.CANCEL_TASK, Repair.QUEUE_CASCADE, Repair.SEND_EVENT)
 
 
-async def _mend_files(context: Context, problem: Problem) -> None:
+async def _repair_files(context: Context, problem: Problem) -> None:
     about = problem.about
-    match problem.mend:
-        case Mend.TRIM_LOG if "team_id" in about:
+    match problem.repair:
+        case Repair.TRIM_LOG if "team_id" in about:
             # This call only opens the index, which truncates its write-ahead log. The log of the state database
             # was truncated when the database was opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
-        case Mend.REMOVE_FILE if "blob" in about:
+        case Repair.REMOVE_FILE if "blob" in about:
             context.blobs.delete(about["blob"])
-        case Mend.REMOVE_FILE if "part" in about:
+        case Repair.REMOVE_FILE if "part" in about:
             await context.parts.delete(about["part"])
-        case Mend.REMOVE_FILE:
+        case Repair.REMOVE_FILE:
             context.blobs.delete_staged(about["staged"])
-        case Mend.TAKE_IN:
-            await take_in(context, about["team_id"], Path(about["file"]))
-        case Mend.SET_ASIDE:
+        case Repair.RECOVER:
+            await recover(context, about["team_id"], Path(about["file"]))
+        case Repair.SET_ASIDE:
             path = context.blobs.path(about["blob"]) if "blob" in about else context.parts.path(about["part"])
             await asyncio.to_thread(context.asides.put, path, context.clock.timestamp()[:10])
-        case Mend.REMOVE_DOCUMENT:
+        case Repair.REMOVE_DOCUMENT:
             await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
 
 
-def _mend_state(connection: Connection, context: Context, problem: Problem) -> None:
+def _repair_state(connection: Connection, context: Context, problem: Problem) -> None:
     about, now = problem.about, context.clock.timestamp()
-    match problem.mend:
-        case Mend.REBUILD_INDEX:
+    match problem.repair:
+        case Repair.REBUILD_INDEX:
             queue_rebuild(connection, context.ids, about["team_id"])
-        case Mend.CANCEL_TASK:
+        case Repair.CANCEL_TASK:
             tasks.cancel_task(connection, about["task_id"], now)
-        case Mend.SEND_EVENT:
+        case Repair.SEND_EVENT:
             resend_delivery(connection, about["event_id"], now)
-        case Mend.QUEUE_CASCADE:
+        case Repair.QUEUE_CASCADE:
             stuck = find_running_cascade(connection, about["bucket_id"])
             if stuck is not None:
                 tasks.cancel_task(connection, stuck.task_id, now)
@@ -170,8 +170,8 @@ def _mend_state(connection: Connection, context: Context, problem: Problem) -> N
                 queue_cascade(connection, context, bucket)
 
 
-async def _mend_source(context: Context, problem: Problem) -> None:
-    if problem.mend is Mend.FAIL_SOURCE:
+async def _repair_source(context: Context, problem: Problem) -> None:
+    if problem.repair is Repair.FAIL_SOURCE:
         # Move wrong bytes aside, so that no retry uses them.
         context.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
@@ -179,26 +179,26 @@ async def _mend_source(context: Context, problem: Problem) -> None:
     def work(connection: Connection) -> None:
         # Read the source again, since earlier repairs may have changed it.
         source = find_source(connection, problem.about["team_id"], problem.about["source_id"])
-        match problem.mend, source:
+        match problem.repair, source:
             case _, None:
                 pass
-            case Mend.FAIL_SOURCE, SourceRow():
+            case Repair.FAIL_SOURCE, SourceRow():
                 failed = replace(source, status=readiness.FAILED, error=LOST, updated_at=now)
                 tasks.cancel_tasks(connection, source.id, now)
                 suspend_syncs(connection, source.id)
                 update_state(connection, failed)
                 touch_buckets_of(connection, source.id)
                 record_event(connection, context, failed)
-            case Mend.QUEUE_SOURCE, SourceRow() if source.status != readiness.FAILED:
+            case Repair.QUEUE_SOURCE, SourceRow() if source.status != readiness.FAILED:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
-            case Mend.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
+            case Repair.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
                 # A source that was queued again will be synced after indexing.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
-            case Mend.UPDATE_INDEX, SourceRow():
+            case Repair.UPDATE_INDEX, SourceRow():
                 create_detachment(connection, source.team_id, source.id)
-            case Mend.RECORD_EVENT, SourceRow():
+            case Repair.RECORD_EVENT, SourceRow():
                 record_event(connection, context, source)
 
     await context.write(work)

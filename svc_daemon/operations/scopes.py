@@ -60,18 +60,18 @@ def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
     if agent is None:
         return []
     if agent.policy_fault is not None:
-        return [f"The agent {agent.id!r} finds nothing: its stored policy is broken. {_mend(agent)}"]
+        return [f"The agent {agent.id!r} finds nothing: its stored policy is broken. {_remedy(agent)}"]
     if agent.policy.is_empty:
-        return [f"The agent {agent.id!r} finds nothing: its policy names no {agent.policy.scope}. {_mend(agent)}"]
+        return [f"The agent {agent.id!r} finds nothing: its policy names no {agent.policy.scope}. {_remedy(agent)}"]
     if agent.policy.scope == BUCKETS and EVERY_BUCKET not in agent.policy.bucket_ids and not scope.has_bucket:
         warning = (
             f"The agent {agent.id!r} finds nothing: its buckets were deleted or archived, or this key reaches none."
         )
-        return [f"{warning} {_mend(agent)}"]
+        return [f"{warning} {_remedy(agent)}"]
     return []
 
 
-def _mend(agent: TeamAgent) -> str:
+def _remedy(agent: TeamAgent) -> str:
     return f"`svc agent set {agent.id}` with --bucket, --source or --scope gives it a new one."
 
 

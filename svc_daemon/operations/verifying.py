@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.problems import LOG_BYTES, Mend, Problem
+from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.provider.inspections import InspectedDocument, Inspector
 from svc_daemon.store import checks, teams, tombstones, uploads
@@ -71,7 +71,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     findings = DirectoryFindings([])
     if directory.log_bytes >= LOG_BYTES:
         message = f"the log of the state database has {directory.log_bytes} bytes"
-        findings.problems.append(Problem("I10", message, Mend.TRIM_LOG))
+        findings.problems.append(Problem("I10", message, Repair.TRIM_LOG))
     findings.problems.extend(checks.check_references(directory.state))
     findings.problems.extend(checks.check_rows(directory.state))
     findings.problems.extend(checks.check_agents(directory.state))
@@ -82,7 +82,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     for path in sorted(path for paths in unowned.values() for path in paths):
         if path == directory.blobs.path(path.name):
             message = f"blob {path.name} has no source, and no search index knows its bucket"
-            findings.problems.append(Problem("I4", message, Mend.SET_ASIDE, {"blob": path.name}))
+            findings.problems.append(Problem("I4", message, Repair.SET_ASIDE, {"blob": path.name}))
         else:
             findings.aside.append(path)
     return findings
@@ -110,7 +110,7 @@ def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data
 
 def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[Problem]:
     """Check the bytes of a source. They may have been moved aside; the next start moves them back."""
-    broken = partial(Problem, mend=Mend.FAIL_SOURCE, about=_about(source))
+    broken = partial(Problem, repair=Repair.FAIL_SOURCE, about=_about(source))
     if path.is_symlink() or not path.is_file():
         known = source.error or {}
         if source.status != readiness.FAILED or known.get("code") != SourceErrorCode.STORED_BYTES_LOST:
@@ -133,13 +133,13 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
 def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Problem]:
     """Find temporary files of uploads that nothing will continue."""
     for name in sorted(_names(directory.blobs.list_staged)):
-        yield Problem("I4", f"staging file {name} belongs to nobody", Mend.REMOVE_FILE, {"staged": name})
+        yield Problem("I4", f"staging file {name} belongs to nobody", Repair.REMOVE_FILE, {"staged": name})
     parts, open_ids = _names(directory.parts.list_ids), uploads.list_open_ids(directory.state)
     counts["parts"] = len(parts)
     for name in sorted(parts - open_ids):
         is_known = uploads.find_upload(directory.state, name) is not None
-        mend = Mend.REMOVE_FILE if is_known else Mend.SET_ASIDE
-        yield Problem("I4", f"part {name} has no open session", mend, {"part": name})
+        repair = Repair.REMOVE_FILE if is_known else Repair.SET_ASIDE
+        yield Problem("I4", f"part {name} has no open session", repair, {"part": name})
 
 
 def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
@@ -159,7 +159,7 @@ def _check_team(
     has_index = team_id in directory.inspector.list_teams()
     found_wrong = directory.inspector.check_index(team_id, read_data=read_data) if has_index else []
     findings.problems.extend(found_wrong)
-    broken = {problem.invariant for problem in found_wrong if problem.mend is Mend.REBUILD_INDEX}
+    broken = {problem.invariant for problem in found_wrong if problem.repair is Repair.REBUILD_INDEX}
     if "I10" in broken:
         return
     documents = directory.inspector.list_documents(team_id)
@@ -189,12 +189,12 @@ def _stray(
     paths = unowned.get(found.source_id, [])
     if not paths:
         message = f"the index of {team_id} has a document of {found.source_id}, which is no source"
-        yield Problem("I8", message, Mend.REMOVE_DOCUMENT, about)
+        yield Problem("I8", message, Repair.REMOVE_DOCUMENT, about)
     elif len(paths) == 1 and buckets:
         # A repair is possible only if there is a single file and a bucket to add it to.
         (path,) = unowned.pop(found.source_id)
         message = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
-        yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})
+        yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Repair.RECOVER, about | {"file": str(path)})
 
 
 def _check_document(source: SourceRow, found: InspectedDocument | None) -> Iterator[Problem]:
@@ -202,17 +202,17 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
     if found is None or found.generation not in source.generations:
         has = "is not in the index" if found is None else f"is in the index as generation {found.generation}"
         message = f"source {source.id} is active in generation {source.generation}, and {has}"
-        yield Problem("I6", message, Mend.QUEUE_SOURCE, _about(source))
+        yield Problem("I6", message, Repair.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
     # A source that is being rechunked may have new chunks in the index before its row is updated.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
-        yield Problem("I7", message, Mend.QUEUE_SOURCE, _about(source))
+        yield Problem("I7", message, Repair.QUEUE_SOURCE, _about(source))
     synced = {bucket for bucket in source.searched_places if source.places[bucket] == readiness.ACTIVE}
     for bucket_id in sorted(synced - set(found.bucket_ids)):
         message = f"source {source.id} is active in bucket {bucket_id}, and no search of that finds it"
-        yield Problem("I6", message, Mend.SYNC_SOURCE, _about(source) | {"bucket_id": bucket_id})
+        yield Problem("I6", message, Repair.SYNC_SOURCE, _about(source) | {"bucket_id": bucket_id})
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
@@ -223,10 +223,10 @@ def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]
     if source.sync_status == readiness.ACTIVE or not source.places:
         for bucket_id in sorted(set(found.bucket_ids) - set(source.searched_places) - deleting):
             message = f"source {source.id} is not in bucket {bucket_id}, and the index has it there"
-            yield Problem("I8", message, Mend.UPDATE_INDEX, _about(source) | {"bucket_id": bucket_id})
+            yield Problem("I8", message, Repair.UPDATE_INDEX, _about(source) | {"bucket_id": bucket_id})
     if found.title != source.title.encode(errors="replace").decode():
         message = f"source {source.id} is called {source.title!r}, and the index has it as {found.title!r}"
-        yield Problem("I6", message, Mend.UPDATE_INDEX, _about(source))
+        yield Problem("I6", message, Repair.UPDATE_INDEX, _about(source))
 
 
 def _about(source: SourceRow) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from svc_daemon.core.lanes import LANES
-from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.core.problems import Problem, Repair
 from svc_daemon.store.agents import list_agents
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.teams import list_team_ids
@@ -24,7 +24,7 @@ class RowCheck:
     #: Selects the rows that violate the invariant; its columns fill the placeholders of the message.
     statement: str
     message: str
-    mend: Mend | None = None
+    repair: Repair | None = None
 
 
 ROW_CHECKS = (
@@ -36,7 +36,7 @@ ROW_CHECKS = (
         " OR t.status <> CASE s.status WHEN 'queued' THEN 'queued' ELSE 'running' END"
         " OR t.status = 'running' AND t.lease_until_s IS NULL)",
         "source {source_id} is {status}, and no task moves it on",
-        Mend.QUEUE_SOURCE,
+        Repair.QUEUE_SOURCE,
     ),
     RowCheck(
         "I13",
@@ -44,7 +44,7 @@ ROW_CHECKS = (
         " AND s.task_id = t.id AND s.status IN ('queued', 'indexing')"
         " WHERE t.finished_at IS NULL AND t.type = :indexing AND s.id IS NULL",
         "task {task_id} is {status}, and no source waits for it",
-        Mend.CANCEL_TASK,
+        Repair.CANCEL_TASK,
     ),
     RowCheck(
         "I13",
@@ -58,7 +58,7 @@ ROW_CHECKS = (
         " JOIN sources s ON s.id = m.source_id WHERE s.status = 'active' AND m.sync_status <> 'active'"
         " AND m.due_at IS NULL AND m.lease_until_s IS NULL",
         "the sync of source {source_id} into bucket {bucket_id} is {sync_status}, and is never due",
-        Mend.SYNC_SOURCE,
+        Repair.SYNC_SOURCE,
     ),
     RowCheck(
         "I13",
@@ -66,7 +66,7 @@ ROW_CHECKS = (
         " SELECT 1 FROM cascades c JOIN tasks t ON t.id = c.task_id WHERE c.bucket_id = b.id"
         " AND t.finished_at IS NULL AND (t.status = 'queued' OR t.lease_until_s IS NOT NULL))",
         "bucket {bucket_id} is being deleted, and no task does it",
-        Mend.QUEUE_CASCADE,
+        Repair.QUEUE_CASCADE,
     ),
     RowCheck(
         "I13",
@@ -74,13 +74,13 @@ ROW_CHECKS = (
         " AND NOT EXISTS (SELECT 1 FROM cascades c JOIN buckets b ON b.id = c.bucket_id AND b.status = 'deleting'"
         " WHERE c.task_id = t.id)",
         "task {task_id} deletes a bucket that is not being deleted",
-        Mend.CANCEL_TASK,
+        Repair.CANCEL_TASK,
     ),
     RowCheck(
         "I13",
         "SELECT d.id AS event_id, d.team_id FROM deliveries d WHERE d.status = 'pending' AND d.due_at IS NULL",
         "event {event_id} is pending, and its call is never due",
-        Mend.SEND_EVENT,
+        Repair.SEND_EVENT,
     ),
     RowCheck(
         "I5",
@@ -135,7 +135,7 @@ ROW_CHECKS = (
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
-        Mend.RECORD_EVENT,
+        Repair.RECORD_EVENT,
     ),
     RowCheck(
         "I9",
@@ -207,7 +207,7 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
     for check in ROW_CHECKS:
         for row in connection.execute(check.statement, {"indexing": INDEXING, "cascade": CASCADE}):
             ids = {name: row[name] for name in row.keys() if name.endswith("_id") and row[name]}  # noqa: SIM118
-            yield Problem(check.invariant, check.message.format(**dict(row)), check.mend, ids)
+            yield Problem(check.invariant, check.message.format(**dict(row)), check.repair, ids)
 
 
 def check_agents(connection: Connection) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import httpx
 
-from svc_daemon.core.problems import Mend
+from svc_daemon.core.problems import Repair
 from svc_daemon.offline_repair import verify_directory
 from tests.acceptance.calls import list_sources, make_bucket, wait_ended, wait_task
 from tests.acceptance.installations import Installation, wait_until
@@ -80,8 +80,8 @@ def _has_come_to(clients: Sequence[Client], operations: int) -> bool:
 def _broken(installation: Installation) -> list[str]:
     """What a kill may not leave: anything but what the next start clears away."""
     problems = verify_directory(installation.files.root, read_data=False, repair=False).findings.problems
-    cleared = {Mend.REMOVE_FILE, Mend.SET_ASIDE, Mend.REMOVE_DOCUMENT}
-    return [problem.message for problem in problems if problem.mend not in cleared]
+    cleared = {Repair.REMOVE_FILE, Repair.SET_ASIDE, Repair.REMOVE_DOCUMENT}
+    return [problem.message for problem in problems if problem.repair not in cleared]
 
 
 def _wait_settled(client: httpx.Client, clients: Sequence[Client]) -> None:

@@ -69,7 +69,7 @@ def test_an_older_state_that_is_put_back_loses_no_bytes_and_a_repair_takes_all_i
     assert (checks["stored files"]["state"], warning in checks["stored files"]["text"]) == ("warning", True)
     restored.stop()
     found = restored.verify("--json")
-    assert (found.exit, [problem["mend"] for problem in found.json["problems"]]) == (1, ["take_in"] * 10)
+    assert (found.exit, [problem["repair"] for problem in found.json["problems"]]) == (1, ["recover"] * 10)
     assert (stored(restored), restored.verify("--repair").exit) == (before, 0)
     restored.start()
     assert (restored.health() or {})["set_aside"]["files"] == 0

@@ -81,7 +81,7 @@ def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation,
     assert_equal(installation, clone)
 
 
-def test_what_was_changed_in_the_bucket_is_mended(installation: Installation, docs: Path) -> None:
+def test_what_was_changed_in_the_bucket_is_repaired(installation: Installation, docs: Path) -> None:
     by_title = {source["title"]: source["id"] for source in list_held(installation)}
     with installation.client() as client:
         client.delete(f"/v1/sources/{by_title['000/01.md']}").raise_for_status()
@@ -115,7 +115,7 @@ def test_an_update_overtakes_one_that_is_not_ready(installation: Installation, d
     assert (found(installation, "plover3"), found(installation, "plover2")) == (["000/01.md"], [])
 
 
-def test_a_failed_update_leaves_the_old_version_a_mended_one_replaces_it(
+def test_a_failed_update_leaves_the_old_version_a_corrected_one_replaces_it(
     installation: Installation, docs: Path
 ) -> None:
     good = (docs / "000" / "01.md").read_bytes()

@@ -146,7 +146,7 @@ I15: the agents of {team} can't be read
 I15: agent default of {team} retrieves nothing: it is missing
     state: DELETE FROM agents
 """
-#: The same, of what takes more than a statement; whether a repair mends it.
+#: The same, of what takes more than a statement; whether `--repair` repairs it.
 BY_HAND: list[tuple[str, bool, Break]] = [
     ("I3: source {source} has no blob", True, lambda w: (w.files.blobs / w.source).unlink()),
     ("I3: source {source} has no blob", True, lambda w: _link(w.files.blobs / w.source)),
@@ -175,11 +175,11 @@ def _run(statements: list[str]) -> Break:
     return break_it
 
 
-def _read(text: str, is_mended: bool) -> Iterator[tuple[str, bool, Break]]:
+def _read(text: str, is_repaired: bool) -> Iterator[tuple[str, bool, Break]]:
     for entry in re.split(r"\n(?=I)", text.strip()):
         report, *statements = entry.splitlines()
-        yield report, is_mended, _run(statements)
+        yield report, is_repaired, _run(statements)
 
 
-#: How each broken promise is reported, whether a repair mends it, and how it is broken.
+#: How each broken promise is reported, whether `--repair` repairs it, and how it is broken.
 BROKEN = [*_read(MENDED_BY_REPAIR, True), *_read(LEFT_TO_PEOPLE, False), *BY_HAND]

@@ -47,7 +47,7 @@ def test_a_repair_takes_in_again_what_an_index_knows_and_moves_the_rest_aside(
         assert list(whole.files.blobs.iterdir()) == []
     known = {whole.source, whole.shared, whole.imported}
     problems = whole.verify().findings.problems
-    assert {problem.about["source_id"] for problem in problems if problem.mend == "take_in"} == known
+    assert {problem.about["source_id"] for problem in problems if problem.repair == "recover"} == known
     verdict = _repaired(whole)
     assert {path.name for path in whole.files.blobs.iterdir()} == known
     aside = verdict.findings.aside

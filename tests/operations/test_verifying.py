@@ -1,4 +1,4 @@
-"""`verify` reports each broken promise of a data directory, and `--repair` mends what is no guess."""
+"""`verify` reports each broken promise of a data directory, and `--repair` repairs what needs no guess."""
 
 import os
 import re
@@ -37,9 +37,9 @@ def test_an_index_that_a_kill_left_without_tables_is_no_problem(whole: Whole) ->
     assert whole.verify(read_data=True).is_whole
 
 
-@pytest.mark.parametrize(("report", "is_mended", "break_it"), BROKEN, ids=[report for report, _, _ in BROKEN])
-def test_a_broken_promise_is_reported_and_mended_where_that_is_no_guess(
-    whole: Whole, report: str, is_mended: bool, break_it: Break
+@pytest.mark.parametrize(("report", "is_repaired", "break_it"), BROKEN, ids=[report for report, _, _ in BROKEN])
+def test_a_broken_promise_is_reported_and_repaired_where_that_is_no_guess(
+    whole: Whole, report: str, is_repaired: bool, break_it: Break
 ) -> None:
     break_it(whole)
     problems = whole.verify().findings.problems
@@ -47,8 +47,8 @@ def test_a_broken_promise_is_reported_and_mended_where_that_is_no_guess(
     assert {problem.invariant for problem in problems} == {invariant}
     assert message.format(**vars(whole)) in problems[0].message
     verdict = whole.verify(repair=True)
-    assert (bool(verdict.mended), verdict.is_whole) == (is_mended, is_mended), list(verdict.lines())
-    assert whole.verify(read_data=True).is_whole == is_mended
+    assert (bool(verdict.repaired), verdict.is_whole) == (is_repaired, is_repaired), list(verdict.lines())
+    assert whole.verify(read_data=True).is_whole == is_repaired
 
 
 def test_a_folder_of_bytes_that_is_not_there_gives_up_no_source(whole: Whole) -> None:
@@ -56,7 +56,7 @@ def test_a_folder_of_bytes_that_is_not_there_gives_up_no_source(whole: Whole) ->
     with pytest.raises(StorageError, match="Is a volume not mounted"):
         whole.verify(repair=True)
     whole.files.blobs.mkdir()
-    with pytest.raises(StorageError, match="7 sources have their bytes there; nothing was mended"):
+    with pytest.raises(StorageError, match="7 sources have their bytes there; nothing was repaired"):
         whole.verify(repair=True)
     assert [problem.invariant for problem in whole.verify().findings.problems].count("I3") == 7
 
@@ -131,7 +131,7 @@ FLIPPED = {
 
 
 @pytest.mark.parametrize("report", ["", *FLIPPED])
-def test_damage_of_the_state_is_reported_and_nothing_is_mended(whole: Whole, report: str) -> None:
+def test_damage_of_the_state_is_reported_and_nothing_is_repaired(whole: Whole, report: str) -> None:
     if report:
         whole.sql("PRAGMA ignore_check_constraints = ON", FLIPPED[report])
     else:
@@ -141,7 +141,7 @@ def test_damage_of_the_state_is_reported_and_nothing_is_mended(whole: Whole, rep
     verdict = whole.verify(repair=True)
     assert {problem.invariant for problem in verdict.findings.problems} == {"I10"}
     assert report in verdict.findings.problems[0].message
-    assert (verdict.mended, (whole.files.staging / HALF).exists()) == ([], True)
+    assert (verdict.repaired, (whole.files.staging / HALF).exists()) == ([], True)
 
 
 def test_every_column_of_json_and_every_state_is_looked_at(whole: Whole) -> None:
@@ -182,7 +182,7 @@ def test_what_a_kill_left_in_the_logs_is_read_and_left_there(daemon: Daemon, tmp
 
 def test_a_lost_file_fails_its_source_and_a_retry_finds_nothing(whole: Whole, make_daemon: MakeDaemon) -> None:
     (whole.files.blobs / whole.source).unlink()
-    assert next(whole.verify(repair=True).lines()) == f"mended I3: source {whole.source} has no blob"
+    assert next(whole.verify(repair=True).lines()) == f"repaired I3: source {whole.source} has no blob"
     daemon = make_daemon("data")
     daemon.start()
     source = daemon.source(whole.source)

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from svc_daemon.core.problems import LOG_BYTES, Mend, Problem
+from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
 from svc_daemon.database import log_bytes, open_unchanging
 from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.files import list_teams
@@ -91,14 +91,16 @@ class IndexInspector:
         problems = []
         if (size_bytes := log_bytes(path)) >= LOG_BYTES:
             message = f"the log of the search index of {team_id} has {size_bytes} bytes"
-            problems.append(Problem("I10", message, Mend.TRIM_LOG, about))
+            problems.append(Problem("I10", message, Repair.TRIM_LOG, about))
         try:
             with open_unchanging(path) as connection:
                 found = list(_check(connection, read_data=read_data))
         except sqlite3.DatabaseError as error:
             found = [("I10", f"it can't be read: {error}")]
         for invariant, message in found:
-            problems.append(Problem(invariant, f"the search index of {team_id}: {message}", Mend.REBUILD_INDEX, about))
+            problems.append(
+                Problem(invariant, f"the search index of {team_id}: {message}", Repair.REBUILD_INDEX, about)
+            )
         return problems
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
