@@ -148,7 +148,7 @@ def _local_trouble(error: Exception) -> UsageError | None:
     if isinstance(error, UnicodeEncodeError):
         # Python decodes arguments that are not UTF-8 to lone surrogates, which can't be encoded for a request.
         odd = error.object[max(0, error.start - 40) : error.end + 40]
-        return UsageError(f"{odd!r} is not UTF-8 text.", hint="spell names, titles and words in UTF-8.")
+        return UsageError(f"{odd!r} is not UTF-8 text.", hint="use UTF-8 for names, titles and words.")
     if isinstance(error, OSError) and (error.filename is not None or error.errno in NO_ROOM):
         return refused_by_system(error)
     return None

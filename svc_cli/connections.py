@@ -76,10 +76,10 @@ def connected(
     credential = find_key(settings.environ, destination)
     if credential.installation_id not in {None, health.installation_id}:
         raise NotAuthenticated(
-            f"Another installation answers at {destination.origin} than the one the stored key is for; "
-            "it was not sent.",
+            f"The installation at {destination.origin} is not the one that the stored key belongs to; "
+            "the key was not sent.",
             code="svc_installation_changed",
-            hint="if that is right: `svc auth login` stores a key for the new one.",
+            hint="if you expected this, `svc auth login` stores a key for the new installation.",
             details={"expected": credential.installation_id, "found": health.installation_id},
         )
     # Delay Ctrl-C, because Python may lose a KeyboardInterrupt that is raised during an import.
@@ -100,7 +100,9 @@ def _local(
         return (daemon.base_url, daemon.health), is_new
     found = installation.find()
     if found is None:
-        raise DaemonUnreachable(f"No daemon runs for {installation.files.root}.", hint="`svc daemon start` starts it.")
+        raise DaemonUnreachable(
+            f"No daemon is running for {installation.files.root}.", hint="`svc daemon start` starts it."
+        )
     return (found.base_url, found.health), False
 
 
@@ -121,8 +123,8 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
             details={"address": origin},
         )
     raise DaemonUnreachable(
-        f"Nobody answers at {origin}.",
-        hint="`svc config list --explain` shows where the address comes from; only the local one starts by itself.",
+        f"Nothing answers at {origin}.",
+        hint="`svc config list --explain` shows where the address comes from; only a local daemon starts by itself.",
         details={"address": origin},
     )
 
@@ -149,7 +151,8 @@ def _warn_of_unused_settings(
     listen = settings.environ.get("SVC_LISTEN", "")
     if listen and not listen.endswith(":0") and not destination.base_url.endswith(f"//{listen}"):
         console.warn(
-            f"SVC_LISTEN={listen} is not in force: the daemon runs at {destination.base_url}; `svc daemon restart`."
+            f"SVC_LISTEN={listen} has no effect yet: the daemon runs at {destination.base_url}; "
+            "`svc daemon restart` applies it."
         )
     wanted = {name: value for name, value in settings.environ.items() if name.startswith(LIMIT_PREFIX) and value}
     if not wanted:
@@ -161,5 +164,6 @@ def _warn_of_unused_settings(
             console.warn(f"{name} is not a setting of this daemon.")
         elif str(limit["value"]) != value:
             console.warn(
-                f"{name}={value} is not in force: the running daemon has {limit['value']}; `svc daemon restart`."
+                f"{name}={value} has no effect yet: the running daemon uses {limit['value']}; "
+                "`svc daemon restart` applies it."
             )

@@ -78,7 +78,7 @@ def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     if given:
         if to.from_project and not is_loopback(to.base_url):
             raise NotAuthenticated(
-                f"{to.origin} is named by a project's file; the key of {given.source} is not sent there.",
+                f"{to.origin} comes from a project's svc.toml; the key from {given.source} is not sent there.",
                 hint=f"if you trust it: SVC_BASE_URL={to.base_url}, or `svc auth login --base-url {to.base_url}`.",
             )
         return given

@@ -55,7 +55,7 @@ def probe(
     try:
         connection.connect()
     except TimeoutError:
-        return Foreign("it takes no connection")
+        return Foreign("it accepts no connection")
     except (OSError, UnicodeError):
         # A label of the host name that is empty or too long causes a UnicodeError.
         return None

@@ -135,7 +135,9 @@ class Installation:
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
         while _is_alive(daemon.pid):
             if time.monotonic() > deadline_s:
-                raise DaemonUnreachable(f"The daemon (process {daemon.pid}) did not end within {STOP_TIMEOUT_S:.0f} s.")
+                raise DaemonUnreachable(
+                    f"The daemon (process {daemon.pid}) did not stop within {STOP_TIMEOUT_S:.0f} s."
+                )
             time.sleep(0.02)
         return daemon.pid
 
@@ -219,9 +221,9 @@ class Installation:
         host, _, port = address.rpartition(":")
         free = f"{host}:{int(port) + 1}" if port.isdigit() else "127.0.0.1:7821"
         raise DaemonUnreachable(
-            f"{address} is held by {who}, not by the daemon of {self.files.root}.",
+            f"{address} is in use by {who}, not by the daemon of {self.files.root}.",
             code="svc_port_taken",
-            hint=f"stop what holds it (`ss -ltnp`), or choose another port: SVC_LISTEN={free}.",
+            hint=f"stop that program (`ss -ltnp`), or choose another port: SVC_LISTEN={free}.",
             details={"address": address, "data_dir": str(self.files.root)},
         )
 

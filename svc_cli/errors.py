@@ -110,7 +110,7 @@ class Declined(SvcError):
 def refused_by_system(error: OSError) -> UsageError:
     """Convert an OSError to a UsageError: for example, access was denied, or the disk is full."""
     message = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
-    hint = "make room there, then run it again." if error.errno in NO_ROOM else None
+    hint = "free some space there, then run the command again." if error.errno in NO_ROOM else None
     return UsageError(message, code="svc_file_refused", hint=hint)
 
 
@@ -190,14 +190,14 @@ HINTS: dict[str, str] = {
     "agent_not_found": "`svc agent ls` shows the agents that the key may use.",
     "model_not_allowed": "`svc agent ls` shows the agents that the key may use; name one with --agent.",
     "agent_exists": "`svc agent set` changes it.",
-    "agent_limit_reached": "`svc agent rm AGENT` makes room.",
+    "agent_limit_reached": "`svc agent rm AGENT` deletes an agent that you no longer need.",
     "bucket_slug_exists": "`svc bucket ls --all` shows it; choose another slug, or restore an archived bucket.",
-    "key_not_found": "`svc key ls` shows the keys that this one may end.",
+    "key_not_found": "`svc key ls` shows the keys that this one may revoke.",
     "source_not_found": "`svc source ls -b BUCKET` shows the sources of a bucket.",
-    "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is on its way; `svc upload` sends more.",
-    "delete_blocked": "`--force` deletes it all the same.",
-    "force_required": "`--force` deletes the bucket and the sources that have no other bucket.",
-    "file_too_large": "split the file, or leave out what needs no search.",
-    "storage_full": "free some disk space where the data directory lives, then run the same command again.",
+    "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is being indexed; `svc upload` adds files.",
+    "delete_blocked": "`--force` deletes it anyway.",
+    "force_required": "`--force` deletes the bucket and the sources that are in no other bucket.",
+    "file_too_large": "split the file, or leave out parts that don't have to be searchable.",
+    "storage_full": "free some disk space on the disk of the data directory, then run the same command again.",
     "host_not_allowed": "address the daemon as 127.0.0.1 or localhost, or name the host in SVC_ALLOWED_HOSTS.",
 }

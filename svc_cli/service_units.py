@@ -61,7 +61,7 @@ def services_of(environ: Mapping[str, str]) -> list[Service]:
         Service(name, "svc, the knowledge ingestion service", (*python, "svc_daemon", "serve"), carried),
         Service(
             f"{name}-watch",
-            "svc watch, which keeps buckets equal to their folders",
+            "svc watch, which keeps buckets up to date with their folders",
             (*python, "svc_cli", "watch", "run", "--stay", "--no-autostart", "--no-input"),
             carried,
             needs=name,
@@ -155,7 +155,7 @@ def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Sys
 def _quoted(word: str) -> str:
     """Quote a word for a unit file, in which `%`, quotes and backslashes are special."""
     if any(ord(character) < 32 for character in word):
-        raise UsageError(f"{word!r} can't be written in a unit of systemd.", hint="unset or change that variable.")
+        raise UsageError(f"{word!r} can't be written in a systemd unit.", hint="unset or change that variable.")
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return text if text and not set(text) & set(" \"'\\;") else f'"{text}"'
 

@@ -180,10 +180,10 @@ def check(name: str, value: Any, source: str) -> None:
     if rule.choices and value not in rule.choices:
         raise UsageError(f"{source}: `{name}` is one of {', '.join(rule.choices)}, not {value!r}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        raise UsageError(f"{source}: `{name}` takes a list of texts, not {value!r}.")
+        raise UsageError(f"{source}: `{name}` takes a list of strings, not {value!r}.")
 
 
-_KINDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list of texts"}
+_KINDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}
 
 
 def _flatten(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

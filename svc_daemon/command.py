@@ -278,7 +278,7 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         moment = from_text(expires) if span_s is None else datetime.now(UTC) + timedelta(seconds=span_s)
         return to_text(moment)
     except (ValueError, OverflowError):
-        forms = "a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z"
+        forms = "a duration such as 12h or 30d, or a time such as 2030-01-31T12:00:00Z"
         refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", EXIT_USAGE, as_json)
 
 

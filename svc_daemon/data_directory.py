@@ -26,7 +26,7 @@ class NoDirectory(DirectoryRefused):
     def __init__(self, files: DataFiles) -> None:
         super().__init__(
             f"There is no data directory at {files.root}: it has no {files.state.name}.",
-            "Name the right one in SVC_DATA_DIR; `svc-daemon serve` makes a new one.",
+            "Set SVC_DATA_DIR to the right folder; `svc-daemon serve` creates a new one.",
         )
 
 
@@ -35,7 +35,8 @@ class DirectoryLocked(DirectoryRefused):
 
     def __init__(self, files: DataFiles) -> None:
         super().__init__(
-            f"Another process owns {files.root}.", "Stop it with `svc daemon stop`, or name another in SVC_DATA_DIR."
+            f"Another process is using {files.root}.",
+            "Stop it with `svc daemon stop`, or set SVC_DATA_DIR to another folder.",
         )
 
 

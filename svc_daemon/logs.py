@@ -173,7 +173,7 @@ class RotatingFile(logging.Handler):
                 # Don't try to rotate again at every line: this would repeat the renames that succeeded before the
                 # failure.
                 self.size_bytes = 0
-                line = self._notice(f"the log can't go on in a new file: {error.strerror}") + line
+                line = self._notice(f"the log can't be rotated: {error.strerror}") + line
         written_bytes = os.write(self.descriptor, line)
         if written_bytes < len(line):
             # The disk is full; remove the partial line, which would corrupt the next one.

@@ -45,7 +45,7 @@ ANSWER_TIMEOUT_S = 10.0
 #: Maximum size of a response in bytes; far more than a list of all teams needs.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
-RESTART = "Restart the daemon, which makes that file again."
+RESTART = "Restart the daemon, which creates that file again."
 
 
 class Unreachable(DirectoryRefused):
@@ -94,8 +94,8 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
             return _ask(base_url, files, errand.method, errand.path, errand.body)
         if time.monotonic() > deadline_s:
             raise Unreachable(
-                f"Another process holds {files.root}, and no daemon of it answers within {patience_s:g} s.",
-                "End it, then try again.",
+                f"Another process is using {files.root}, but no daemon answers within {patience_s:g} s.",
+                "Stop it, then try again.",
             )
         time.sleep(PAUSE_S)
 
@@ -157,7 +157,7 @@ def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseMo
         message = f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}."
         raise Unreachable(message, "`svc daemon logs` shows more.") from error
     if status == http.client.UNAUTHORIZED:
-        raise Unreachable(f"The daemon at {base_url} does not take {files.operator_token}.", RESTART)
+        raise Unreachable(f"The daemon at {base_url} does not accept the token in {files.operator_token}.", RESTART)
     if status != http.client.OK:
         raise Refused(status, answer.get("error") or {})
     # The result must be the same as without a daemon, where there is no request id.

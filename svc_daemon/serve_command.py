@@ -18,7 +18,7 @@ def start(listen: str | None = None) -> None:
     except SettingError as error:
         fail(str(error), EXIT_USAGE)
     if not settings.is_loopback:
-        print_note(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
+        print_note(f"warning: {settings.host} can be reached from other machines; API keys are sent there unencrypted.")
 
     # Import these only now, so that an invalid setting is reported at once.
     from svc_daemon.data_directory import DirectoryLocked

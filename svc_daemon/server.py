@@ -132,7 +132,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
 
     def hear_broken(error: Exception) -> None:
         # This may be called from any thread, but an asyncio event may be set only on its event loop.
-        log.critical("the service can't go on and ends for a restart: %s", error, exc_info=error)
+        log.critical("the service can't continue and exits; it must be restarted: %s", error, exc_info=error)
         loop.call_soon_threadsafe(broken.set)
 
     async with contextlib.AsyncExitStack() as stack:
@@ -156,7 +156,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
         await run_until_stopped(server, listener, broken)
     log.info("stopped")
     if broken.is_set():
-        raise StorageError("The service could not go on; see the log, then start it again.")
+        raise StorageError("The service had to stop after an error; read the log, then start it again.")
 
 
 async def _open_process(

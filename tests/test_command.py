@@ -102,7 +102,7 @@ def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_repaired
 def test_a_directory_in_use_is_left_alone_with_the_exit_code_of_a_lock(installation: Installation) -> None:
     ended = installation.verify("--json", "--repair")
     assert (ended.exit, ended.json["exit_code"], ended.json["error"]["code"]) == (LOCKED, LOCKED, "svc_data_dir_locked")
-    assert ended.stderr.startswith("error: Another process owns ")
+    assert ended.stderr.startswith("error: Another process is using ")
     assert ended.stderr.count("\n") == 1
     assert installation.health() is not None
 

@@ -131,7 +131,7 @@ def test_a_rotation_that_fails_closes_nothing_and_loses_nothing(tmp_path: Path) 
         stranger.write("mine")
     assert (tmp_path / "stranger").read_text() == "mine"
     kept = (tmp_path / "daemon.log").read_text().splitlines()
-    assert kept == ["a" * 150, "the log can't go on in a new file: Too many open files", "b" * 60, "c" * 20]
+    assert kept == ["a" * 150, "the log can't be rotated: Too many open files", "b" * 60, "c" * 20]
     emit(handler, "d" * 80)
     handler.close()
     assert (tmp_path / "daemon.log").read_text() == "d" * 80 + "\n"

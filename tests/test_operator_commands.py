@@ -176,7 +176,7 @@ def test_the_token_goes_to_the_daemon_alone(make_installation: MakeInstallation)
     killed.kill()
     with serving(urlsplit(announced["base_url"]).port or 0) as impostor, lock_directory(killed.files):
         impostor.answer_health(announced["installation_id"])
-        with pytest.raises(Unreachable, match="no daemon of it answers"):
+        with pytest.raises(Unreachable, match="no daemon answers"):
             run_errand(killed.files, LISTING, patience_s=0.2)
     assert impostor.requests
     assert impostor.keys_seen() == set()

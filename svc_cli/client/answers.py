@@ -36,7 +36,7 @@ class AnswerCalls(Calls):
                 raise ApiError(500, {**event, "retryable": True})
             yield event
         if kind not in ENDS:
-            raise NetworkFailed("The answer stopped before its end.", hint="ask again.")
+            raise NetworkFailed("The answer broke off before it was complete.", hint="ask again.")
 
     def read_source_again(self, source_id: str) -> Json:
         """Return a source's text, extracted again after the service has checked that the stored bytes are unchanged."""

@@ -66,7 +66,7 @@ class Storage:
                 return offset - first
             attempt = attempt + 1 if before == offset else 0
             if attempt >= self._policy.attempts:
-                raise BadAnswer("The storage address takes no more bytes, but reports that some are missing.")
+                raise BadAnswer("The storage address accepts no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
         """PUT the bytes from `offset` on; if `offset` is None, send none. Returns the number of bytes that the service
@@ -107,7 +107,7 @@ def _refusal(response: http.client.HTTPResponse, body: bytes) -> SvcError:
         value = json.loads(body)
         error = dict(value["error"])
     except (ValueError, KeyError, TypeError):
-        return BadAnswer(f"The storage address answered {response.status} with something that is not this API.")
+        return BadAnswer(f"The storage address answered {response.status} with a response that does not come from svc.")
     refusal = ApiError(response.status, error, value.get("request_id"))
     if wait := response.getheader("Retry-After"):
         refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
@@ -118,7 +118,7 @@ def _network_failed(address: SplitResult, error: BaseException) -> NetworkFailed
     what = str(error).strip() or type(error).__name__
     failure = NetworkFailed(
         f"Sending bytes to {address.hostname}:{address.port} failed: {what}.",
-        hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",
+        hint="`svc daemon status` shows whether the daemon is running; it is safe to run the same command again.",
     )
     failure.is_dead = isinstance(error, ConnectionRefusedError)
     return failure

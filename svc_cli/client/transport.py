@@ -192,14 +192,14 @@ class Transport:
 
     def _no_answer(self, request: Request, response: HTTPResponse) -> BadAnswer:
         where = f"{self._url(request)} answered {response.status}"
-        return BadAnswer(f"{where} with something that is not this API.")
+        return BadAnswer(f"{where} with a response that does not come from svc.")
 
     def _network_failed(self, request: Request, error: Exception) -> NetworkFailed:
         cause = error.__cause__ if isinstance(error, ConnectionFailed) else error
         what = str(cause).strip() or type(cause).__name__
         failure = NetworkFailed(
             f"{request.method} {request.path} failed at {self.base_url}: {what}.",
-            hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",
+            hint="`svc daemon status` shows whether the daemon is running; it is safe to run the same command again.",
         )
         failure.is_dead = isinstance(error, ConnectionFailed)
         return failure
@@ -231,7 +231,7 @@ class ReplyBody(dict[str, Any]):
     """A JSON object of a reply. A missing field raises BadAnswer instead of KeyError."""
 
     def __missing__(self, name: str) -> NoReturn:
-        raise BadAnswer(f"An answer of the service lacks `{name}`; something on the way may have changed it.")
+        raise BadAnswer(f"A response of the service lacks `{name}`; a proxy may have changed it.")
 
 
 def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str | bytes]]:

@@ -115,7 +115,7 @@ def wait_until_settled(
         if deadline_s is not None and clock() >= deadline_s:
             left = watch.open_ids
             raise WaitTimedOut(
-                f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work goes on.",
+                f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work continues.",
                 hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
                 details={"source_ids": left},
             )
@@ -139,7 +139,7 @@ def wait_for_task(
         on_change(task["progress"]["chunks_done"])
         if deadline_s is not None and clock() >= deadline_s:
             raise WaitTimedOut(
-                f"The task {task_id} is not at its end after {timeout_s:g} s; the work goes on.",
+                f"The task {task_id} has not finished after {timeout_s:g} s; the work continues.",
                 details={"task_id": task_id},
             )
         sleep(pause_s)
@@ -172,7 +172,7 @@ def wait_for_batches(
             continue
         if deadline_s is not None and clock() >= deadline_s:
             raise WaitTimedOut(
-                f"{len(left)} of {len(seen)} batches are not at their end after {timeout_s:g} s; the work goes on.",
+                f"{len(left)} of {len(seen)} batches have not finished after {timeout_s:g} s; the work continues.",
                 hint=f"svc wait {' '.join(left[:5])}",
                 details={"batch_ids": left},
             )

@@ -19,12 +19,12 @@ app = new_app()
 
 #: Maximum width of a quote, in columns, if standard output is not a terminal.
 PLAIN_COLUMNS = 100
-NOT_ALL = "not every sentence of the answer rests on a source."
+NOT_ALL = "some sentences of the answer are not supported by a source."
 SHORTENED = {
-    "max_output_tokens": "the model's server cut the answer off: it was not allowed to be longer.",
-    "content_filter": "the model's server took part of the answer out: its content filter.",
+    "max_output_tokens": "the model's server ended the answer at its length limit.",
+    "content_filter": "the content filter of the model's server removed part of the answer.",
 }
-NOTHING = "the answer rests on no source."
+NOTHING = "no source supports the answer."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

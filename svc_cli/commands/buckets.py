@@ -86,7 +86,7 @@ def create(
     with call.client() as client:
         answer = client.ensure_bucket(slug, given, dry_run=dry_run)
     if dry_run:
-        text = f"would create {slug}" if answer["would_create"] else f"{slug} exists; nothing would be made"
+        text = f"would create {slug}" if answer["would_create"] else f"{slug} exists; nothing would be created"
     else:
         text = f"created {slug} ({answer['id']})" if answer["created"] else f"{slug} exists ({answer['id']})"
     call.console.show(answer, lambda: text)
@@ -114,7 +114,7 @@ def set_fields(
     with call.client() as client:
         answer = client.bucket(bucket) | {"dry_run": True} if dry_run else client.update_bucket(bucket, given)
     text = f"would change {answer['slug']}" if dry_run else f"changed {answer['slug']}"
-    text += f"; {_left(answer)} sources are being cut again" if _left(answer) else ""
+    text += f"; {_left(answer)} sources are being split again" if _left(answer) else ""
     call.console.show(answer, lambda: text)
     if _left(answer):
         call.console.next_step(f"svc bucket show {answer['slug']}")
@@ -162,7 +162,7 @@ def show(call: Invocation, bucket: BucketArgument) -> None:
         ("failed", store.get("failed_member_count") or None),
         ("ready", counts["retrievable"]),
         ("pending", store["pending_member_count"]),
-        ("to be cut again", _left(answer) or None),
+        ("to be split again", _left(answer) or None),
         ("chunk size", (answer["chunking"] or {}).get("target")),
         ("metadata", "  ".join(f"{key}={value}" for key, value in (answer.get("metadata") or {}).items())),
         ("revision", answer.get("revision")),
@@ -244,7 +244,7 @@ def _show_deletions(call: Invocation, answers: list[Json]) -> Exit:
         elif answer["status"] == "deleting":
             lines.append(f"deleting {slug}: {deletion['total']} sources; searches no longer find them")
         elif answer["status"] == "active":
-            lines.append(f"{slug} is back: {answer['error']['message']}")
+            lines.append(f"{slug} was not deleted completely and is active again: {answer['error']['message']}")
         else:
             gone, stay = deletion["deleted"], deletion["detached"]
             lines.append(f"deleted {slug}: {gone} sources, {stay} stay in other buckets")

@@ -107,7 +107,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
     listed = document.get("sources", document.get("data")) if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise UsageError(
-            f"{name} is no answer: it has neither `sources` nor `data`.",
+            f"{name} is not an answer: it has neither `sources` nor `data`.",
             hint="`svc ask --json` and `svc search --json` print what can be verified.",
         )
     quotes = []
@@ -121,7 +121,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
         place = location if isinstance(location, dict) else {}
         has_place = all(isinstance(place.get(end), int) for end in PLACE_FIELDS)
         if not isinstance(source_id, str) or not isinstance(quote, str) or not has_place:
-            raise UsageError(f"{name}: source {number} lacks a source_id, a quote or its place in characters.")
+            raise UsageError(f"{name}: source {number} lacks a source_id, a quote or its character positions.")
         title = str(fields.get("title") or fields.get("filename") or source_id)
         quotes.append(Quote(number=number, source_id=source_id, title=title, quote=quote, location=place))
     return quotes

@@ -72,7 +72,7 @@ def status(call: Invocation) -> Exit:
         _show(call, daemon)
         return Exit.DONE
     root = str(installation.files.root)
-    error = DaemonUnreachable(f"No daemon runs for {root}.", hint="`svc daemon start` starts it.")
+    error = DaemonUnreachable(f"No daemon is running for {root}.", hint="`svc daemon start` starts it.")
     call.console.show({"running": False, "data_dir": root, **error.envelope()}, lambda: "")
     call.console.fail(error)
     return error.exit

@@ -96,7 +96,12 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
     for name, folder in (("data", paths.data_dir(environ)), ("config", paths.config_dir(environ))):
         owner = next(parent for parent in (folder, *folder.parents) if parent.exists())
         if not os.access(owner, os.W_OK):
-            yield Finding(f"{name} folder", "failed", f"{folder} can't be written", f"make {owner} yours.")
+            yield Finding(
+                f"{name} folder",
+                "failed",
+                f"{folder} can't be written",
+                f"change the owner or the permissions of {owner}.",
+            )
             continue
         usage = shutil.disk_usage(owner)
         least = least_free_bytes(usage.total)
@@ -117,19 +122,21 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
         return
     daemon = Installation(call.settings.environ).find()
     if daemon is None:
-        yield Finding("daemon", "warning", "not running", "it starts with the first command, or by `svc daemon start`.")
+        yield Finding("daemon", "warning", "not running", "the next command starts it, and so does `svc daemon start`.")
     else:
         yield Finding("daemon", "ok", f"version {daemon.health.version} at {daemon.base_url}, process {daemon.pid}")
         if shortage := daemon.health.answer.get("shortage"):
-            hint = "what was accepted waits and goes on by itself once there is enough again."
+            hint = "accepted work waits, and continues automatically when the shortage is over."
             yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
         embedding = daemon.health.answer.get("embedding") or {}
         state = embedding.get("state")
         if state == "off":
-            hint = "`svc-daemon model install` brings one; without it searches go by words alone."
+            hint = "`svc-daemon model install` installs one; without it, searches match words only."
             yield Finding("model", "ok", "none is installed", hint)
         elif state == "failing":
-            yield Finding("model", "warning", str(embedding["message"]), "searches go by words until it works again.")
+            yield Finding(
+                "model", "warning", str(embedding["message"]), "searches match words only until it works again."
+            )
         elif state is not None:
             yield Finding("model", "ok", f"{state}, {embedding['model']}" if embedding.get("model") else state)
         if lost := (daemon.health.answer.get("set_aside") or {}).get("message"):
@@ -158,7 +165,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
         # This is a failure, because every question gets an error while the model's server fails.
-        hint = "`svc daemon restart` takes over settings that were changed."
+        hint = "`svc daemon restart` applies changed settings."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:
         yield Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
@@ -175,7 +182,7 @@ def _agents(client: "Client") -> list[Finding]:
             "agents",
             "failed",
             f"{agent['id']} finds nothing. {agent['policy_error']}",
-            f"`svc agent set {agent['id']}` with --bucket, --source or --scope writes a new one.",
+            f"`svc agent set {agent['id']}` with --bucket, --source or --scope sets a new policy.",
         )
         for agent in agents
         if agent["policy_error"]

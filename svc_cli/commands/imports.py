@@ -87,7 +87,7 @@ class ImportFlags:
         if self.webhook_meta and self.webhook is None:
             raise UsageError("--webhook-meta goes with --webhook.")
         if self.title is not None and len(urls) > 1:
-            raise UsageError("--title names one URL, but several were given.", hint="leave --title out.")
+            raise UsageError("--title is for a single URL, but several were given.", hint="leave --title out.")
         webhook = {"url": self.webhook, "metadata": parse_metadata(self.webhook_meta or [])} if self.webhook else None
         return ImportPlan(
             urls=urls,

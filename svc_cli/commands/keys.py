@@ -77,7 +77,7 @@ class KeyOptions:
         # A time without a time zone is ambiguous.
         if self.expires is not None and (moment is None or moment.tzinfo is None):
             raise UsageError(
-                "--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, "
+                "--expires takes a duration such as 12h or 30d, or a time such as 2030-01-31T12:00:00Z, "
                 f"not {self.expires!r}."
             )
         fields = {
@@ -109,7 +109,7 @@ def create(call: Invocation, options: KeyOptions) -> None:
         answer = client.create_key(fields, secrets.token_hex(16))
     if answer["key"] is None:
         raise KeyNotShown(
-            f"The key {answer['id']} was made, but the answer that showed it was lost.",
+            f"The key {answer['id']} was created, but the response that contains it was lost.",
             hint=f"`svc key revoke {answer['id']}`, then create another.",
         )
     call.console.show(answer, lambda: str(answer["key"]))

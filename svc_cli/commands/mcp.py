@@ -31,7 +31,7 @@ def mcp(
     buckets, search and ask. Without --allow, they can't read local files, so the client has to send the content.
     """
     if not call.console.is_text:
-        raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")
+        raise UsageError("`svc mcp` needs standard output for MCP.", hint="leave out --json.")
     try:
         from svc_daemon.tools import servers
     except ModuleNotFoundError as error:

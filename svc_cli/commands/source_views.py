@@ -42,7 +42,7 @@ def render_source(console: Console, source: Json) -> str:
             ("source", source["id"]),
             ("state", state_of(source)),
             ("error", f"{error['code']}: {error['message']}" if error else None),
-            ("waits for", f"{shortage['message']} It goes on by itself." if shortage else None),
+            ("waits for", f"{shortage['message']} It continues automatically." if shortage else None),
             ("title", source["title"]),
             ("file", source["filename"]),
             ("type", f"{source['type']}, {source['content_type']}"),

@@ -170,9 +170,9 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
         folder = named.folder if named else Path(flags.folder or ".")
         return [choose_mapping(call, known, folder, flags)]
     if flags.folder or flags.bucket or flags.name:
-        raise UsageError("--all takes no folder, -b or --name.", hint="name one folder, or take all of svc.toml.")
+        raise UsageError("--all takes no folder, -b or --name.", hint="name one folder, or use --all without these.")
     if not known:
-        raise UsageError("No `svc.toml` with a [[map]] was found.", hint="name the folder, or write a mapping.")
+        raise UsageError("No `svc.toml` with a [[map]] was found.", hint="name the folder, or add a [[map]].")
     return known
 
 

@@ -130,7 +130,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
     """Combine flags and settings. Raises UsageError if values conflict or are out of range."""
     settings = call.settings
     if flags.replace and flags.as_new:
-        raise UsageError("--replace and --as-new exclude each other.")
+        raise UsageError("--replace and --as-new can't be combined.")
     return UploadOptions(
         paths=tuple(flags.paths),
         bucket=call.bucket(flags.bucket),
@@ -151,7 +151,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
 def parse_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags of a command line. Raises UsageError if a tag is empty or contains a comma."""
     if any("," in tag or not tag.strip() for tag in tags):
-        raise UsageError("A tag can't be empty or hold a comma.", hint="repeat the flag: --tag a --tag b.")
+        raise UsageError("A tag can't be empty or contain a comma.", hint="repeat the flag: --tag a --tag b.")
     return tuple(tags)
 
 

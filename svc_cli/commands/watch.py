@@ -108,7 +108,7 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
     code = Exit.DONE if termination.is_asked else Exit.INTERRUPTED
     summary = {"v": 1, "type": "watch.summary", "mappings": display.states, "exit_code": int(code)}
     call.console.show(summary, lambda: "")
-    call.console.note("stopped; what changes from now on is sent by the next `svc watch run` or `svc sync`.")
+    call.console.note("stopped; later changes are sent by the next `svc watch run` or `svc sync`.")
     return code
 
 
@@ -159,7 +159,7 @@ def add(call: Invocation, flags: AddFlags) -> None:
     known = added.read()
     if mapping.name in {each.name for each in known}:
         raise UsageError(
-            f"A mapping named {mapping.name!r} is there already.", hint="`svc watch ls` shows it; --name gives another."
+            f"A mapping named {mapping.name!r} already exists.", hint="`svc watch ls` shows it; --name gives another."
         )
     refuse_overlaps([*project_mappings(call), *known, mapping], "svc watch add")
     if not flags.dry_run:
@@ -188,7 +188,9 @@ def remove(
         added.write([each for each in known if each is not mapping])
         if not _record(call, mapping).is_held:
             _record(call, mapping).forget()
-    done = f"{'would be ' if dry_run else ''}watched no more: {mapping.folder}; bucket {mapping.bucket} stays as it is"
+    done = (
+        f"{'would be ' if dry_run else ''}no longer watched: {mapping.folder}; bucket {mapping.bucket} stays as it is"
+    )
     call.console.show({**_as_json(mapping, str(added.path)), "removed": not dry_run, "dry_run": dry_run}, lambda: done)
 
 
@@ -224,7 +226,8 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
             raise PathMissing("The watcher has ended meanwhile.", code="svc_not_watched")
         if time.monotonic() > deadline_s:
             raise WaitTimedOut(
-                "The watcher is not done yet; it goes on.", hint="`svc watch status` shows how far it is."
+                "The watcher has not finished the sync yet; it continues.",
+                hint="`svc watch status` shows how far it is.",
             )
         time.sleep(LOOK_S)
     states = [_state(record, mapping) for record, mapping in held]
@@ -253,7 +256,7 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]
     if flags.bucket or flags.name:
         raise UsageError(
-            "-b and --name go with a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."
+            "-b and --name need a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."
         )
     if not known and not flags.stay:
         raise UsageError("There is nothing to watch.", hint="`svc watch add DIR -b B`, or a [[map]] in svc.toml.")

@@ -18,7 +18,7 @@ from svc_daemon.wire import Json
 LAST_LINES = 10
 #: Minimum time between two redraws, in seconds.
 DRAW_S = 0.1
-NOTHING_WITHHELD = "nothing that is gone is left in the bucket any more."
+NOTHING_WITHHELD = "the bucket no longer contains sources of deleted files."
 
 
 class Display:
@@ -112,13 +112,13 @@ class Display:
 def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
     """Render the table of `watch ls`."""
     rows = [(each["mapping"], each["bucket"], each["prune"] or "", each["dir"]) for each in mappings]
-    return table(console, ("mapping", "bucket", "prune", "folder"), rows) if rows else "nothing is mapped."
+    return table(console, ("mapping", "bucket", "prune", "folder"), rows) if rows else "there are no mappings."
 
 
 def render_states(console: Console, states: Sequence[Json]) -> str:
     """Render the table of `watch status`, and details for the mappings that have any."""
     if not states:
-        return "nothing is mapped."
+        return "there are no mappings."
     rows, details = [], []
     for state in states:
         at = time.localtime((state.get("last") or {}).get("at", 0))
@@ -132,7 +132,7 @@ def render_states(console: Console, states: Sequence[Json]) -> str:
         syncs = ", ".join(f"{count} {reason}" for reason, count in (state.get("syncs") or {}).items())
         pairs = [
             ("busy", state.get("busy")),
-            ("whole syncs", syncs),
+            ("full syncs", syncs),
             ("polling", state.get("polling")),
             ("withheld", " ".join(_withheld(state))),
             ("trouble", (state.get("error") or {}).get("message")),

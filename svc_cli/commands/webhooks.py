@@ -101,7 +101,7 @@ def secret(
         answer = client.rotate_webhook_secret() if rotate and not dry_run else client.webhook_secret()
     if dry_run:
         value = {"rotate": rotate, "dry_run": True}
-        call.console.show(value, lambda: "would make a new secret" if rotate else "would print the secret")
+        call.console.show(value, lambda: "would create a new secret" if rotate else "would print the secret")
         return
     call.console.show(answer, lambda: str(answer["secret"]))
     if rotate:

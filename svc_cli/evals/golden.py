@@ -105,7 +105,7 @@ class _FieldReader:
             self.place.refuse("query is missing.")
         tags, filters = self.fields.get("tags") or [], self.fields.get("filters")
         if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-            self.place.refuse(f"tags must be a list of texts, not {tags!r}.")
+            self.place.refuse(f"tags must be a list of strings, not {tags!r}.")
         if filters is not None and not isinstance(filters, Mapping):
             self.place.refuse(f"filters must be a mapping, not {filters!r}.")
         name, expected = self.text("name") or query, tuple(_read_expected(self))

@@ -115,13 +115,13 @@ class Inquiry:
         if bare != golden and find_rank(expectation, self._ask(bare, source_ids=[source_id])):
             return Miss(code="filtered", message="left out by the query's tags or filters")
         if not self._scope.goes_by_agent:
-            return Miss(code="no_match", message="nothing in it answers the query")
+            return Miss(code="no_match", message="nothing in it matches the query")
         hits = self._ask_freely(bare, place, source_ids=[source_id])
         if hits is None:
-            return Miss(code="no_match", message="nothing that the agent searches of it answers the query")
+            return Miss(code="no_match", message="nothing in the parts that the agent searches matches the query")
         if find_rank(expectation, hits):
             return Miss(code="policy", message="left out by the agent's policy: its scope, filters or threshold")
-        return Miss(code="no_match", message="nothing in it answers the query")
+        return Miss(code="no_match", message="nothing in it matches the query")
 
     def _ask(self, golden: GoldenQuery, **changes: Any) -> Sequence[Hit]:
         """Search, and return as many hits as the API allows."""

@@ -96,7 +96,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
             raise UsageError(f"{source}: unknown setting `{key}`.", hint=f"known settings: {', '.join(FIELDS)}.")
         is_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
         if not isinstance(value, FIELDS[key]) or (FIELDS[key] is list and not is_texts):
-            kind = "a list of texts" if FIELDS[key] is list else "a text"
+            kind = "a list of strings" if FIELDS[key] is list else "a string"
             raise UsageError(f"{source}: `{key}` takes {kind}, not {value!r}.")
         if key == "prune" and value not in PRUNES:
             raise UsageError(f"{source}: `prune` is one of {', '.join(PRUNES)}, not {value!r}.")
@@ -129,7 +129,7 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
     ]
     if len(found) > 1:
         names = ", ".join(f"{each.name} into {each.bucket}" for each in found)
-        raise UsageError(f"Several mappings are meant: {names}.", hint="name one of them with --name or -b, or both.")
+        raise UsageError(f"Several mappings match: {names}.", hint="name one of them with --name or -b, or both.")
     return found[0] if found else None
 
 

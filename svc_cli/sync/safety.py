@@ -60,15 +60,15 @@ class Cause(StrEnum):
 
 _SENTENCES = {
     Cause.PRUNE_NOT_ASKED: "--prune detach",
-    Cause.OTHER_FOLDER: "they came from elsewhere under this folder's name; give the mapping a name to prune them",
-    Cause.FOLDER_UNREADABLE: "some folders could not be read, so nobody knows what is gone",
-    Cause.FOLDER_REPLACED: "the folder is another one than last time; run it once more to prune",
-    Cause.JUST_DELETED: "what was deleted a moment ago may come back",
+    Cause.OTHER_FOLDER: "they came from another folder with the same name; name this mapping with --name to prune them",
+    Cause.FOLDER_UNREADABLE: "some folders could not be read, so it is unknown which files are gone",
+    Cause.FOLDER_REPLACED: "this is not the folder of the last sync (device or inode changed); sync again to prune",
+    Cause.JUST_DELETED: "files that were deleted a moment ago may come back",
     Cause.NOT_SENT: "not every file reached the service",
     Cause.MOVE_NOT_SENT: "not every file that moved could be renamed in the bucket",
     Cause.NEWLY_FAILED: "new content could not be indexed; the next run prunes",
     Cause.NOT_INDEXED: "new content is still being indexed; the next run prunes",
-    Cause.REPLACEMENT_NOT_READY: "the same document is here and is not searchable yet",
+    Cause.REPLACEMENT_NOT_READY: "the same document is in the folder, but not searchable yet",
     Cause.MAY_HAVE_MOVED: "a file of the same size can't be read and may be the same document",
     Cause.TOO_MANY: "more than --max-delete allows",
     Cause.ENDED_EARLY: "the sync ended early",
@@ -91,7 +91,7 @@ class Withheld:
         named = ", ".join(self.because[:MOST_NAMED])
         more = f" and {len(self.because) - MOST_NAMED} more" if len(self.because) > MOST_NAMED else ""
         why = f"{_SENTENCES[self.cause]} ({named}{more})" if named else _SENTENCES[self.cause]
-        return f"{self.files} files are gone here and still answer: {why}."
+        return f"{self.files} files are gone from the folder, but still in the bucket: {why}."
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -236,6 +236,6 @@ def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -
     what = "has nothing to sync" if exists else "is missing"
     raise SafetyStop(
         f"{folder} {what}, but {owned} files of it are in the bucket; nothing was changed.",
-        hint="mount it or bring it back; to give the files up, take them out with `svc source rm`.",
+        hint="mount or restore the folder; to remove its files from the bucket, use `svc source rm`.",
         details={"folder": folder, "owned": owned},
     )

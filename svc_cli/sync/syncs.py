@@ -110,7 +110,7 @@ def _sync(run: SyncRun) -> None:
     is_moved = bool(known.rows) and index.find_fact(ROOT) not in (None, root)
     if is_moved:
         run.report.remarks.append(
-            "the folder is another one than last time: every file is read again, and nothing is pruned."
+            "this is not the folder of the last sync (device or inode changed): all files are read, nothing is pruned."
         )
     is_thorough = is_moved or options.is_thorough
     comparison = Comparison(Snapshot(folder, options.filters), known.rows, run.report.keep, is_thorough)
@@ -178,7 +178,7 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
         report.add(item)
     if answering:
         report.remarks.append(
-            f"{len(answering)} files are left out now and still answer: `svc source rm` takes them out."
+            f"{len(answering)} files are now left out, but still in the bucket: `svc source rm` removes them."
         )
 
 

@@ -79,19 +79,21 @@ def read(path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep
         if content is None:
             continue
         if not content.size_bytes:
-            raise FileRefused("the file is empty.", code="empty_file", hint="put something into it, or leave it out.")
+            raise FileRefused("the file is empty.", code="empty_file", hint="add content to it, or leave it out.")
         return content
     raise FileRefused(
-        "the file changed each time it was read.", code="svc_file_unstable", hint="try again when nobody writes it."
+        "the file changed each time it was read.",
+        code="svc_file_unstable",
+        hint="try again when it is no longer being written.",
     )
 
 
 def changed() -> FileRefused:
     """Return the error for a file that has changed since it was hashed; the service keeps none of its bytes."""
     return FileRefused(
-        "the file changed while it was sent; nothing of it was kept.",
+        "the file changed while it was being sent; nothing was stored.",
         code="svc_file_unstable",
-        hint="run the same command again when nobody writes it.",
+        hint="run the same command again when the file is no longer being written.",
     )
 
 
@@ -139,7 +141,7 @@ def _stamp(facts: os.stat_result) -> Stamp:
 def _too_large(size_bytes: int | None, max_bytes: int) -> FileRefused:
     size = f"it has {size_bytes / 1024**2:.1f} MB, " if size_bytes else ""
     return FileRefused(
-        f"the file is too large: {size}the most is {max_bytes / 1024**2:.0f} MB.",
+        f"the file is too large: {size}the limit is {max_bytes / 1024**2:.0f} MB.",
         code="file_too_large",
         hint="split it.",
         details={"max_bytes": max_bytes, "size_bytes": size_bytes},

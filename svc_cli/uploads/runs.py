@@ -228,10 +228,10 @@ def _examine(
         item.status, item.ready = source["status"], bool(source["ready"])
         error = {
             "code": "svc_title_conflict",
-            "message": f"the bucket has other bytes under this title ({source['id']}); nothing was sent.",
+            "message": f"the bucket has different content under this title ({source['id']}); nothing was sent.",
             "retryable": False,
             "details": {"source_id": source["id"], "sha256": source["sha256"]},
-            "hint": "--replace swaps it when the new one is ready, --as-new puts the new one beside it.",
+            "hint": "--replace replaces it when the new version is ready, --as-new keeps both.",
         }
         item.conflict(source["id"], error)
     elif item.action == "unchanged" and source:
@@ -278,7 +278,7 @@ def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> Kn
 def refuse_archived(bucket: Json) -> None:
     """Raise ApiError `bucket_not_found` if the bucket is archived, as the service does for new sources."""
     if bucket["status"] == "archived":
-        message = f"The bucket {bucket['slug']!r} is archived: it takes nothing, and no search finds what it has."
+        message = f"The bucket {bucket['slug']!r} is archived: it accepts no uploads, and no search finds its sources."
         error = ApiError(404, {"code": "bucket_not_found", "message": message, "details": {"status": "archived"}})
         error.hint = f"`svc bucket archive --restore {bucket['slug']}` brings it back."
         raise error
@@ -291,7 +291,7 @@ def elapsed_ms(began_s: float) -> int:
 
 def interrupted() -> Interrupted:
     """Return the error for a run that was ended by Ctrl-C."""
-    return Interrupted("Interrupted.", hint="run the same command again: it goes on where it stopped.")
+    return Interrupted("Interrupted.", hint="run the same command again to continue where it stopped.")
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:

@@ -163,7 +163,7 @@ def select(paths: Iterable[str], policy: FolderPolicy, title: str | None = None)
     selection.drop_doubles()
     if title is not None:
         if len(selection.files) != 1 or selection.skips:
-            raise UsageError("--title names one file, but several were given.", hint="leave --title out.")
+            raise UsageError("--title is for a single file, but several were given.", hint="leave --title out.")
         (only,) = selection.files
         selection.files = [SelectedFile(only.path, unicodedata.normalize("NFC", title), only.is_named)]
     elif any(str(file.path) == STDIN for file in selection.files):

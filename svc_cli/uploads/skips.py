@@ -12,7 +12,7 @@ from svc_daemon.wire import Json
 from svc_daemon.wire.file_names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
-SPELLED_TWICE = "another file has this name, spelled with other code points"
+SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
 #: Bytes read from the start of a file to decide whether it is text.
 SNIFF_BYTES = 8192
 

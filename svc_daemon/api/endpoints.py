@@ -65,8 +65,8 @@ class Endpoint:
 
 DRY = {DRY_RUN: "true: only validate."}
 PAGE = {
-    "limit": "Rows of a page, 1 to {page_rows}; without it, everything.",
-    "after": "The last id of the page before.",
+    "limit": "Rows of a page, 1 to {page_rows}; everything by default.",
+    "after": "The last id of the previous page.",
 }
 
 BUCKET = "/v1/buckets/{bucket}"

@@ -74,7 +74,7 @@ def agent_of(model: str) -> str:
     if spelling not in SPELLINGS or (separator and not agent_id):
         raise NotFound(
             ErrorCode.MODEL_NOT_FOUND,
-            f"{model!r} is no agent's model id: that is {SPELLINGS[0]!r}, or '{SPELLINGS[0]}:' and an agent's id.",
+            f"{model!r} is not the model id of an agent, such as {SPELLINGS[0]!r} or '{SPELLINGS[0]}:AGENT_ID'.",
         )
     return agent_id or DEFAULT_AGENT
 

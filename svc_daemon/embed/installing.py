@@ -159,9 +159,9 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelRefused(f"{name} of the model is no JSON ({error}).") from error
+        raise ModelRefused(f"{name} of the model is not JSON ({error}).") from error
     if not isinstance(value, dict):
-        raise ModelRefused(f"{name} of the model is no JSON object.")
+        raise ModelRefused(f"{name} of the model is not a JSON object.")
     return value
 
 

@@ -88,7 +88,7 @@ class ModelFolder:
             return None
         except (OSError, ValueError, TypeError) as error:
             raise ModelRefused(
-                f"{self.root / _RECORD} can't be read ({error}).", "`svc-daemon model install` makes it again."
+                f"{self.root / _RECORD} can't be read ({error}).", "`svc-daemon model install` creates it again."
             ) from error
 
     def stamp(self) -> int | None:
@@ -146,7 +146,7 @@ class ModelFolder:
         """Return the installed model; raises ModelMissing if there is none."""
         model = self.find()
         if model is None:
-            raise ModelMissing(f"No model is installed in {self.root}.", "`svc-daemon model install` brings one.")
+            raise ModelMissing(f"No model is installed in {self.root}.", "`svc-daemon model install` installs one.")
         return model
 
     def remove(self) -> None:
@@ -196,4 +196,4 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def _damaged(path: Path, reason: str) -> ModelRefused:
-    return ModelRefused(f"{path} is damaged: {reason}.", "`svc-daemon model install` makes it again.")
+    return ModelRefused(f"{path} is damaged: {reason}.", "`svc-daemon model install` creates it again.")

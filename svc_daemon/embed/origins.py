@@ -104,7 +104,7 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
     if path.suffix == ".whl":
         return _wheel(path)
     if path.suffix not in (".safetensors", ".onnx"):
-        raise ModelRefused(f"{path} is no model.", "It may be .safetensors, .onnx, or the .whl of a package.")
+        raise ModelRefused(f"{path} is not a model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
     if root.name == "onnx":
         # `onnx` is the usual folder for several graphs of one model; files that they share are in its parent.
@@ -152,7 +152,7 @@ def _wheel(path: Path) -> Origin:
     try:
         archive = zipfile.ZipFile(path)
     except _DAMAGED as error:
-        raise ModelRefused(f"{path.name} is no wheel ({error}).") from error
+        raise ModelRefused(f"{path.name} is not a wheel ({error}).") from error
     folders = {entry.partition("/")[0] for entry in archive.namelist() if "/" in entry}
     root = next((folder for folder in sorted(folders) if not folder.endswith((".dist-info", ".data"))), "")
 

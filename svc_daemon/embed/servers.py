@@ -152,7 +152,7 @@ class ServerEmbedder:
         *vectors, probe = self._call([*texts, PROBE], timeout_s, attempts)
         if self._generation is None or not self._generation.is_of(probe):
             self.is_stale = True
-            raise EmbedFailed(f"The embedding server runs another model as {self._server.model} than before.")
+            raise EmbedFailed(f"The embedding server now runs a different model under the name {self._server.model}.")
         return vectors
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
@@ -168,7 +168,7 @@ class ServerEmbedder:
         except CancelledError as error:
             raise EmbedFailed(_CLOSED) from error
         except TimeoutError as error:
-            raise EmbedFailed(f"The embedding server was not done within {timeout_s:.1f} s.") from error
+            raise EmbedFailed(f"The embedding server did not finish within {timeout_s:.1f} s.") from error
         finally:
             with self._lock:
                 (self._calls or set()).discard(call)

@@ -39,5 +39,5 @@ def read_weights(data: bytes) -> dict[str, Tensor]:
                 (stored.astype("<u4") << 16).view("<f4") if is_half else stored.astype(np.float32, copy=False)
             )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelRefused(f"The weights are no whole safetensors file ({error}).") from error
+        raise ModelRefused(f"The weights are not a complete safetensors file ({error}).") from error
     return tensors

@@ -101,7 +101,9 @@ class Job:
         if status == OUT_OF_MEMORY:
             return failures.over_limit(f"Reading took more than {self._limits.memory_bytes // 1024**2} MB of memory.")
         if status == FAILED:
-            return failures.unreadable("The parser failed: the file is damaged, or not what its content seems to be.")
+            return failures.unreadable(
+                "The parser failed: the file is damaged, or not of the type that it seems to be."
+            )
         return failures.crashed(f"The parser died on the document (exit status {status}).")
 
 

@@ -181,7 +181,7 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
         raise failures.no_text()
     chunks = chunk_document(document, requested.chunking)
     if len(chunks) > limits.chunks:
-        raise failures.over_limit(f"The document falls into more than {limits.chunks} pieces.")
+        raise failures.over_limit(f"The document has more than {limits.chunks} passages.")
     if empty:
         have = f"{pages_named(empty)} {'has' if len(empty) == 1 else 'have'}"
         warning = f"{have} no text and can't be found; scanned images need text recognition first."

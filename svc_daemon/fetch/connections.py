@@ -37,7 +37,7 @@ class Connector:
         Raises `url_fetch_blocked` if the policy refuses any address, and FetchFailed if the name does not resolve.
         """
         if not self._policy.may_permit_port(url.port):
-            raise blocked(f"Only ports 80 and 443 are fetched from, not {url.port}.", "port")
+            raise blocked(f"A URL's port must be 80 or 443, not {url.port}.", "port")
         addresses = await self._addresses(url)
         if not all(self._policy.permits(address, url.port) for address in addresses):
             raise blocked(
@@ -138,4 +138,4 @@ class _JudgedNetwork(httpcore.AsyncNetworkBackend):
 
 
 def _unresolved() -> FetchFailed:
-    return FetchFailed(Reason.UNRESOLVED, "The name of the URL's host does not resolve.")
+    return FetchFailed(Reason.UNRESOLVED, "The host name of the URL can't be resolved.")

@@ -51,7 +51,7 @@ def translated() -> Iterator[None]:
         # httpcore raises the same error for a failed connection and a failed TLS handshake; only the cause differs.
         cause = error.__cause__
         if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
-            raise FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.") from error
+            raise FetchFailed(Reason.UNREACHABLE, "The remote host does not accept connections.") from error
         raise _tls_failed() from error
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
         raise FetchFailed(Reason.BROKEN, "The remote host broke off, or did not answer in HTTP.") from error

@@ -125,4 +125,4 @@ async def _deadline(timeout_s: float) -> AsyncIterator[None]:
         async with asyncio.timeout(timeout_s):
             yield
     except TimeoutError as error:
-        raise FetchFailed(Reason.TIMEOUT, f"The remote host was not done within {timeout_s:g} seconds.") from error
+        raise FetchFailed(Reason.TIMEOUT, f"The remote host did not finish within {timeout_s:g} seconds.") from error

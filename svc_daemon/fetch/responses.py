@@ -80,7 +80,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
     applied = [coding for coding in codings if coding not in ("", "identity")]
     if len(applied) > 1 or not _GZIP_NAMES.issuperset(applied):
         # Nested codings are refused too: they could turn a small body into a terabyte.
-        raise FetchFailed(Reason.ENCODING, "The remote host sent a content coding that was not asked for.")
+        raise FetchFailed(Reason.ENCODING, "The remote host sent a content encoding that was not requested.")
     decoder: _Decoder = _Gzip() if applied else _Identity()
     _refuse_over(int(response.header("Content-Length") or 0), max_bytes)
     wire_bytes, size_bytes = 0, 0
@@ -148,4 +148,4 @@ def _refuse_over(size_bytes: int, max_bytes: int) -> None:
 
 
 def _bad_coding() -> FetchFailed:
-    return FetchFailed(Reason.ENCODING, "The remote host's body is not in the content coding that it claims.")
+    return FetchFailed(Reason.ENCODING, "The remote host's body is not in the content encoding that it declares.")

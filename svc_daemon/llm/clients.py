@@ -21,7 +21,7 @@ from svc_daemon.wire.versions import VERSION
 T = TypeVar("T")
 
 STOPPING = "The service is stopping; ask again."
-NOBODY = "Nobody answers at the model's server: start it, or look at SVC_LLM_BASE_URL."
+NOBODY = "Nothing answers at the address of the model's server: start it, or check SVC_LLM_BASE_URL."
 #: Time limit of `look` in seconds; it is short because a user is waiting.
 LOOK_S = 2.0
 
@@ -103,7 +103,7 @@ class LlmClient:
         except httpx.ConnectError:
             return NOBODY
         except (httpx.HTTPError, httpx.StreamError):
-            return "The line to the model's server broke."
+            return "The connection to the model's server broke."
         # Not every server lists its models; it is enough that it responds and accepts the key.
         return _fault(response) if response.status_code in _REFUSING else None
 
@@ -149,7 +149,7 @@ class LlmClient:
             # Connection refused, unknown host or no route: the address is wrong, or the server isn't running.
             raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise LlmFailed("The line to the model's server broke.") from error
+            raise LlmFailed("The connection to the model's server broke.") from error
         finally:
             self._waits.discard(wait)
 

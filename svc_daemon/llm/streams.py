@@ -77,4 +77,4 @@ def _usage(event: dict[str, Any]) -> Usage | None:
 
 
 def _garbage() -> LlmFailed:
-    return LlmFailed("The model's server sent something that is no chat.")
+    return LlmFailed("The model's server sent something that is not a chat completion.")

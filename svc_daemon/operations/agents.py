@@ -51,7 +51,7 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
         is_within = policy.scope == SOURCES and all(_is_reachable(connection, key, each) for each in policy.source_ids)
     if is_within and agent.policy_fault is None:
         return
-    raise _forbidden(f"The agent {agent.id!r} reaches further than this key; it takes a key that reaches all of it.")
+    raise _forbidden(f"The agent {agent.id!r} reaches further than this key; this needs a key that reaches all of it.")
 
 
 def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
@@ -61,7 +61,7 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
     if not any(policy.is_within(each) for each in (NOTHING, *known)):
         raise _forbidden(
-            "The policy retrieves more than each of the agents that this key may use; it takes a key for all agents."
+            "The policy retrieves more than each of the agents that this key may use; this needs a key for all agents."
         )
 
 
@@ -185,7 +185,7 @@ async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: b
         if agent.bound_surface is not None and not force:
             raise ServiceError(
                 ErrorCode.DELETE_BLOCKED,
-                f"The agent {agent_id!r} is in use: {agent.bound_surface}. force=true deletes it all the same.",
+                f"The agent {agent_id!r} is in use: {agent.bound_surface}. force=true deletes it anyway.",
                 bound_surface=agent.bound_surface,
             )
         store.delete_agent(connection, key.team_id, agent_id)

@@ -124,7 +124,9 @@ def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[Sea
     """
     sources = list_active_sources(connection, team_id, list({each.source.id for each in found}))
     if not all(_still_counts(each, sources.get(each.source.id)) for each in found):
-        raise ServiceError(ErrorCode.ANSWER_FAILED, "A source was taken away while the answer was written. Ask again.")
+        raise ServiceError(
+            ErrorCode.ANSWER_FAILED, "A source of the answer was removed while the answer was being written. Ask again."
+        )
 
 
 def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:

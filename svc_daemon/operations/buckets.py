@@ -176,6 +176,6 @@ def _limited() -> ServiceError:
     """Build the error for a key limited to some buckets: it couldn't reach a new bucket, so it may not create one."""
     return ServiceError(
         ErrorCode.FORBIDDEN_PROJECT_KEY,
-        "This key is limited to certain buckets and can't make another.",
+        "This key is limited to certain buckets and can't create others.",
         required_capability="knowledge:bucket:create",
     )

@@ -35,7 +35,7 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
         if agents:
             raise ServiceError(
                 ErrorCode.DELETE_BLOCKED,
-                f"Agents name the source {source.id!r}: {', '.join(agents)}. force=true deletes it all the same.",
+                f"Agents name the source {source.id!r}: {', '.join(agents)}. force=true deletes it anyway.",
                 agents=agents,
             )
         remove_source(connection, context, source)

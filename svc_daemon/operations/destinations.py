@@ -169,6 +169,10 @@ def _failure(naming: Naming, name: BucketName, error: NotFound) -> _Failed:
     if status := error.details.get("status"):
         return _Failed(name, status, error.message)
     if name.kind != ID and not re.fullmatch(SLUG_PATTERN, name.text):
-        return _Failed(name, "invalid_slug", f"{error.message} A slug has 1 to 63 of a-z, 0-9 and inner hyphens.")
+        return _Failed(
+            name,
+            "invalid_slug",
+            f"{error.message} A slug has 1 to 63 of a-z, 0-9 and hyphens, with no hyphen at either end.",
+        )
     hint = "" if naming.creates_missing or name.kind == ID else " Check its spelling, or send create_missing_buckets."
     return _Failed(name, "not_found", error.message + hint)

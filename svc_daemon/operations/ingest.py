@@ -108,7 +108,7 @@ def admit(context: Context, team_id: str, size_bytes: int) -> None:
 def check_room(context: Context) -> None:
     """Raise `storage_full` if the free disk space is below the reserve that deletes need."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
-        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
+        raise StorageError("The disk is nearly full: uploads are refused, so that deletes still work.")
 
 
 async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[[Connection], T]) -> T:

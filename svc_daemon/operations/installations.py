@@ -60,7 +60,7 @@ def _refuse_stored_files(files: DataFiles) -> None:
         raise StorageError(
             f"{files.state} is missing, empty or new, and {files.blobs} has {len(stored)} stored files; nothing was"
             f" changed. Restore a copy of {files.state.name}, even an old one, and remove {files.state.name}-wal and"
-            f" {files.state.name}-shm; `svc-daemon verify --repair` then recovers files that are not in the copy. Or, to start"
+            f" {files.state.name}-shm; `svc-daemon verify --repair` then recovers files that it lacks. Or, to start"
             f" with no data, move {files.blobs.name} away."
         )
 

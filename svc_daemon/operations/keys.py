@@ -118,7 +118,7 @@ def refuse_out_of_reach(key: KeyRow, bucket_ids: Collection[str], noun: str, cap
     if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
-            f"The {noun} is also in buckets that this key can't reach; it takes a key that reaches all of them.",
+            f"The {noun} is also in buckets that this key can't reach; this needs a key that reaches all of them.",
             required_capability=capability,
         )
 

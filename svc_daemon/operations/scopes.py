@@ -72,7 +72,7 @@ def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
 
 
 def _remedy(agent: TeamAgent) -> str:
-    return f"`svc agent set {agent.id}` with --bucket, --source or --scope gives it a new one."
+    return f"`svc agent set {agent.id}` with --bucket, --source or --scope sets a new policy."
 
 
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
@@ -80,7 +80,7 @@ def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamA
     if request.agent is None and request.buckets is not None:
         if key.models is not None:
             # A key limited to some agents can't search buckets without their policies.
-            raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is kept to certain agents; name one of them.")
+            raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is limited to certain agents; name one of them.")
         return None
     agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
     require_model(key, agent_id)

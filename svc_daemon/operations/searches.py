@@ -39,7 +39,7 @@ from svc_daemon.wire.searches import SearchRequest
 
 #: Maximum share of a search's time budget for embedding the query; the rest is for the search itself.
 EMBED_SHARE = 0.5
-_NO_MODEL = "The search went by keyword: no embedding model is set up, and meaning is not looked for without one."
+_NO_MODEL = "The search used keywords only, because no embedding model is set up."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
         if mode is SearchMode.SEMANTIC:
             raise ServiceError(ErrorCode.SEARCH_FAILED, f"The query has no vector: {error}") from error
-        return Matching(SearchMode.KEYWORD, warnings=(f"The search went by keyword alone: {error}",))
+        return Matching(SearchMode.KEYWORD, warnings=(f"The search used keywords only: {error}",))
 
 
 async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -> QueryVector:

@@ -145,5 +145,5 @@ def _count_known(context: Context, source_ids: set[str]) -> int:
             documents = context.provider.list_documents(team_id)
             known |= source_ids & {document.source_id for document in documents if document.bucket_ids}
         except ProviderError as error:
-            log.warning("the index of %s can't be asked what was set aside: %s", team_id, error)
+            log.warning("the index of %s can't be searched for files that were set aside: %s", team_id, error)
     return len(known)

@@ -139,7 +139,7 @@ def _is_lost(context: Context, team_id: str) -> bool:
     except IndexDamaged:
         return True
     except ProviderError as error:
-        log.warning("the index of %s can't be looked at: %s", team_id, error)
+        log.warning("the index of %s can't be checked: %s", team_id, error)
         return False
 
 
@@ -156,7 +156,7 @@ async def reconcile_index(context: Context) -> int:
         try:
             found += await _reconcile_team(context, team_id)
         except ProviderError as error:
-            log.warning("the index of %s can't be held against the state: %s", team_id, error)
+            log.warning("the index of %s can't be compared with the state: %s", team_id, error)
     return found
 
 

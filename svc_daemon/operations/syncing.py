@@ -206,7 +206,7 @@ async def _update_index(context: Context, detachment: Detachment) -> _Words | No
         # The source is not indexed yet, or is being indexed again; indexing writes title and buckets anyway.
         return words
     except ProviderError as error:
-        log.warning("the index took no change of %s: %s", source_id, error)
+        log.warning("the index could not be updated for %s: %s", source_id, error)
         return None
     return words
 

@@ -133,7 +133,7 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
 def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Problem]:
     """Find temporary files of uploads that nothing will continue."""
     for name in sorted(_names(directory.blobs.list_staged)):
-        yield Problem("I4", f"staging file {name} belongs to nobody", Repair.REMOVE_FILE, {"staged": name})
+        yield Problem("I4", f"staging file {name} belongs to no upload", Repair.REMOVE_FILE, {"staged": name})
     parts, open_ids = _names(directory.parts.list_ids), uploads.list_open_ids(directory.state)
     counts["parts"] = len(parts)
     for name in sorted(parts - open_ids):
@@ -188,7 +188,7 @@ def _stray(
     about = {"source_id": found.source_id, "team_id": team_id}
     paths = unowned.get(found.source_id, [])
     if not paths:
-        message = f"the index of {team_id} has a document of {found.source_id}, which is no source"
+        message = f"the index of {team_id} has a document of {found.source_id}, which is not a source"
         yield Problem("I8", message, Repair.REMOVE_DOCUMENT, about)
     elif len(paths) == 1 and buckets:
         # A repair is possible only if there is a single file and a bucket to add it to.

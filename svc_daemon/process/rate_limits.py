@@ -32,7 +32,7 @@ class RateLimits:
         if (wait_s := bucket.take(now_s)) > 0:
             raise ServiceError(
                 ErrorCode.UPLOAD_RATE_LIMITED,
-                f"More than {self._limits.creates_per_second} creates in a second; wait {wait_s:.2f} seconds.",
+                f"More than {self._limits.creates_per_second} create requests in a second; wait {wait_s:.2f} seconds.",
                 limit=self._limits.creates_per_second,
                 retry_after_seconds=ceil(wait_s * 100) / 100,
             )

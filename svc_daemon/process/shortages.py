@@ -124,7 +124,7 @@ class Shortages:
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
             if self.now is not None:
                 lasted_s = (self._clock.now() - from_text(self.now.since)).total_seconds()
-                log.info("work goes on: nothing is short any more (%s, for %.0f s)", self.now.lack, lasted_s)
+                log.info("work continues: the shortage is over (%s, for %.0f s)", self.now.lack, lasted_s)
             self.now = None
             self._wake()
 

@@ -28,7 +28,7 @@ class SearchTimeout(ProviderError):
     """The search was interrupted at its deadline."""
 
     def __init__(self) -> None:
-        super().__init__("The search took longer than it may; narrow it down or try again.", retryable=True)
+        super().__init__("The search took too long; narrow it down or try again.", retryable=True)
 
 
 class ProviderFailed(ProviderError):
@@ -40,7 +40,7 @@ class IndexDamaged(ProviderFailed):
 
     def __init__(self, team_id: str, reason: str) -> None:
         message = (
-            f"The search index of {team_id} can't be used ({reason}). It is made again from the stored files; where "
-            f"that does not begin by itself, run `svc-daemon team rebuild {team_id}`."
+            f"The search index of {team_id} can't be used ({reason}). It is rebuilt from the stored files; if "
+            f"that does not start by itself, run `svc-daemon team rebuild {team_id}`."
         )
         super().__init__(message, retryable=True)

@@ -188,11 +188,11 @@ def check_words(connection: Connection) -> list[Problem]:
         for column in columns:
             statement = f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND NOT json_valid({column})"  # noqa: S608
             (count,) = connection.execute(statement).fetchone()
-            wrong += [f"{count} rows of {table} have {column} that is no JSON"] if count else []
+            wrong += [f"{count} rows of {table} have {column} that is not JSON"] if count else []
     for (table, column), known in STATES.items():
         marks = ", ".join("?" * len(known))
         (count,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN ({marks})", known).fetchone()  # noqa: S608
-        wrong += [f"{count} rows of {table} have a {column} that there is not"] if count else []
+        wrong += [f"{count} rows of {table} have an unknown {column}"] if count else []
     return [Problem("I10", f"the state database is damaged: {message}") for message in wrong]
 
 

@@ -96,9 +96,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 def check_current(connection: sqlite3.Connection) -> None:
     """Check that the schema is up to date, without changing anything; raises StorageError if it isn't."""
     if not set(MIGRATIONS) <= set(_applied(connection)):
-        raise StorageError(
-            "The database was made by an older release; start the service once, which brings it up to date."
-        )
+        raise StorageError("The database was made by an older release; start the service once to upgrade it.")
 
 
 def _applied(connection: sqlite3.Connection) -> list[str]:

@@ -13,7 +13,7 @@ from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 #: Maximum wait for the response. A language model may take long, so this exceeds the service's own time limit.
 SILENCE_S = 600.0
 #: The remark on an answer that is not grounded, but has citations.
-PARTLY = "Not grounded: not every sentence of this rests on a source. Read the quotes before relying on it."
+PARTLY = "Not grounded: some sentences are not supported by a source. Read the quotes before relying on it."
 #: The remark on an answer that is not grounded and has no citations.
 NOT_AT_ALL = "Not grounded: the sources do not answer this."
 

@@ -47,7 +47,7 @@ class BucketPage(ToolResult):
         """Format the result as several lines."""
         if not self.buckets:
             return "There is no bucket."
-        more = [f"There are more: call again with after={self.last_id}."] if self.has_more else []
+        more = [f"There are more buckets: call again with after={self.last_id}."] if self.has_more else []
         return "\n".join([*(bucket.text() for bucket in self.buckets), *more])
 
 

@@ -119,7 +119,7 @@ def without_paths(schema: Json) -> Json:
 async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
     """Read the file from base64 or a path. `at` is the prefix of argument names in errors, such as `files.0.`."""
     if (given.path is None) is (given.content_base64 is None):
-        raise refused((f"{at}contentBase64", "Give the file's bytes in base64, or its path; one of both."))
+        raise refused((f"{at}contentBase64", "Give either the file's bytes in base64 or its path."))
     if given.content_base64 is None:
         return await service.read_file(str(given.path))
     if not given.filename:
@@ -194,7 +194,7 @@ def gone() -> CallFailed:
     """Create the error for a deleted source that can't be created again, because its idempotency keys are used up."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
-        message="What was stored under this idempotency key is gone by now; use another key.",
+        message="The source stored under this idempotency key has been deleted; use another key.",
         retryable=False,
         details={},
     )

@@ -60,7 +60,7 @@ class AgentFields(ScopedBody):
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
     #: Names that don't mean a scope here. They are accepted, because clients may send back an agent that they received.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
-    refusal: ClassVar[str] = "is no field of an agent; what it searches is in its `policy`."
+    refusal: ClassVar[str] = "is not a field of an agent; its `policy` sets what it searches."
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     role: Annotated[str, Field(max_length=2000)] | None = None

@@ -9,7 +9,7 @@ _WORDS = (
     (re.compile(r"^Input should be a valid (?:integer|int).*$"), "must be a whole number"),
     (re.compile(r"^Input should be a valid (?:boolean|bool).*$"), "must be true or false"),
     (re.compile(r"^Input should be a valid number.*$"), "must be a number"),
-    (re.compile(r"^Input should be a valid string.*$"), "must be a text"),
+    (re.compile(r"^Input should be a valid string.*$"), "must be a string"),
     (re.compile(r"^Input should be a valid (?:list|tuple|array).*$"), "must be a list"),
     (re.compile(r"^Input should be (?:a valid dictionary|an object).*$"), "must be a JSON object"),
     (re.compile(r"^String should match pattern .*$"), "has characters that are not allowed, or too many"),

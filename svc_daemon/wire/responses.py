@@ -47,7 +47,7 @@ Refused = BeforeValidator(_refuse, json_schema_input_type=None)
 def _as_messages(sent: Any) -> Any:
     """Convert a plain string to a conversation with a single question."""
     if not isinstance(sent, str | list):
-        raise ValueError("must be a text, or a list of messages.")  # noqa: TRY004 - pydantic reports only this one
+        raise ValueError("must be a string, or a list of messages.")  # noqa: TRY004 - pydantic reports only this one
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
 
 

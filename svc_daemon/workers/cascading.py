@@ -54,7 +54,7 @@ class CascadingWorker(Worker):
     async def outlast(self, error: Exception, doing: str) -> None:
         """Wait briefly, even during a shortage, because a deletion frees resources."""
         if not await self._is_short(error):
-            log.error("%s went wrong", doing, exc_info=error)
+            log.error("%s failed", doing, exc_info=error)
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     async def _is_short(self, error: Exception) -> bool:
@@ -71,7 +71,9 @@ class CascadingWorker(Worker):
                 log.warning("%s can't be deleted: %s", source_ids[0], error)
                 await skip_member(self.context, claim, source_ids[0], str(error))
                 return
-            log.exception("a step of deleting %s went wrong; member by member now", claim.cascade.bucket_id)
+            log.exception(
+                "a step of deleting %s failed; its members are now deleted one by one", claim.cascade.bucket_id
+            )
             for source_id in source_ids:
                 await self._remove(claim, [source_id], singly=True)
 
@@ -80,6 +82,6 @@ class CascadingWorker(Worker):
             await park_cascade(self.context, claim)
             await asyncio.sleep(PAUSE_AFTER_ERROR_S)
             return
-        log.error("deleting the bucket %s went wrong", claim.cascade.bucket_id, exc_info=error)
+        log.error("deleting the bucket %s failed", claim.cascade.bucket_id, exc_info=error)
         jitter = random.SystemRandom().random()
         await give_back_cascade(self.context, claim, str(error), jitter)

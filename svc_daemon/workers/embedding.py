@@ -70,8 +70,8 @@ class EmbeddingWorker(Worker):
             return 0
         except Exception as error:
             if not await self._is_short(error):
-                log.exception("embedding went wrong")
-                self._show(EmbeddingState.FAILING, "Embedding went wrong; the log has the error.")
+                log.exception("embedding failed")
+                self._show(EmbeddingState.FAILING, "Embedding failed; the log shows the error.")
                 await asyncio.sleep(LONGEST_PAUSE_S)
             return 0
         return LONGEST_S
@@ -124,7 +124,7 @@ class EmbeddingWorker(Worker):
         self._embedder = await self.context.embedding.run(self._choice.make, asyncio.get_running_loop())
         if self._embedder is not None:
             await self.context.embedding.run(self._embedder.start)
-            log.info("the model %s makes vectors", self._embedder.model)
+            log.info("embedding passages with the model %s", self._embedder.model)
         self._opened = stamp
         self.context.embedding.embedder = self._embedder
         self._show(EmbeddingState.OFF if self._embedder is None else EmbeddingState.READY)
@@ -165,13 +165,13 @@ class EmbeddingWorker(Worker):
         except EmbedFailed as failure:
             if not is_suspicious or len(chunks) > 1:
                 raise
-            log.warning("%s is found by its words only, the model can't embed it: %s", chunks[0].chunk_id, failure)
+            log.warning("%s is found by keyword only, since the model can't embed it: %s", chunks[0].chunk_id, failure)
             self._refused.add(chunks[0].chunk_id)
             return []
         self._batch = min(self._batch * 2, BATCH)
         self._pause_s = FIRST_PAUSE_S
         if self.context.embedding.state is EmbeddingState.FAILING:
-            log.info("embedding goes on")
+            log.info("embedding continues")
             self._logged = None
             self._show(EmbeddingState.READY)
         return [(chunk.chunk_id, vector) for chunk, vector in zip(chunks, vectors, strict=True)]

@@ -157,7 +157,7 @@ class RechunkingWorker(Worker):
         except Exception as error:
             is_done = False
             if not await self.context.shortages.is_cause_of(error):
-                log.exception("rechunking went wrong")
+                log.exception("rechunking failed")
         if is_done:
             self._pause_s = FIRST_PAUSE_S
             return LONGEST_S

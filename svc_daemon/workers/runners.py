@@ -86,7 +86,7 @@ class Worker(ABC):
         if await self.context.shortages.is_cause_of(error):
             await self.context.shortages.passed()
             return
-        log.error("%s went wrong", doing, exc_info=error)
+        log.error("%s failed", doing, exc_info=error)
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     def seconds_until(self, due_at: str | None) -> float:

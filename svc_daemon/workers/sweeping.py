@@ -100,4 +100,4 @@ async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> 
         await step(worker.context)
     except Exception as error:
         if not await worker.context.shortages.is_cause_of(error):
-            log.exception("%s went wrong", worker.doing)
+            log.exception("%s failed", worker.doing)

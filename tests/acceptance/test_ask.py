@@ -47,7 +47,7 @@ def test_an_answer_names_its_page_or_line_and_quotes_it(shared_installation: Ins
 def test_where_nothing_is_found_it_says_so_and_strict_fails(shared_installation: Installation, pdf: str) -> None:
     finished = shared_installation.svc("ask", "Which walrus won the chess tournament?", "--strict")
     assert (finished.exit, finished.stdout) == (3, "I found nothing about this in the sources.\n")
-    assert "warning: the answer rests on no source." in finished.stderr
+    assert "warning: no source supports the answer." in finished.stderr
 
 
 def test_a_stream_of_json_ends_with_the_whole_answer_or_the_error(shared_installation: Installation, pdf: str) -> None:

@@ -18,7 +18,7 @@ def test_a_broken_default_agent_finds_nothing_and_is_reported(installation: Inst
     doctor = installation.svc("doctor", "--json")
     (check,) = [check for check in doctor.json["checks"] if check["check"] == "agents"]
     assert (doctor.exit, check["state"]) == (3, "failed")
-    assert "default finds nothing. The stored policy is no object" in check["text"]
+    assert "default finds nothing. The stored policy is not an object" in check["text"]
     assert "svc agent set default" in check["hint"]
     assert installation.svc("agent", "set", "default", "--bucket", "*").exit == 0
     assert len(installation.svc("search", "umber", "--json").json["data"]) == 1

@@ -10,8 +10,8 @@ def test_the_chunking_of_a_bucket_is_changed_and_shown(shared_installation: Inst
     (shared_installation.root / "quays.md").write_text(TEXT)
     assert svc("upload", "quays.md", "-b", "inbox").exit == 0
     changed = svc("bucket", "set", "inbox", "--chunk-size", "250", "--name", "In")
-    assert (changed.exit, changed.stdout) == (0, "changed inbox; 1 sources are being cut again\n")
-    wait_until(lambda: "to be cut" not in svc("bucket", "show", "inbox").stdout, "it is cut again")
+    assert (changed.exit, changed.stdout) == (0, "changed inbox; 1 sources are being split again\n")
+    wait_until(lambda: "to be split" not in svc("bucket", "show", "inbox").stdout, "it is cut again")
     shown = svc("bucket", "show", "inbox").stdout
     assert ("250" in shown, "In" in shown) == (True, True)
 

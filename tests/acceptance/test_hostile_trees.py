@@ -94,7 +94,7 @@ LEFT_OUT = {
     "name is blank or a path": ("back\\", "climbs\\..\\a.md", " "),
     "name is too long": (unicodedata.normalize("NFC", "\u0958") * 84 + ".md",),
     "name is not UTF-8": (os.fsdecode(b"latin-\xe9.md"),),
-    "another file has this name, spelled with other code points": (r"caf\xe9.md", r"\xe9/in.md"),
+    "another file has the same name in a different Unicode spelling": (r"caf\xe9.md", r"\xe9/in.md"),
     DENIED: ("closed/", "listed only/inside.md"),
     f"the file {DENIED}": ("closed.md",),
 }

@@ -33,7 +33,7 @@ def test_sigterm_ends_the_daemon_with_0_whatever_connection_is_open(installation
 def test_a_second_daemon_on_the_same_folder_stops_at_once(installation: Installation) -> None:
     announced = installation.announced
     assert installation.spawn_daemon().wait(20) == EXIT_LOCKED
-    assert "Another process owns" in installation.printed()
+    assert "Another process is using" in installation.printed()
     assert installation.announced == announced
     assert installation.health() is not None
 

@@ -107,7 +107,7 @@ def test_standard_output_carries_the_protocol_alone(shared_installation: Install
     assert [answer["id"] for answer in answers] == [1, 2]
     assert "buckets" in answers[1]["result"]["structuredContent"]
     assert (out, process.returncode) == ("", 0)
-    assert "SVC_LIMIT_TAGS=7 is not in force" in err
+    assert "SVC_LIMIT_TAGS=7 has no effect yet" in err
 
 
 def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installation) -> None:

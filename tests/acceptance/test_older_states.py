@@ -102,9 +102,9 @@ def test_without_its_state_nothing_starts_and_nothing_is_removed(installation: I
         lose(installation.files.state)
         for _ in range(2):
             assert installation.spawn_daemon().wait(30) == 1
-        assert "Put a copy of state.db back" in installation.printed()
+        assert "Restore a copy of state.db" in installation.printed()
         found = installation.verify("--repair")
-        assert (found.exit, "3 stored files; nothing was changed. Put a copy" in found.stderr) == (2, True)
+        assert (found.exit, "3 stored files; nothing was changed. Restore a copy" in found.stderr) == (2, True)
         assert stored(installation) == before
         shutil.copy(kept, installation.files.state)
     installation.start()

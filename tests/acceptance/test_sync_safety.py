@@ -92,7 +92,7 @@ def test_prune_takes_out_its_own_where_it_is_gone_and_nothing_else(installation:
     (docs / "000" / "07.md").unlink()
     left = sync(installation)
     assert (left.exit, counts(left), withheld(left)) == (0, {"unchanged": 39, "gone": 1}, [("prune_not_asked", 1, [])])
-    assert left.json["notes"] == ["1 files are gone here and still answer: --prune detach."]
+    assert left.json["notes"] == ["1 files are gone from the folder, but still in the bucket: --prune detach."]
     assert (len(titles(installation)), counts(sync(installation, *PRUNE))) == (41, {"detached": 1, "unchanged": 39})
     assert titles(installation, "other") == ["000/07.md"]
     (docs / "000" / "08.md").unlink()
@@ -125,7 +125,7 @@ def test_another_folder_at_the_place_is_read_again_and_prunes_nothing(installati
         (docs / "000" / "01.md").write_text("Other words.")
         finished = sync(installation, *PRUNE)
         assert (finished.exit, counts(finished)) == (0, {"updated": 1, "unchanged": 34, "gone": 5})
-        assert any("another one than last time" in note for note in finished.json["notes"])
+        assert any("not the folder of the last sync" in note for note in finished.json["notes"])
         assert (withheld(finished), len(titles(installation))) == ([("folder_replaced", 5, [])], 41)
         assert counts(sync(installation, *PRUNE)) == {"detached": 5, "unchanged": 35}
         shutil.rmtree(docs)
@@ -138,7 +138,7 @@ def test_another_folder_of_the_same_name_takes_out_only_what_was_seen_there(inst
     assert sync(installation, *DETACH, folder="a/docs").exit == 0
     second = sync(installation, *DETACH, folder="b/docs")
     assert (second.exit, counts(second)) == (0, {"created": 2, "gone": 2})
-    assert "they came from elsewhere under this folder's name" in second.json["notes"][0]
+    assert "they came from another folder with the same name" in second.json["notes"][0]
     assert withheld(second) == [("other_folder", 2, [])]
     (installation.root / "b" / "docs" / "b-gone.md").unlink()
     third = sync(installation, *DETACH, folder="b/docs")

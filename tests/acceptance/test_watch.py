@@ -207,7 +207,7 @@ def test_too_few_watches_are_reported_with_their_cure_and_the_folder_is_polled(p
         fill(place.path / "u", b="the bee")
         watch.wait_for_item("created", "u/b.md")
         (note,) = watch.notes
-        assert ("needs 7" in note, "sudo sysctl fs.inotify.max_user_watches=" in note) == (True, True), note
+        assert ("for the 7 folders" in note, "sudo sysctl fs.inotify.max_user_watches=" in note) == (True, True), note
         assert place.state()["polling"]
 
 

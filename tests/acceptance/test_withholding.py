@@ -76,7 +76,7 @@ def test_what_is_withheld_is_reported_and_ends_with_its_cause(
     folder, watch = renamed
     (report,) = run_state(installation, "docs")["withheld"]
     assert (report["code"], report["files"], report["because"]) == ("replacement_not_ready", 1, ["new.docx"])
-    assert report["message"].endswith("the same document is here and is not searchable yet (new.docx).")
+    assert report["message"].endswith("the same document is in the folder, but not searchable yet (new.docx).")
     assert _reports(watch) == [[report]]
     for words in (("watch", "status", "docs"), ("watch", "log", "docs"), ("sync", "docs", "-b", BUCKET, *PRUNE)):
         assert report["message"] in installation.svc(*words).stdout, words

@@ -236,7 +236,7 @@ def test_a_broken_policy_is_shown_and_stays_broken_until_another_is_written(work
     working.add_ready()
     limited = working.add_key(buckets=(working.make_bucket(),))
     for breaking, error in (
-        ("UPDATE agents SET policy = '{' WHERE id = 'default'", "The stored policy is no JSON."),
+        ("UPDATE agents SET policy = '{' WHERE id = 'default'", "The stored policy is not JSON."),
         ("DELETE FROM agents", "The stored policy is missing."),
     ):
         working.write(lambda connection: connection.execute(breaking))  # noqa: B023

@@ -98,7 +98,7 @@ def test_an_explanation_shows_which_part_found_what(filled: Daemon, model: WordE
 def test_a_model_that_fails_leaves_hybrid_its_words_and_ends_semantic(filled: Daemon, model: WordEmbedder) -> None:
     model.failure = EmbedFailed("The model is out to lunch.")
     page = page_of(filled, "umber jetty")
-    warning = "The search went by keyword alone: The model is out to lunch."
+    warning = "The search used keywords only: The model is out to lunch."
     assert (names(page), page["warnings"]) == (["harbour.md"], [warning])
     answer = filled.search("umber", mode="semantic")
     details_of(answer, "search_failed")

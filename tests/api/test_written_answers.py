@@ -59,7 +59,7 @@ def test_an_answer_ends_where_a_source_is_deleted_while_a_model_writes(
     with chatting(answering(slow)) as server, knowing.writing(server.url("/v1")):
         question = "How many vacation days do trainees get?"
         answer = send(knowing, door, question, stream=streams, buckets=["passing"])
-    assert "taken away while the answer was written" in answer.text
+    assert "removed while the answer was being written" in answer.text
     assert answer.status_code == (200 if streams else 502)
     assert ("answer_failed" in answer.text, "file_citation" in answer.text) == (True, False)
 

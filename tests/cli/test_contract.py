@@ -214,5 +214,5 @@ def test_codes_of_the_client_start_with_svc() -> None:
 
 
 def test_a_refusal_names_the_flag_and_not_the_parameter() -> None:
-    refused = ApiError(409, {"code": "delete_blocked", "message": "It is in use. force=true deletes it all the same."})
-    assert refused.message == "It is in use. --force deletes it all the same."
+    refused = ApiError(409, {"code": "delete_blocked", "message": "It is in use. force=true deletes it anyway."})
+    assert refused.message == "It is in use. --force deletes it anyway."

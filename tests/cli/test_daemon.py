@@ -67,7 +67,7 @@ def test_a_limit_that_is_not_in_force_is_reported(here: RunSvc, monkeypatch: pyt
     monkeypatch.setenv("SVC_LIMIT_TAGS", "7")
     monkeypatch.setenv("SVC_LIMIT_NONSENSE", "1")
     ended = here("bucket", "ls")
-    lines = ("SVC_LIMIT_TAGS=7 is not in force: the running daemon has 20", "SVC_LIMIT_NONSENSE is not a setting")
+    lines = ("SVC_LIMIT_TAGS=7 has no effect yet: the running daemon uses 20", "SVC_LIMIT_NONSENSE is not a setting")
     assert (ended.exit, [line for line in lines if line not in ended.stderr]) == (0, [])
     assert "SVC_LIMIT_CREATES" not in ended.stderr
 

@@ -84,7 +84,7 @@ MISSES: dict[str, Json] = {
     "filtered: left out by the query's tags or filters": HAND | {"tags": ["public"]},
     "ranked_below: ranked below the 50th": {"query": "ferry", "source": "quay.md"},
     "ranked_below: ranked below the 50": {"query": "ferry", "text": "a ferry, vermilion"},
-    "no_match: nothing in it answers the query": {"query": "umber", "source": "handbook.md"},
+    "no_match: nothing in it matches the query": {"query": "umber", "source": "handbook.md"},
     f"text_missing: {NO_PASSAGE} text": {"query": "cobalt", "text": "zinc rule"},
     f"heading_missing: {NO_PASSAGE} heading": {"query": "cobalt", "heading": "Zinc"},
 }
@@ -120,7 +120,7 @@ def test_a_key_that_is_kept_to_an_agent_gets_the_causes_that_it_may_know(
         monkeypatch.setenv("SVC_API_KEY", client.post("/v1/keys", json=fields).json()["key"])
     ended = run([HAND, NINETY], "--agent", "clerk", "--json")
     first, second = _reasons(ended)
-    assert first == {"code": "no_match", "message": "nothing that the agent searches of it answers the query"}
+    assert first == {"code": "no_match", "message": "nothing in the parts that the agent searches matches the query"}
     assert (ended.exit, second["code"]) == (3, "text_missing")
     assert "`svc agent ls`" in run([HAND, NINETY], "-b", "staff").stderr
 

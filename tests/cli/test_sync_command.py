@@ -27,7 +27,7 @@ def project(svc: RunSvc) -> RunSvc:
 
 def test_what_would_take_another_mappings_files_is_refused(project: RunSvc) -> None:
     for words, message in {
-        "docs": "Several mappings are meant: docs into handbook, public into public.",
+        "docs": "Several mappings match: docs into handbook, public into public.",
         "other --name docs": "The mapping 'docs' is of ",
         "docs/deep": "the mappings 'docs' and 'deep' into handbook overlap",
         "docs --name third": "the mappings 'docs' and 'third' into handbook overlap",

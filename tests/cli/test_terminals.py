@@ -71,7 +71,7 @@ def test_yes_does_not_delete_what_something_depends_on(shared_installation: Inst
     assert [shared_installation.svc("source", "show", each).exit for each in (free, blocked)] == [5, 0]
     for words in (("source", "rm", blocked), ("agent", "rm", "sales")):
         code, shown = on_terminal(shared_installation, *words, typed="y\n")
-        assert (code, "`--force` deletes it all the same" in shown) == (6, True), words
+        assert (code, "`--force` deletes it anyway" in shown) == (6, True), words
         assert shared_installation.svc(*words, "--force").exit == 0
 
 

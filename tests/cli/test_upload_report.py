@@ -111,4 +111,7 @@ def test_an_error_of_an_item_has_every_field_of_an_error_and_names_its_request()
         assert summary["items"][0]["error"] == summary["error"] == fields
     item.refuse(ApiError(413, {"code": "file_too_large", "message": "m"}, "req_1"))
     refused = item.as_json()["error"]
-    assert (refused["request_id"], refused["hint"]) == ("req_1", "split the file, or leave out what needs no search.")
+    assert (refused["request_id"], refused["hint"]) == (
+        "req_1",
+        "split the file, or leave out parts that don't have to be searchable.",
+    )

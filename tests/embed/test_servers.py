@@ -162,8 +162,8 @@ def test_the_time_is_for_the_whole_of_a_call(open_embedder: Open, server: Vector
     for slow in (Reply(silence_s=30), Reply(body=b" " * 1000, drip_s=0.05)):
         embedder = open_embedder(timeout_s=0.5)
         server.replies = [slow, slow]
-        failure(r"not done within 0\.5 s", embedder.embed, TEXTS[:1])
-        failure(r"not done within 0\.[12] s", embedder.embed_query, "x", time.monotonic() + 0.2)
+        failure(r"did not finish within 0\.5 s", embedder.embed, TEXTS[:1])
+        failure(r"did not finish within 0\.[12] s", embedder.embed_query, "x", time.monotonic() + 0.2)
 
 
 def test_queries_do_not_wait_for_a_server_that_was_not_there(embedder: ServerEmbedder, server: VectorServer) -> None:
@@ -192,7 +192,7 @@ def test_a_model_that_was_exchanged_is_noticed_and_gets_a_name_of_its_own(
 ) -> None:
     embedder = open_embedder()
     server.model, server.dimension = "two", dimension
-    failure("runs another model", embedder.embed_query, "x", None)
+    failure("runs a different model", embedder.embed_query, "x", None)
     assert embedder.is_stale
     other = open_embedder()
     assert other.model != embedder.model

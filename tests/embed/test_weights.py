@@ -50,5 +50,5 @@ def test_every_kind_of_number_becomes_float32_and_all_else_is_passed_over() -> N
 
 def test_what_is_no_whole_file_is_refused() -> None:
     for data in NO_WHOLE_FILES:
-        with pytest.raises(ModelRefused, match="no whole safetensors file"):
+        with pytest.raises(ModelRefused, match="not a complete safetensors file"):
             read_weights(data)

@@ -111,7 +111,7 @@ async def test_a_document_over_a_limit_is_refused_for_good(extract: Extract) -> 
     for data, name, limit, words in (
         (make_endless_pdf(), "endless.pdf", {"cpu_seconds": 1}, "1 s of processor time"),
         (b"a\n\n" * 2_000_000, "paragraphs.txt", {"memory_bytes": 150 * 1024**2}, "150 MB of memory"),
-        (b"# a\n\nb\n" * 51, "crumbs.md", {"chunks": 50}, "more than 50 pieces"),
+        (b"# a\n\nb\n" * 51, "crumbs.md", {"chunks": 50}, "more than 50 passages"),
     ):
         await fails(extract(data, name, **limit), OVER_LIMIT, words)
 

@@ -144,13 +144,13 @@ FAILING: dict[str, tuple[Script, str]] = {
     "stops early": (streaming(chunk("Half a sen")), "in the middle"),
     "is cut off": (cutting(chunk("Half a sen")), "broke"),
     "fails on its way": (streaming(chunk("x"), event({"error": {"message": "out of memory"}})), "failed while"),
-    "sends no JSON": (streaming(b"data: {\n\n"), "no chat"),
-    "sends a list": (streaming(b"data: []\n\n"), "no chat"),
-    "sends choices of another kind": (streaming(event({"choices": ["x"]})), "no chat"),
-    "sends choices that are none": (streaming(event({"choices": "x"})), "no chat"),
-    "sends a delta of another kind": (streaming(event({"choices": [{"delta": [1]}]})), "no chat"),
-    "sends a number for a text": (streaming(event({"choices": [{"delta": {"content": 5}}]})), "no chat"),
-    "sends depths": (streaming(b"data: " + b"[" * 100_000 + b"\n\n"), "no chat"),
+    "sends no JSON": (streaming(b"data: {\n\n"), "not a chat"),
+    "sends a list": (streaming(b"data: []\n\n"), "not a chat"),
+    "sends choices of another kind": (streaming(event({"choices": ["x"]})), "not a chat"),
+    "sends choices that are none": (streaming(event({"choices": "x"})), "not a chat"),
+    "sends a delta of another kind": (streaming(event({"choices": [{"delta": [1]}]})), "not a chat"),
+    "sends a number for a text": (streaming(event({"choices": [{"delta": {"content": 5}}]})), "not a chat"),
+    "sends depths": (streaming(b"data: " + b"[" * 100_000 + b"\n\n"), "not a chat"),
     "sends a line without an end": (streaming(b"data: ", b"x" * (2 * LINE_BYTES)), "without an end"),
     "never stops": (stalling(drip=chunk("word " * 50)), "more than 1000 characters"),
     "speaks no HTTP": (lambda exchange: exchange.send(b"hello\r\n"), "broke"),
@@ -191,10 +191,10 @@ def test_a_server_that_is_not_there_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     for base_url in (f"http://127.0.0.1:{port}/v1", f"http://nowhere.invalid:{port}/v1"):
-        with pytest.raises(LlmFailed, match=r"Nobody answers.*SVC_LLM_BASE_URL") as failed:
+        with pytest.raises(LlmFailed, match=r"Nothing answers.*SVC_LLM_BASE_URL") as failed:
             ask(base_url)
         assert not failed.value.is_timeout
-        assert "Nobody answers" in str(look(base_url))
+        assert "Nothing answers" in str(look(base_url))
 
 
 def test_a_server_that_takes_no_connection_is_given_up() -> None:

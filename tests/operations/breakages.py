@@ -139,7 +139,7 @@ I10: a row of memberships names nothing in buckets
     state: UPDATE memberships SET bucket_id = 'bkt_x' WHERE source_id = '{failed}'
 I13: is running, and its time of ending does not match that
     state: UPDATE tasks SET status = 'running' WHERE source_id = '{source}'
-I15: agent default of {team} retrieves nothing: its stored policy has bucket_ids that are no list of bucket ids
+I15: agent default of {team} retrieves nothing: its stored policy has bucket_ids that are not a list of bucket ids
     state: UPDATE agents SET policy = replace(policy, '["*"]', '"*"')
 I15: the agents of {team} can't be read
     state: UPDATE agents SET policy = CAST(x'FF' AS TEXT)
@@ -152,14 +152,14 @@ BY_HAND: list[tuple[str, bool, Break]] = [
     ("I3: source {source} has no blob", True, lambda w: _link(w.files.blobs / w.source)),
     ("I2: source {source} has 5 bytes", True, lambda w: os.truncate(w.files.blobs / w.source, 5)),
     (f"I4: blob {STRAY} has no source, and no", True, lambda w: (w.files.blobs / STRAY).touch()),
-    (f"I4: staging file {HALF} belongs to nobody", True, lambda w: (w.files.staging / HALF).touch()),
+    (f"I4: staging file {HALF} belongs to no upload", True, lambda w: (w.files.staging / HALF).touch()),
     (f"I4: part {PART} has no open session", True, lambda w: (w.files.parts / PART).touch()),
     ("I5: source {source} was made of two sessions", False, _finalize_twice),
     ("I6: source {source} is active in generation 1", True, _remove_document),
     ("I6: is active in generation 1", True, lambda w: _empty_index(w.index)),
     ("I7: session {session} is finalized", False, lambda w: _change_session(w, FINALIZED)),
     ("I7: batch bat_1 counts the file a more than once", False, _batch_twice),
-    ("I8: a document of {question}, which is no source", True, lambda w: _delete(w, w.question)),
+    ("I8: a document of {question}, which is not a source", True, lambda w: _delete(w, w.question)),
     ("I10: the log of the state database has 67108864", True, lambda w: _grow_log(w.files.state)),
     ("I10: the log of the search index of {team} has 67108864", True, lambda w: _grow_log(w.index)),
     ("I10: the search index of {team}", True, lambda w: overwrite(w.index)),

@@ -125,7 +125,7 @@ def test_a_lost_database_is_reported_with_the_way_out_and_nothing_is_removed(who
     else:
         if state == "empty":
             whole.files.state.touch()
-        refused = r"holds 7 stored files; nothing was changed. Put a copy of state.db back"
+        refused = r"has 7 stored files; nothing was changed. Restore a copy of state.db"
         with pytest.raises(StorageError, match=refused):
             whole.verify(repair=True)
     assert _stored(whole) == before

@@ -123,10 +123,10 @@ def test_a_text_that_is_not_its_chunks_is_reported_when_read(whole: Whole) -> No
 
 
 FLIPPED = {
-    "sources have tags that is no JSON": "UPDATE sources SET tags = '[1'",
-    "idempotency have answer that is no JSON": "UPDATE idempotency SET answer = '{'",
-    "sources have a status that there is not": "UPDATE sources SET status = 'activd'",
-    "uploads have a status that there is not": "UPDATE uploads SET status = 'opem'",
+    "sources have tags that is not JSON": "UPDATE sources SET tags = '[1'",
+    "idempotency have answer that is not JSON": "UPDATE idempotency SET answer = '{'",
+    "sources have an unknown status": "UPDATE sources SET status = 'activd'",
+    "uploads have an unknown status": "UPDATE uploads SET status = 'opem'",
 }
 
 
@@ -222,7 +222,7 @@ def test_a_deletion_goes_on_after_a_repair(whole: Whole, make_daemon: MakeDaemon
 
 
 def test_a_directory_in_use_is_not_looked_at(whole: Whole) -> None:
-    with lock_directory(whole.files), pytest.raises(DirectoryLocked, match="Another process owns"):
+    with lock_directory(whole.files), pytest.raises(DirectoryLocked, match="Another process is using"):
         whole.verify()
 
 

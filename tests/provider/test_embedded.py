@@ -354,7 +354,7 @@ def test_damage_is_reported_once_with_the_way_out_and_again_when_it_comes_back(f
     reported: list[str] = []
     provider = EmbeddedProvider(folder, on_damaged=reported.append)
     for _ in range(2):
-        with pytest.raises(IndexDamaged, match=r"damaged.*made again from the stored files"):
+        with pytest.raises(IndexDamaged, match=r"damaged.*rebuilt from the stored files"):
             search(provider, "fox")
     put(provider, "src_1", "fox", team_id="team_two")
     assert reported == [TEAM]

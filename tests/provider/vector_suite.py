@@ -218,7 +218,7 @@ class VectorContract(OpenedProvider):
 
     def test_a_search_without_a_vector_goes_by_keyword(self, provider: SearchProvider) -> None:
         put_animals(provider)
-        missing = ("The search went by keyword: there is no vector of the query.",)
+        missing = ("The search used keywords only, because the query has no vector.",)
         for mode, warnings in [(SEMANTIC, missing), (HYBRID, ()), (KEYWORD, ())]:
             page = search(provider, "fox", mode=mode)
             assert (sources(page), page.mode, page.warnings) == (["src_1"], KEYWORD, warnings), mode

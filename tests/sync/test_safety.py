@@ -109,7 +109,7 @@ def test_each_cause_has_a_code_and_a_sentence() -> None:
     for cause in set(Cause) - {Cause.ENDED_EARLY}:
         shown = Withheld(cause, 3, tuple("abcde")).as_json()
         assert (shown["code"], shown["files"], shown["because"]) == (cause.value, 3, list("abcde"))
-        assert shown["message"].startswith("3 files are gone here and still answer: "), cause
+        assert shown["message"].startswith("3 files are gone from the folder, but still in the bucket: "), cause
         assert shown["message"].endswith(" (a, b, c and 2 more)."), cause
     early = Withheld(Cause.ENDED_EARLY, None, tuple("abcde")).as_json()
     expected = {"code": Cause.ENDED_EARLY.value, "files": None, "message": "nothing was pruned: the sync ended early."}

@@ -165,7 +165,7 @@ def test_a_failing_model_pauses_is_logged_once_and_goes_on(
     wait_embedded(working)
     wait_state(working, "ready")
     messages = [record.getMessage() for record in caplog.records]
-    assert messages.count("embedding pauses: The server sleeps.") == messages.count("embedding goes on") == 1
+    assert messages.count("embedding pauses: The server sleeps.") == messages.count("embedding continues") == 1
     assert not [message for message in messages if "found by its words only" in message]
 
 
@@ -176,7 +176,7 @@ def test_a_model_that_can_not_be_opened_is_tried_again(working: Daemon, shelf: S
     assert wait_state(working, "failing") == "No such model."
     page = body_of(working.search("pier"))
     assert page["data"][0]["filename"] == "harbour.md"
-    assert page["warnings"] == ["The search went by keyword alone: No such model."]
+    assert page["warnings"] == ["The search used keywords only: No such model."]
     shelf.failure, shelf.first.start_failure = None, EmbedFailed("It does not load.")
     working.wait(lambda: shelf.first.starts > 1, "it is started more than once")
     shelf.first.start_failure = None
@@ -199,7 +199,7 @@ def test_one_chunk_that_the_model_can_not_take_keeps_no_other_from_its_vector(
     start_embedding(working, shelf)
     working.wait(lambda: missing(working) == 1, "all but one have their vector")
     wait_state(working, "ready")
-    assert "found by its words only, the model can't embed it: It choked." in caplog.text
+    assert "found by keyword only, since the model can't embed it: It choked." in caplog.text
     assert found(working, "poisoned", "keyword") == ["poison.md"]
     working.add_ready(HARBOUR, filename="later.md")
     working.wait(lambda: missing(working) == 1, "what comes later has its vector, too")
@@ -261,7 +261,7 @@ def test_an_unforeseen_error_is_logged_and_the_batch_tried_again(
     shelf.first.on_batch = Mock(side_effect=RuntimeError("unforeseen"))
     working.add_ready(HARBOUR)
     start_embedding(working, shelf)
-    assert "the log has the error" in (wait_state(working, "failing") or "") and "unforeseen" in caplog.text
+    assert "the log shows the error" in (wait_state(working, "failing") or "") and "unforeseen" in caplog.text
     shelf.first.on_batch = lambda _: None
     wait_embedded(working)
     wait_state(working, "ready")

@@ -104,7 +104,7 @@ def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, cap
     assert [daemon.task(source_id)["attempt"] for source_id in made] == [1] * len(made)
     assert daemon.source(made[0])["waits_for"] is daemon.task(made[0])["waits_for"] is None
     assert daemon.show("/healthz")["shortage"] is None
-    assert caplog.text.count("Work waits") == caplog.text.count("work goes on") == 1
+    assert caplog.text.count("Work waits") == caplog.text.count("work continues") == 1
     assert "Traceback" not in caplog.text
 
 

@@ -49,7 +49,8 @@ class Record:
         with self._path("lock").open("a") as lock:
             if not _lock(lock.fileno()):
                 raise SyncRunning(
-                    f"{what} is watched already.", hint="`svc watch status` shows by whom; one watcher is enough."
+                    f"{what} is already being watched.",
+                    hint="`svc watch status` shows the running watcher; one is enough.",
                 )
             yield
 

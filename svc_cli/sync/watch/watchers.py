@@ -186,7 +186,7 @@ class Watcher:
 
         silence = file_systems.find_silence(self.mapping.folder)
         if silence is not None and self.polling is None:
-            self._poll_because(f"{silence} reports no changes")
+            self._poll_because(f"{silence} does not report changes")
         polls = self.polling is not None
         try:
             # If the root is a link, its target is observed, and events have the target's path.
@@ -211,7 +211,7 @@ class Watcher:
             return
         count = file_systems.count_folders(self.mapping.folder)
         self._poll_because(
-            f"the system gives too few watches; this needs {count}: "
+            f"the system allows too few watches for the {count} folders: "
             f"`sudo sysctl fs.inotify.max_user_watches={max(2 * count, 524_288)}`, then start the watcher again"
         )
         self._disarm()
@@ -291,7 +291,7 @@ class Watcher:
 
     def _end_well(self, report: Report | None) -> None:
         if self.error is not None:
-            self.callbacks.note(self.mapping, "is in order again.", False)
+            self.callbacks.note(self.mapping, "works again.", False)
         self.error = None
         items = report.items.values() if report is not None else ()
         # Retry soon if the service refused a file temporarily. A failed source waits for the periodic full sync.

@@ -111,7 +111,7 @@ _NO_AGENT = (E.MODEL_NOT_ALLOWED, E.AGENT_NOT_FOUND)
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("POST", "/v1/agents", create, "Make an agent",
+    Endpoint("POST", "/v1/agents", create, "Create an agent",
              {201: wire.AgentAnswer, 200: wire.AgentAnswer | DryRun},
              body=wire.AgentCreate, query=DRY, repeatable=True,
              errors=(E.AGENT_EXISTS, E.AGENT_LIMIT_REACHED, E.AGENT_REPLAY_CHECK_UNAVAILABLE, E.INVALID_AGENT_PROFILE,

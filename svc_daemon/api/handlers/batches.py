@@ -302,9 +302,9 @@ def _item(item: verbs.BatchItemStatus, key: KeyRow) -> wire.BatchItem:
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("POST", BUCKET + "/batches", create, "Open a batch", {201: wire.Batch, 200: wire.Batch | DryRun},
+    Endpoint("POST", BUCKET + "/batches", create, "Create a batch", {201: wire.Batch, 200: wire.Batch | DryRun},
              body=wire.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *GATES)),
-    Endpoint("POST", BUCKET + "/batches/{batch_id}/finalize", finalize, "Make sources of a batch's files",
+    Endpoint("POST", BUCKET + "/batches/{batch_id}/finalize", finalize, "Create sources from a batch's files",
              {200: wire.BatchFinalized | DryRun}, body=wire.BatchFinalize, optional=True, query=DRY,
              errors=(*NO_BUCKET, E.BATCH_NOT_FOUND, E.REQUEST_IN_PROGRESS)),
     Endpoint("GET", "/v1/knowledge/batches/{batch_id}", show, "Show a batch", {200: wire.BatchStatus},

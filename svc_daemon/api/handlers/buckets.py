@@ -49,7 +49,10 @@ async def put(request: Request) -> Response:
     key = caller(request, api_keys.BUCKET_CREATE)
     slug = request.path_params["bucket"]
     if not re.fullmatch(wire.SLUG_PATTERN, slug):
-        raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
+        raise refusal(
+            "slug",
+            f"{slug!r} is not a slug: 1 to 63 lower-case letters, digits and hyphens, with no hyphen at either end.",
+        )
     fields = await optional_body_of(request, wire.BucketFields)
     check_metadata(fields.metadata, context_of(request).limits)
     if is_dry_run(request, fields.dry_run):
@@ -117,16 +120,17 @@ _LIST = PAGE | _SHOWN | {"include_archived": "true: archived ones too."}
 # fmt: off
 ENDPOINTS = (
     Endpoint("GET", "/v1/buckets", list_all, "List buckets", {200: wire.BucketList}, query=_LIST),
-    Endpoint("POST", "/v1/buckets", create, "Make a bucket", {201: wire.BucketAnswer, 200: wire.BucketAnswer | DryRun},
+    Endpoint("POST", "/v1/buckets", create, "Create a bucket",
+             {201: wire.BucketAnswer, 200: wire.BucketAnswer | DryRun},
              body=wire.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
-    Endpoint("PUT", BUCKET, put, "Make a bucket unless it exists",
+    Endpoint("PUT", BUCKET, put, "Create a bucket unless it exists",
              {201: wire.BucketPutAnswer, 200: wire.BucketPutAnswer | DryRun},
              body=wire.BucketFields, optional=True, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
     Endpoint("GET", BUCKET, show, "Show a bucket", {200: wire.BucketAnswer}, query=_SHOWN, errors=NO_BUCKET),
-    Endpoint("PATCH", BUCKET, update, "Rename, describe, archive or restore a bucket", {200: wire.BucketAnswer},
+    Endpoint("PATCH", BUCKET, update, "Change, archive or restore a bucket", {200: wire.BucketAnswer},
              body=wire.BucketUpdate, errors=(*NO_BUCKET, E.METADATA_TOO_LARGE, E.DELETE_IN_PROGRESS)),
-    Endpoint("DELETE", BUCKET, delete, "Delete a bucket and the sources that have no other", {200: wire.BucketDeleted},
-             query={"force": "true: really."}, errors=(*NO_BUCKET, E.FORCE_REQUIRED, E.DELETE_IN_PROGRESS)),
+    Endpoint("DELETE", BUCKET, delete, "Delete a bucket and the sources only in it", {200: wire.BucketDeleted},
+             query={"force": "true: required."}, errors=(*NO_BUCKET, E.FORCE_REQUIRED, E.DELETE_IN_PROGRESS)),
     Endpoint("GET", "/v1/knowledge/buckets", list_all, "List buckets (alias)", {200: wire.BucketList},
              query=_LIST, successor="/v1/buckets"),
 )

@@ -94,10 +94,10 @@ def _try(
 
 
 _FORM = {
-    "title": "Title; the file name where it is missing.",
+    "title": "Title; the file name by default.",
     "tags": "Tags, separated by commas.",
     "metadata": "A JSON object as text.",
-    "sha256": "The bytes' SHA-256 in hex; refused where it differs.",
+    "sha256": "SHA-256 of the file in hex; the upload is refused if it differs.",
     "replaces": "The id of the source whose place this one takes when it is ready.",
     "mapping": "The name of the sync mapping that owns the source.",
     **DRY,

@@ -91,7 +91,7 @@ _ANSWERS = {201: SourceAnswer, 200: SourceAnswer | DryRun}
 ENDPOINTS = (
     Endpoint("POST", BUCKET + "/files/import", import_file, "Import a file from a URL", _ANSWERS,
              body=wire.UrlImport, query=DRY, repeatable=True, errors=(*NO_BUCKET, *WEB, *BYTES, E.URL_IS_WEB_PAGE)),
-    Endpoint("POST", BUCKET + "/pages", add_page, "Take in a web page", _ANSWERS,
+    Endpoint("POST", BUCKET + "/pages", add_page, "Ingest a web page", _ANSWERS,
              body=wire.UrlImport, query=DRY, repeatable=True, errors=(*NO_BUCKET, *WEB, *PAGED)),
 )
 # fmt: on

@@ -58,7 +58,7 @@ async def revoke(request: Request) -> Response:
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("POST", "/v1/keys", create, "Make an API key, which is shown this once",
+    Endpoint("POST", "/v1/keys", create, "Create an API key, which is shown only once",
              {201: wire.KeyCreated, 200: wire.KeyCreated | DryRun}, body=wire.KeyCreate, query=DRY, repeatable=True,
              errors=(*NO_BUCKET, E.MODEL_NOT_FOUND, E.MODEL_NOT_ALLOWED)),
     Endpoint("GET", "/v1/keys", list_all, "List API keys", {200: wire.KeyList}, query=PAGE),

@@ -65,13 +65,13 @@ _NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("POST", "/v1/knowledge/files/upload-session", create_upload, "Open an upload session (alias)",
+    Endpoint("POST", "/v1/knowledge/files/upload-session", create_upload, "Create an upload session (alias)",
              {201: Upload, 200: Upload | DryRun}, body=wire.LegacyUploadCreate, query=DRY, repeatable=True,
              successor=BUCKET + "/uploads", errors=(*_NAMED, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
-    Endpoint("POST", "/v1/knowledge/files:batch/upload-session", create_batch, "Open a batch (alias)",
+    Endpoint("POST", "/v1/knowledge/files:batch/upload-session", create_batch, "Create a batch (alias)",
              {201: Batch, 200: Batch | DryRun}, body=wire.LegacyBatchCreate, query=DRY, repeatable=True,
              successor=BUCKET + "/batches", errors=(*_NAMED, *GATES)),
-    Endpoint("POST", "/v1/knowledge/websites", add_page, "Take in a web page (alias)",
+    Endpoint("POST", "/v1/knowledge/websites", add_page, "Ingest a web page (alias)",
              {201: SourceAnswer, 200: SourceAnswer | DryRun}, body=wire.LegacyUrlImport, query=DRY, repeatable=True,
              successor=BUCKET + "/pages", errors=(*_NAMED, *WEB, *PAGED)),
 )

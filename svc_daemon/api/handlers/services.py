@@ -98,7 +98,7 @@ async def openapi(request: Request) -> Response:
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("GET", "/healthz", health, "Is the service alive?", {200: wire.Health}, keyed=False,
+    Endpoint("GET", "/healthz", health, "Check that the service is alive", {200: wire.Health}, keyed=False,
              query={"nonce": "16 to 128 characters that `proof` answers under the installation's secret."}),
     Endpoint("GET", "/openapi.json", openapi, "This document", {200: None}, keyed=False),
     Endpoint("GET", "/v1/version", version, "Release and API versions", {200: wire.Version},

@@ -260,19 +260,19 @@ _PART = {
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("POST", BUCKET + "/uploads", create, "Open an upload session",
+    Endpoint("POST", BUCKET + "/uploads", create, "Create an upload session",
              {201: wire.Upload, 200: wire.Upload | DryRun}, body=wire.UploadCreate, query=DRY, repeatable=True,
              errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
     Endpoint("GET", _SESSION, show, "Show an upload session", {200: wire.UploadStatus},
              errors=(*_NO_SESSION, *NO_BUCKET)),
     Endpoint("DELETE", _SESSION, cancel, "Cancel an upload session", {200: wire.UploadStatus},
              errors=(*_NO_SESSION, *NO_BUCKET, E.REQUEST_IN_PROGRESS)),
-    Endpoint("POST", _SESSION + "/finalize", finalize, "Make a source of an uploaded file",
+    Endpoint("POST", _SESSION + "/finalize", finalize, "Create a source from an uploaded file",
              {201: SourceAnswer, 200: SourceAnswer | DryRun}, body=wire.UploadFinalize, optional=True, query=DRY,
              errors=(*_NO_SESSION, *NO_BUCKET, *NO_SOURCE, *_ENDED, E.BLOB_NOT_UPLOADED, E.CHECKSUM_MISMATCH)),
     Endpoint("PUT", _STORAGE, put, "Send bytes of a session or a pack",
              {200: wire.StorageAnswer | wire.PackAnswer, 308: None},
              raw=True, headers=_PART, errors=(*_NO_SESSION, *_ENDED, *_MISPLACED), keyed=False),
-    Endpoint("OPTIONS", _STORAGE, preflight, "May a page send here?", {204: None}, keyed=False),
+    Endpoint("OPTIONS", _STORAGE, preflight, "Answer a browser's preflight request (CORS)", {204: None}, keyed=False),
 )
 # fmt: on

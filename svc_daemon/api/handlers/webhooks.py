@@ -90,11 +90,11 @@ _CALLS = PAGE | {"status": "pending, delivered or failed.", "source_id": "Only c
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("GET", "/v1/webhooks/deliveries", list_deliveries, "List the calls of webhooks", {200: wire.DeliveryList},
+    Endpoint("GET", "/v1/webhooks/deliveries", list_deliveries, "List webhook calls", {200: wire.DeliveryList},
              query=_CALLS),
-    Endpoint("POST", "/v1/webhooks/deliveries/{delivery_id}/resend", resend, "Call a webhook again",
+    Endpoint("POST", "/v1/webhooks/deliveries/{delivery_id}/resend", resend, "Send a webhook call again",
              {200: wire.DeliveryAnswer}),
-    Endpoint("GET", "/v1/webhooks/secret", show_secret, "Show the secret that signs calls", {200: wire.WebhookSecret}),
-    Endpoint("POST", "/v1/webhooks/secret/rotate", rotate_secret, "Make a new secret", {200: wire.WebhookSecret}),
+    Endpoint("GET", "/v1/webhooks/secret", show_secret, "Show the webhook secret", {200: wire.WebhookSecret}),
+    Endpoint("POST", "/v1/webhooks/secret/rotate", rotate_secret, "Create a webhook secret", {200: wire.WebhookSecret}),
 )
 # fmt: on

@@ -175,7 +175,9 @@ class Faults:
         if fault.code is ErrorCode.NOT_FOUND and fault.message == ERRORS[fault.code].sentence:
             # The message shows the path, so that a client notices if its base URL has /v1 twice or not at all.
             message = f"There is nothing at {path[:MAX_PATH_SHOWN]!r}."
-            fault = ServiceError(fault.code, f"{message} The API's paths begin with /v1, once; /openapi.json has all.")
+            fault = ServiceError(
+                fault.code, f"{message} The API's paths begin with /v1 once; /openapi.json lists them all."
+            )
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:
             # Collect the methods of all routes with this path, since Starlette returns only those of the first.
             routes = scope["router"].routes if "router" in scope else []

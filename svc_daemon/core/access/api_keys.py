@@ -155,10 +155,10 @@ def choose_expiry(text: str | None, now: datetime) -> str | None:
         moment = from_text(text)
         stored = to_text(moment)
     except (ValueError, OverflowError) as error:
-        message = f"must be a moment with a time zone, such as 2030-01-31T12:00:00Z, not {text!r}."
+        message = f"must be a time with a time zone, such as 2030-01-31T12:00:00Z, not {text!r}."
         raise refusal("expires_at", message) from error
     if moment <= now:
-        raise refusal("expires_at", f"must lie ahead; {text!r} is past.")
+        raise refusal("expires_at", f"must be in the future; {text!r} is past.")
     return stored
 
 
@@ -171,13 +171,15 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
         if capability not in maker.capabilities:
             raise ServiceError(
                 ErrorCode.FORBIDDEN_PROJECT_KEY,
-                f"A key grants only what it has; this one lacks the capability {capability}.",
+                f"A key can't grant more than it has; this one lacks the capability {capability}.",
                 required_capability=capability,
             )
     for model in asked.models or ():
         if not is_allowed(maker.models, agent_of(model)):
             raise ServiceError(
-                ErrorCode.MODEL_NOT_ALLOWED, f"A key grants only what it has; it may not use {model!r}.", model=model
+                ErrorCode.MODEL_NOT_ALLOWED,
+                f"A key can't grant more than it has; it may not use {model!r}.",
+                model=model,
             )
     if asked.expires_at and maker.expires_at and asked.expires_at > maker.expires_at:
         raise refusal("expires_at", f"must not be after the asking key's own, {maker.expires_at}.")

@@ -124,10 +124,10 @@ def read_policy(text: str) -> RetrievalPolicy:
     try:
         stored = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise PolicyFault("is no JSON") from error
+        raise PolicyFault("is not JSON") from error
     names = {field.name for field in fields(RetrievalPolicy)}
     if not isinstance(stored, dict) or stored.keys() != names:
-        raise PolicyFault(f"is no object with exactly {', '.join(sorted(names))}")
+        raise PolicyFault(f"is not an object with exactly {', '.join(sorted(names))}")
     if not isinstance(stored["scope"], str) or stored["scope"] not in SCOPES:
         raise PolicyFault(f"has a scope other than {', '.join(SCOPES)}")
     for name, prefix, others in (("bucket_ids", BUCKET, (EVERY_BUCKET,)), ("source_ids", SOURCE, ())):
@@ -135,12 +135,12 @@ def read_policy(text: str) -> RetrievalPolicy:
         if not isinstance(listed, list) or not all(
             isinstance(each, str) and (each in others or is_id(each, prefix)) for each in listed
         ):
-            raise PolicyFault(f"has {name} that are no list of {name.removesuffix('_ids')} ids")
+            raise PolicyFault(f"has {name} that are not a list of {name.removesuffix('_ids')} ids")
     top_k, threshold = stored["top_k"], stored["score_threshold"]
     if top_k is not None and (type(top_k) is not int or top_k < 1):
-        raise PolicyFault("has a top_k that is no whole number from 1 on")
+        raise PolicyFault("has a top_k that is not a whole number of at least 1")
     if threshold is not None and (type(threshold) not in (int, float) or not 0 <= threshold <= 1):
-        raise PolicyFault("has a score_threshold that is no number from 0 to 1")
+        raise PolicyFault("has a score_threshold that is not a number from 0 to 1")
     try:
         if stored["filters"] is not None:
             check_filter(stored["filters"])

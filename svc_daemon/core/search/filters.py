@@ -74,9 +74,9 @@ def _check_comparison(node: dict[str, Any], path: str) -> None:
     value = node.get("value")
     if node["type"] in _LISTS:
         if not isinstance(value, list) or not all(_is_scalar(item) for item in value):
-            raise refusal(f"{path}.value", "must be a list of texts, numbers or booleans.")
+            raise refusal(f"{path}.value", "must be a list of strings, numbers or booleans.")
     elif not _is_scalar(value):
-        raise refusal(f"{path}.value", "must be a text, a number or a boolean.")
+        raise refusal(f"{path}.value", "must be a string, a number or a boolean.")
 
 
 def _is_scalar(value: Any) -> bool:

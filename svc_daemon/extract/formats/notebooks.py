@@ -28,7 +28,7 @@ def read(given: Given) -> Document:
             ]
             parts += map(_fenced, filter(str.strip, [source, *map(_joined, outputs)]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise failures.unreadable("The file is no Jupyter notebook of version 4.") from error
+        raise failures.unreadable("The file is not a Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)
     # Line numbers of the Markdown are not line numbers of the file.
     blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)

@@ -27,7 +27,7 @@ def read(given: Given) -> Document:
     try:
         result = kreuzberg.extract_bytes_sync(given.data, given.content_type)
     except kreuzberg.KreuzbergError as error:
-        raise failures.unreadable("The file is damaged, or not what its content seems to be.") from error
+        raise failures.unreadable("The file is damaged, or not of the type that it seems to be.") from error
     flow = FlowDocument()
     flow.add_all("paragraph", _BLANK_LINE.split(result.content))
     return flow.finish()

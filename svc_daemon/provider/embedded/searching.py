@@ -59,7 +59,7 @@ def _warnings(
     if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
         yield f"The query is long: its last {parsed.words_left_out} words were left out."
     if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:
-        yield "The search went by keyword: there is no vector of the query."
+        yield "The search used keywords only, because the query has no vector."
     if mode is SearchMode.KEYWORD:
         return
     model = query.vector.model if query.vector else ""
