@@ -22,7 +22,7 @@ LIMIT_PREFIX = "SVC_LIMIT_"
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServiceConnection:
     """The address of a verified service, and the key to send to it."""
 
     destination: ServiceAddress
@@ -66,7 +66,7 @@ def reach(
 @contextmanager
 def connected(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
-) -> Iterator[tuple["Client", Connection]]:
+) -> Iterator[tuple["Client", ServiceConnection]]:
     """Yield a client for the configured service, with its key; the client is closed when the block ends.
 
     Raises the errors of `reach`, and NotAuthenticated if there is no key or the stored key belongs to another
@@ -89,7 +89,7 @@ def connected(
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:
         if destination.admin_key and not is_new:
             _warn_of_unused_settings(client, destination, settings, console)
-        yield client, Connection(destination, health, credential, is_new)
+        yield client, ServiceConnection(destination, health, credential, is_new)
 
 
 def _local(

@@ -16,7 +16,7 @@ from typing import Any
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.problems import MANY_FILES, Problem
 from svc_daemon.data_directory import NoDirectory, has_state, lock_directory, make_folders
-from svc_daemon.database import log_bytes, open_unchanging
+from svc_daemon.databases.sqlite import log_bytes, open_unchanging
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state

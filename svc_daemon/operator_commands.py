@@ -28,7 +28,7 @@ from svc_daemon.data_directory import (
     lock_directory,
     make_folders,
 )
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.operations.installations import prepare_installation, refuse_lost_state
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
@@ -115,7 +115,7 @@ def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
             raise NoDirectory(files)
         errand.on_install(files)
     make_ids = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
-    database = Database(files.state, prepare=migrate)
+    database = SqliteDatabase(files.state, prepare=migrate)
     try:
         prepare_installation(files, database, make_ids)
         return database.write(lambda connection: errand.verb(connection, make_ids)).model_dump()

@@ -36,7 +36,7 @@ from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import lock_directory, make_folders
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.models import ModelFolder
 from svc_daemon.errors import StorageError
@@ -203,7 +203,7 @@ def open_context(
     """Open the database, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
     refuse_lost_state(files)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
-    database = Database(files.state, prepare=migrate, on_broken=hear_broken)
+    database = SqliteDatabase(files.state, prepare=migrate, on_broken=hear_broken)
     stack.callback(database.close)
     wakes, loop = Wakes(), asyncio.get_running_loop()
     provider = make_provider(

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 
 #: Nothing here takes nearly so long; a test that waits longer has found a standstill.
 DEADLINE_S = 30
@@ -50,12 +50,12 @@ def held(start: Callable[[Callable[[Connection], None]], "Future[None]"]) -> Ite
     started.result(DEADLINE_S)
 
 
-def busy_writer(database: Database) -> AbstractContextManager["Future[None]"]:
+def busy_writer(database: SqliteDatabase) -> AbstractContextManager["Future[None]"]:
     """The writer is held, so that what is submitted inside becomes one group."""
     return held(database.submit)
 
 
-def submit_all(database: Database, works: list[Callable[[Connection], Any]]) -> list["Future[Any]"]:
+def submit_all(database: SqliteDatabase, works: list[Callable[[Connection], Any]]) -> list["Future[Any]"]:
     with busy_writer(database):
         return [database.submit(work) for work in works]
 

@@ -28,7 +28,7 @@ from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
-    from svc_cli.connections import Connection
+    from svc_cli.connections import ServiceConnection
     from svc_cli.progress import Progress
 
 BucketOption = Annotated[
@@ -99,7 +99,7 @@ class Invocation:
         return CliSettings.load(os.environ, Path.cwd())
 
     @contextmanager
-    def connected(self) -> "Iterator[tuple[Client, Connection]]":
+    def connected(self) -> "Iterator[tuple[Client, ServiceConnection]]":
         """Connect to the service in use, and close the client at the end of the block."""
         # Delay Ctrl-C, because Python may lose a KeyboardInterrupt that is raised during an import.
         with interrupts.shielded():

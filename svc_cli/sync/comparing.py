@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import FileRefused, SvcError
-from svc_cli.sync.index import Row, State
+from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge, match_moves
 from svc_cli.sync.snapshots import Entry, Snapshot
 from svc_cli.uploads.contents import FileContent, read
@@ -26,9 +26,9 @@ class Change(NamedTuple):
     verb: Verb
     path: str
     #: The file's row in the index; for MOVE, the row of the file that was moved here.
-    row: Row | None
+    row: FileRow | None
     #: The file's new row in the index, without a source id if the file is to be sent; None if it could not be read.
-    now: Row | None = None
+    now: FileRow | None = None
     #: The file's content, if it is to be sent.
     content: FileContent | None = None
     #: Why the file could not be read; in this case, `size_bytes` is set.
@@ -41,25 +41,25 @@ class Comparison:
     """One comparison. It can be iterated once; after that, `gone`, `left_out` and `met` are complete."""
 
     snapshot: Snapshot
-    rows: Mapping[str, Row]
+    rows: Mapping[str, FileRow]
     #: Called with the path of each file that is ready and has the same fingerprint; such a file yields no change.
     on_kept: Callable[[str], None]
     #: Whether to read every file, even if its fingerprint is the same.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
-    gone: list[Row] = field(default_factory=list)
+    gone: list[FileRow] = field(default_factory=list)
     #: Rows of files that exist but are now left out.
-    left_out: list[Row] = field(default_factory=list)
+    left_out: list[FileRow] = field(default_factory=list)
     #: The number of files that the walk has found.
     met: int = 0
-    _refreshed: list[Row] = field(default_factory=list)
+    _refreshed: list[FileRow] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
         unmet, ready = dict(self.rows), str(State.READY)
         # Computed only when a new file is found, which is rare.
         known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
-        newcomers: dict[str, tuple[Change, Row]] = {}
+        newcomers: dict[str, tuple[Change, FileRow]] = {}
         for entry in self.snapshot:
             self.met += 1
             row = self.rows.get(entry.path)
@@ -85,7 +85,7 @@ class Comparison:
         yield from (newcomers[to.path][0]._replace(verb=Verb.MOVE, row=was) for to, was in moves)
         yield from (newcomers[row.path][0] for row in rest)
 
-    def take_refreshed(self, at_least: int = 0) -> list[Row]:
+    def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
         """Return the rows to save of files with unchanged bytes but a new fingerprint, and of unsupported types.
 
         Returns an empty list if there are fewer than `at_least` such rows. Each row is returned only once.
@@ -95,7 +95,7 @@ class Comparison:
         taken, self._refreshed = self._refreshed, []
         return taken
 
-    def _examine(self, entry: Entry, row: Row | None) -> Change | None:
+    def _examine(self, entry: Entry, row: FileRow | None) -> Change | None:
         """Return the change of one file, or None if it was deleted during the walk. `row` is its row in the index."""
         filters = self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
@@ -112,7 +112,9 @@ class Comparison:
             same = row._replace(**entry.fingerprint._asdict(), hashed_ns=hashed_ns, raw=entry.raw)
             self._refreshed.append(same)
             return Change(verb, entry.path, same, same)
-        now = Row(*entry.fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None)
+        now = FileRow(
+            *entry.fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None
+        )
         if verb is Verb.CREATE and not can_extract(path, filters.extensions):
             skipped = now._replace(state=State.SKIPPED, reason=UNREADABLE_TYPE)
             self._refreshed.append(skipped)

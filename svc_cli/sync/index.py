@@ -65,7 +65,7 @@ class State(StrEnum):
     SKIPPED = "skipped"
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """One file as of the last run; the first five fields are its fingerprint."""
 
     size_bytes: int
@@ -105,7 +105,7 @@ class Journaled:
     key: str
     body: dict[str, Any]
     #: The rows by the `client_file_id` of their files.
-    rows: dict[str, Row]
+    rows: dict[str, FileRow]
 
 
 class Index:
@@ -136,28 +136,28 @@ class Index:
     ) -> None:
         self._connection.close()
 
-    def load(self) -> dict[str, Row]:
+    def load(self) -> dict[str, FileRow]:
         """Load all rows, by path."""
         cursor = self._connection.execute(f"SELECT {_COLUMNS} FROM files")  # noqa: S608 - our own names
-        rows = list(map(Row._make, cursor))
+        rows = list(map(FileRow._make, cursor))
         return dict(zip(map(_path_of, rows), rows, strict=True))
 
-    def load_within(self, paths: Iterable[str]) -> dict[str, Row]:
+    def load_within(self, paths: Iterable[str]) -> dict[str, FileRow]:
         """Load the rows of these paths and of all paths below them."""
         query = f"SELECT {_COLUMNS} FROM files WHERE path = ? OR (path > ? AND path < ?)"  # noqa: S608 - our own names
-        found: dict[str, Row] = {}
+        found: dict[str, FileRow] = {}
         for path in paths:
             # "0" is the character after "/", so this range has exactly the paths below `path`.
             cursor = self._connection.execute(query, (path, f"{path}/", f"{path}0"))
-            found |= {row.path: row for row in map(Row._make, cursor)}
+            found |= {row.path: row for row in map(FileRow._make, cursor)}
         return found
 
-    def save(self, rows: Iterable[Row]) -> None:
+    def save(self, rows: Iterable[FileRow]) -> None:
         """Insert or replace rows."""
         with self._transaction():
             self._put(rows)
 
-    def replace_all(self, rows: Iterable[Row]) -> None:
+    def replace_all(self, rows: Iterable[FileRow]) -> None:
         """Replace all rows with these."""
         with self._transaction():
             self._connection.execute("DELETE FROM files")
@@ -168,7 +168,7 @@ class Index:
         with self._transaction():
             self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
 
-    def move(self, path: str, row: Row) -> None:
+    def move(self, path: str, row: FileRow) -> None:
         """Replace the row at `path` with `row`, which has the file's new path."""
         with self._transaction():
             self._connection.execute("DELETE FROM files WHERE path = ?", (path,))
@@ -189,7 +189,7 @@ class Index:
                 (batch.key, json.dumps(batch.body), rows),
             )
 
-    def finish_batch(self, key: str, rows: Iterable[Row]) -> None:
+    def finish_batch(self, key: str, rows: Iterable[FileRow]) -> None:
         """Remove a finished batch and write the rows of its files."""
         with self._transaction():
             self._put(rows)
@@ -213,8 +213,8 @@ class Index:
         with self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value))
 
-    def _put(self, rows: Iterable[Row]) -> None:
-        marks = ", ".join("?" * len(Row._fields))
+    def _put(self, rows: Iterable[FileRow]) -> None:
+        marks = ", ".join("?" * len(FileRow._fields))
         self._connection.executemany(f"INSERT OR REPLACE INTO files ({_COLUMNS}) VALUES ({marks})", rows)  # noqa: S608
 
     @contextlib.contextmanager
@@ -228,7 +228,7 @@ class Index:
         self._connection.execute("COMMIT")
 
 
-_COLUMNS = ", ".join(Row._fields)
+_COLUMNS = ", ".join(FileRow._fields)
 _path_of = attrgetter("path")
 
 
@@ -285,6 +285,6 @@ def _open(path: Path) -> sqlite3.Connection:
 def _read_batches(connection: sqlite3.Connection) -> list[Journaled]:
     found = connection.execute("SELECT key, body, files FROM batches").fetchall()
     return [
-        Journaled(key, json.loads(body), {name: Row._make(row) for name, row in json.loads(files).items()})
+        Journaled(key, json.loads(body), {name: FileRow._make(row) for name, row in json.loads(files).items()})
         for key, body, files in found
     ]

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from svc_cli.sync.index import Row, State
+from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.snapshots import Fingerprint
 from svc_daemon.wire import Json
 
@@ -28,7 +28,7 @@ class Holdings(NamedTuple):
     """The sources of a mapping in a bucket, according to the index and the bucket's list."""
 
     #: The index's rows by path.
-    rows: dict[str, Row]
+    rows: dict[str, FileRow]
     #: Duplicates: sources that have the same title as another source, which is the one in `rows`.
     surplus: list[Json]
 
@@ -51,7 +51,7 @@ class Verb(StrEnum):
     SKIP = "skip"
 
 
-def judge(row: Row | None, sha256: str) -> Verb:
+def judge(row: FileRow | None, sha256: str) -> Verb:
     """Decide what to do about a file with this hash; `row` is its row in the index."""
     if row is None or row.sha256 != sha256:
         return Verb.UPDATE if row is not None and row.place_id else Verb.CREATE
@@ -69,12 +69,14 @@ _SAME: dict[str, Verb] = {
 }
 
 
-def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tuple[Row, Row]], list[Row]]:
+def match_moves(
+    newcomers: Iterable[FileRow], gone: Iterable[FileRow]
+) -> tuple[list[tuple[FileRow, FileRow]], list[FileRow]]:
     """Pair each new file with a deleted file of the same hash, preferably of the same name.
 
     Returns the pairs (new, deleted), and the new files without a match.
     """
-    by_hash: defaultdict[str, list[Row]] = defaultdict(list)
+    by_hash: defaultdict[str, list[FileRow]] = defaultdict(list)
     for row in sorted(gone, key=lambda row: row.path):
         if row.source_id and row.state in (State.READY, State.SENT):
             by_hash[row.sha256].append(row)
@@ -95,7 +97,7 @@ def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tup
 MERGED = ("id", "title", "sha256", "size_bytes", "status", "ready", "replaces", "error")
 
 
-def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
+def merge(rows: Mapping[str, FileRow], sources: Iterable[Json]) -> Holdings:
     """Update the index's rows from the bucket. `sources` are all sources of the mapping.
 
     The rows of sources that were removed from the bucket are dropped, so that their files are sent again. Sources that
@@ -117,7 +119,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
     return Holdings(merged, surplus)
 
 
-def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
+def row_of(source: Json, known: FileRow | None, place_id: str | None = None) -> FileRow:
     """Return the row for a source.
 
     The fingerprint is that of the `known` row if it has the same hash; otherwise it has only the size, so that the file
@@ -130,7 +132,7 @@ def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
         else Fingerprint(source.get("size_bytes") or 0, 0, 0, 0, 0)
     )
     state = State.FAILED if source["status"] == "failed" else State.READY if source["ready"] else State.SENT
-    return Row(
+    return FileRow(
         *fingerprint,
         hashed_ns=known.hashed_ns if known is not None and is_same else 0,
         path=source["title"],

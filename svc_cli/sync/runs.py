@@ -11,7 +11,7 @@ from typing import Literal
 from svc_cli.client.api import Client
 from svc_cli.errors import SvcError, refused_by_system
 from svc_cli.progress import Flow, Progress
-from svc_cli.sync.index import BUCKET_ID, REVISION, Index, Row, State, unwritable
+from svc_cli.sync.index import BUCKET_ID, REVISION, FileRow, Index, State, unwritable
 from svc_cli.sync.mappings import Mapping, Prune
 from svc_cli.sync.plan import MERGED, Holdings, merge
 from svc_cli.sync.reports import Report
@@ -86,7 +86,7 @@ class SyncRun:
             return Holdings(rows, [])
         return self.list_bucket(bucket["id"], rows)
 
-    def list_bucket(self, bucket_id: str, rows: dict[str, Row]) -> Holdings:
+    def list_bucket(self, bucket_id: str, rows: dict[str, FileRow]) -> Holdings:
         """List the mapping's sources and bring the index's rows up to date; a dry run saves nothing."""
         revisions: set[int] = set()
         sources: list[Json] = []

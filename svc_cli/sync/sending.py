@@ -13,7 +13,7 @@ from svc_cli.client.api import Client
 from svc_cli.client.storage import OnSent
 from svc_cli.client.uploads import Description
 from svc_cli.errors import ApiError
-from svc_cli.sync.index import Index, Journaled, Row, State
+from svc_cli.sync.index import FileRow, Index, Journaled, State
 from svc_cli.sync.mappings import Mapping
 from svc_cli.uploads.contents import FileContent
 from svc_cli.uploads.items import ReportItem
@@ -45,12 +45,12 @@ class SyncQueue(TransferQueue):
         self._index = index
         self._on_item = on_item
         #: The index row to write for each file when it has been sent, by path.
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, FileRow] = {}
         #: Files to send a second time, because the sources that they were to replace are gone. None during the second
         #: attempt, whose outcome is final.
-        self._displaced: list[tuple[Row, Transfer]] | None = []
+        self._displaced: list[tuple[FileRow, Transfer]] | None = []
 
-    def add_file(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
+    def add_file(self, mapping: Mapping, row: FileRow, content: FileContent, place_id: str | None) -> None:
         """Send a file, which replaces the source `place_id` if given. Raises SvcError if an error stops the run."""
         description = Description(
             filename=PurePosixPath(row.path).name,
@@ -137,7 +137,7 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
     return None
 
 
-def _transfer(row: Row, content: FileContent, description: Description) -> Transfer:
+def _transfer(row: FileRow, content: FileContent, description: Description) -> Transfer:
     action = "updated" if description.replaces else "created"
     item = ReportItem(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
     return Transfer(item, content, description)

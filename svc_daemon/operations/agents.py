@@ -8,7 +8,6 @@ everything that the policy does. When a policy is shown, buckets and sources tha
 
 from contextlib import suppress
 from dataclasses import asdict, replace
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import ids
@@ -28,6 +27,7 @@ from svc_daemon.core.search.agents import (
     find_faults,
     invalid_profile,
 )
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source, require_model
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from sqlite3 import Connection
 
 from svc_daemon.core import readiness
 from svc_daemon.core.answers.citations import WrittenAnswer
@@ -21,6 +20,7 @@ from svc_daemon.core.answers.quoting import NOTHING_FOUND, quote_best
 from svc_daemon.core.search.agents import TeamAgent
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import parse_query
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
 from svc_daemon.operations.searches import Results, SearchResults, search

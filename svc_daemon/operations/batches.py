@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import readiness
@@ -16,6 +15,7 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.core.uploads.sessions import PENDING, UPLOADING
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, judge_finalize, list_complete

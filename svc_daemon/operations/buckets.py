@@ -1,13 +1,13 @@
 """Bucket operations: put, create, list, get, update."""
 
 from dataclasses import asdict, replace
-from sqlite3 import Connection
 from typing import Any
 
 from pydantic import ValidationError
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.requests import refusal
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer

@@ -11,10 +11,10 @@ the current step. No source can join a bucket that is being deleted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import ids, retries
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.deletion import leave_bucket, remove_source
 from svc_daemon.operations.keys import get_reachable_bucket

@@ -5,9 +5,9 @@ rows, even after a crash. If the source is being indexed, its task finds that it
 """
 
 from collections.abc import Collection
-from sqlite3 import Connection
 
 from svc_daemon.core.access import api_keys
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.agents import give_names, list_agents_of
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source, refuse_out_of_reach

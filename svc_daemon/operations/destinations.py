@@ -6,11 +6,11 @@ A missing bucket is created in the same transaction as its first source, or not 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads.destinations import ID, BucketName, ManifestNaming, Naming
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.buckets import new_bucket
 from svc_daemon.operations.keys import get_usable_bucket, require

@@ -8,11 +8,11 @@ later; if it is killed after the commit, a retry finds the session finalized and
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import sessions as rules
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError, StorageError
 from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, drop_blobs, new_source
 from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, list_progress, progress_of

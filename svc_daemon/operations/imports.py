@@ -8,13 +8,13 @@ Nothing is stored before the last byte has arrived. The error is `url_fetch_fail
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from sqlite3 import Connection
 from typing import Any, cast
 
 from svc_daemon.core import readiness
 from svc_daemon.core.access.urls import Url
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import pages
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed

@@ -17,11 +17,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import lanes, readiness, retries
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.syncing import take_place

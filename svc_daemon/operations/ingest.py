@@ -7,12 +7,12 @@ killed after the commit, a retry replays the response. A refused upload leaves n
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from sqlite3 import Connection
 from typing import Any, TypeVar
 
 from svc_daemon.core import ids, lanes, readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.extract.waves import may_share_a_child
 from svc_daemon.operations.deletion import give_places

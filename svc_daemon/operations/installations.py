@@ -4,7 +4,6 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from sqlite3 import Connection
 
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
@@ -12,7 +11,7 @@ from svc_daemon.core.access.api_keys import Grant
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.data_directory import has_state, list_own, sync_folder
-from svc_daemon.database import Database
+from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles

@@ -5,13 +5,13 @@ The rule that no key can grant more than it has is in `core.access.api_keys`.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.api_keys import Grant, check_name, choose_capabilities, choose_expiry, covers, narrow
 from svc_daemon.core.ids import Ids, is_allowed
 from svc_daemon.core.times import to_text
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context

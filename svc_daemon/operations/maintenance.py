@@ -1,10 +1,9 @@
 """Refuse searches while a team's index is being rebuilt, or while the operator has turned search off."""
 
-from sqlite3 import Connection
-
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.retries import retry_after_s
 from svc_daemon.core.times import from_text
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.facts import delete_fact, find_fact, put_fact

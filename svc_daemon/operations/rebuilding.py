@@ -35,12 +35,12 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.indexing import SourceReading, find_reading, indexed, is_cut_right, put_back
 from svc_daemon.operations.sources import requeue

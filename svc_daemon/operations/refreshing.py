@@ -6,12 +6,12 @@ generation, and creates a tombstone for the old blob, which is deleted afterward
 """
 
 from dataclasses import replace
-from sqlite3 import Connection
 
 from svc_daemon.core import readiness
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.pages import is_web_page
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.operations.imports import facts_of, refetch, refuse_other_kind

@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import Problem, Repair
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, stored_error
 from svc_daemon.operations.cascades import queue_cascade
 from svc_daemon.operations.ingest import FileUpload, add_source, new_source, queued_in

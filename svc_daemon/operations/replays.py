@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import idempotency
 from svc_daemon.core.idempotency import Claim, ReplayVerdict
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer

@@ -6,12 +6,12 @@ warning in the response. The policy's filters, number of passages and score thre
 """
 
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.ids import DEFAULT_AGENT, agent_of
 from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, RetrievalPolicy, TeamAgent
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.keys import get_usable_bucket, require_model
 from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance

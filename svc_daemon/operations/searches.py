@@ -16,12 +16,12 @@ keywords, and a semantic search fails.
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from sqlite3 import Connection
 
 from svc_daemon.core import readiness
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
 from svc_daemon.core.search.filters import check_filter
+from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.maintenance import refuse_in_maintenance

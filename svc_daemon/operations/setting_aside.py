@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from sqlite3 import Connection
 
 from svc_daemon.core import ids
 from svc_daemon.core.problems import lost_files
+from svc_daemon.databases.contract import Connection
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import sources, tombstones, uploads

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from sqlite3 import Connection
 from typing import Any, TypeVar
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.requests import refusal
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import new_indexing_task
 from svc_daemon.operations.keys import (

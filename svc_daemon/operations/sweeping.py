@@ -6,9 +6,9 @@ Every step is idempotent: after a crash, it is simply repeated.
 import asyncio
 import logging
 from functools import partial
-from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, retries
+from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.rebuilding import list_generations, rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context

@@ -12,9 +12,9 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
-from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
+from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import lease_end_s

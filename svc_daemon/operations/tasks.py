@@ -1,10 +1,10 @@
 """Tasks: claim the next task of a type, and extend its lease while the worker is alive."""
 
 from collections.abc import Callable, Sequence
-from sqlite3 import Connection
 from typing import TypeVar
 
 from svc_daemon.core import lanes
+from svc_daemon.databases.contract import Connection
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.tasks import TaskRow

@@ -1,7 +1,6 @@
 """Operator operations: teams, and keys of any team. They take no key; the caller must have authorized the request."""
 
 from collections.abc import Callable
-from sqlite3 import Connection
 
 from pydantic import BaseModel
 
@@ -11,6 +10,7 @@ from svc_daemon.core.access.api_keys import Grant, check_name
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.times import to_text
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.keys import mint_key, plan_key, view_new_key
 from svc_daemon.store import teams as store

@@ -6,11 +6,11 @@ has acquired it, since the previous holder may have ended the session. Acknowled
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.core.uploads.sessions import ContentRange, Step
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.ingest import admit, check_replaces, check_room

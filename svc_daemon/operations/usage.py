@@ -6,9 +6,9 @@ search waits for the disk. A shutdown writes the remaining counts; a crash loses
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from sqlite3 import Connection
 
 from svc_daemon.core.times import end_of_month, month_of
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.gates import Period

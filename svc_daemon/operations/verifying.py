@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
+from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.provider.inspections import InspectedDocument, Inspector
 from svc_daemon.store import checks, teams, tombstones, uploads

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, webhooks
 from svc_daemon.core.problems import Lack
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.core.webhooks import signed_headers
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.shortages import Short

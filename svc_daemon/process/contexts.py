@@ -9,12 +9,11 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from sqlite3 import Connection
 from typing import ParamSpec, TypeVar
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
-from svc_daemon.database import Database
+from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm

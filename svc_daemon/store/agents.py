@@ -1,10 +1,10 @@
 """Agents: one row each, including the default agent, which is created with the team."""
 
-from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core.ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import NOTHING, PolicyFault, TeamAgent, lost_default, policy_text, read_policy
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 

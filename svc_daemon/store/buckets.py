@@ -3,11 +3,11 @@
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import ChunkingOptions
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 

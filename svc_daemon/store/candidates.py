@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core.search.filters import passes
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]

@@ -1,8 +1,8 @@
 """Cascades: the progress of bucket deletions, which also delete the sources that are in no other bucket."""
 
 from dataclasses import dataclass
-from sqlite3 import Connection, Row
 
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.store.tasks import TaskRow
 
 

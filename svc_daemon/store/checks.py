@@ -6,10 +6,10 @@ The checks run on a data directory whose daemon is not running, and change nothi
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from svc_daemon.core.lanes import LANES
 from svc_daemon.core.problems import Problem, Repair
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.agents import list_agents
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.teams import list_team_ids

@@ -5,11 +5,11 @@ A source has at most one delivery per event, even if it becomes ready several ti
 
 import json
 from dataclasses import dataclass
-from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core import webhooks
 from svc_daemon.core.webhooks import Standing
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 

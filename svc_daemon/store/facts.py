@@ -1,6 +1,6 @@
 """Facts about the installation, such as its id: a table of names and values."""
 
-from sqlite3 import Connection
+from svc_daemon.databases.contract import Connection
 
 
 def find_fact(connection: Connection, name: str) -> str | None:

@@ -6,7 +6,8 @@ same event.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
+
+from svc_daemon.databases.contract import Connection
 
 
 @dataclass(frozen=True, slots=True)

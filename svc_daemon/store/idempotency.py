@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core.idempotency import Claim
+from svc_daemon.databases.contract import Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from sqlite3 import Connection, Row
 
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 

@@ -12,8 +12,8 @@ being rebuilt, the team's syncs wait, because the documents may not be in the in
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.buckets import touch_bucket
 
 

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store.schemas import SCHEMA
 
@@ -93,13 +94,13 @@ def migrate(connection: sqlite3.Connection) -> None:
     state.apply(sqlite_utils.Database(connection))
 
 
-def check_current(connection: sqlite3.Connection) -> None:
+def check_current(connection: Connection) -> None:
     """Check that the schema is up to date, without changing anything; raises StorageError if it isn't."""
     if not set(MIGRATIONS) <= set(_applied(connection)):
         raise StorageError("The database was made by an older release; start the service once to upgrade it.")
 
 
-def _applied(connection: sqlite3.Connection) -> list[str]:
+def _applied(connection: Connection) -> list[str]:
     """List the applied migrations, oldest first; raises StorageError if this release can't upgrade the database."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
         return []

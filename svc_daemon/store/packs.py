@@ -11,11 +11,11 @@ fsynced at the end if a part is new. In both cases, `Parts` records the new size
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from svc_daemon.core.uploads import packs as rules
 from svc_daemon.core.uploads.packs import PackItem
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store import file_systems
 from svc_daemon.store.parts import Parts
 

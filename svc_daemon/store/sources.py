@@ -3,10 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core import readiness
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tombstones import find_successor
 from svc_daemon.wire.codes import ErrorCode

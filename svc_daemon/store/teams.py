@@ -1,10 +1,10 @@
 """Teams, which own everything else, and their usage per calendar month."""
 
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from svc_daemon.core.ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import DEFAULT_NAME, EVERYTHING, TeamAgent
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.agents import create_agent
 
 

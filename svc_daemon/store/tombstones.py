@@ -12,7 +12,8 @@ A detachment is the record of a source whose buckets or title changed and still 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
+
+from svc_daemon.databases.contract import Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from sqlite3 import Connection, Row
 from typing import Any
 
+from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from svc_cli.client.api import Client
-from svc_cli.sync.index import Index, Row, State
+from svc_cli.sync.index import FileRow, Index, State
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.sending import SyncQueue, find_successor
 from svc_cli.sync.snapshots import Fingerprint
@@ -34,7 +34,7 @@ def _send(client: Client, index_path: Path, mapping: Mapping, place_id: str, cou
                 path = write(mapping.folder, name, f"The last words of {name}.")
                 found = read(path, 10**6)
                 seen = Fingerprint.of(path.stat())
-                row = Row(*seen, time.time_ns(), name, name, found.sha256, None, None, State.SENT, None)
+                row = FileRow(*seen, time.time_ns(), name, name, found.sha256, None, None, State.SENT, None)
                 queue.add_file(mapping, row, found, None if number else place_id)
             queue.finish()
         assert index.list_batches() == []

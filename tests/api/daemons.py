@@ -15,7 +15,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from sqlite3 import Connection
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
@@ -30,7 +29,8 @@ from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.times import Clock
-from svc_daemon.database import Database
+from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.downloads import FetchLimits
@@ -373,5 +373,5 @@ def _empty_state() -> bytes:
     """A database with the schema and no row; making one takes thirty writes to the disk."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
-        Database(path, prepare=migrate).close()
+        SqliteDatabase(path, prepare=migrate).close()
         return path.read_bytes()

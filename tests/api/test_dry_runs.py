@@ -1,12 +1,12 @@
 """A dry run is honoured where something is made, attached or finalized, and refused wherever else something changes."""
 
-from sqlite3 import Connection
 from typing import Any
 
 import pytest
 
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.databases.contract import Connection
 from tests.api import aliases
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon

@@ -2,12 +2,12 @@
 
 from base64 import encodebytes
 from dataclasses import replace
-from sqlite3 import Connection
 from typing import Any
 
 import pytest
 
 from svc_daemon.api.mcp import Routes
+from svc_daemon.databases.contract import Connection
 from svc_daemon.tools.batches import BATCHES
 from svc_daemon.tools.files import UPLOADS
 from tests.api.daemons import NOTES, UNLIMITED, Daemon

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.process import gates
@@ -45,7 +45,7 @@ def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatc
     body_of(put(daemon, session, NOTES))
     row = daemon.read(lambda connection: get_upload(connection, daemon.team_id, session["session_id"]))
     with monkeypatch.context() as patched, pytest.raises(CancelledError):
-        patched.setattr(Database, "submit", Mock(side_effect=asyncio.CancelledError))
+        patched.setattr(SqliteDatabase, "submit", Mock(side_effect=asyncio.CancelledError))
         daemon.loop.run(finalize_all(daemon.context, [row]))
     assert (len(names(daemon.files.blobs)), daemon.count("sources")) == (1, 0)
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}

@@ -1,10 +1,12 @@
 """Taking a file in: no row without its blob, whatever cuts the request off."""
 
+import sqlite3
 import threading
 from concurrent.futures import CancelledError
 
 import pytest
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.sources import list_all_ids
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
@@ -25,9 +27,13 @@ def test_an_upload_that_is_cut_off_while_it_commits_keeps_row_and_blob_together(
         assert goes_on.wait(PATIENCE_S)
 
     if begun:
-        daemon.write(lambda c: c.create_function("hold_on", 0, slow))
-        hold = "CREATE TEMP TRIGGER held AFTER INSERT ON main.sources BEGIN SELECT hold_on(); END"
-        daemon.write(lambda c: c.execute(hold))
+
+        def hold(connection: Connection) -> None:
+            assert isinstance(connection, sqlite3.Connection)
+            connection.create_function("hold_on", 0, slow)
+            connection.execute("CREATE TEMP TRIGGER held AFTER INSERT ON main.sources BEGIN SELECT hold_on(); END")
+
+        daemon.write(hold)
     else:
         daemon.context.database.submit(slow)
     asked = daemon.asking("POST", "/v1/buckets/inbox/files", files={"file": ("a.md", NOTES)})

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
 from svc_daemon.offline_repair import Verdict
 from svc_daemon.operations.setting_aside import sort_leftovers
@@ -119,7 +119,7 @@ def test_a_lost_database_is_reported_with_the_way_out_and_nothing_is_removed(who
     whole.files.state.unlink()
     if state == "new":
         # As an earlier release left it, which made the database before it refused.
-        Database(whole.files.state, prepare=migrate).close()
+        SqliteDatabase(whole.files.state, prepare=migrate).close()
         report = "I10: the state database is new, and knows none of the 7 stored files"
         assert next(whole.verify(repair=True).lines()).startswith(report)
     else:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from svc_daemon.database import open_connection
+from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.provider.embedded.bm25 import any_of, rank
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.embedded.scopes import Scope

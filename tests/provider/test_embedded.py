@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.core.search.ranking import BEST, POOL
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider
 from svc_daemon.provider.embedded import steps
 from svc_daemon.provider.embedded.files import IndexFiles
@@ -80,7 +80,7 @@ def leave_half_a_document(file: Path, source_id: str) -> None:
     """Write what a put would have written when it was killed in its middle."""
     document = pack(make_document(source_id, "fox", "fox", "fox", buckets=["bkt_1"]))
     file.parent.mkdir(exist_ok=True)
-    database = Database(file, prepare=prepare)
+    database = SqliteDatabase(file, prepare=prepare)
     key = database.write(lambda connection: steps.create(connection, document, is_hidden=True))
     database.write(lambda connection: steps.add_piece(connection, key, 0, document.pieces[0]))
     database.write(lambda connection: steps.add_chunks(connection, key, 0, document.chunk_rows[:2]))

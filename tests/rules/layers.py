@@ -9,7 +9,7 @@ LEVELS = {
     "svc_daemon": "__main__ > command > model_command > operator_commands offline_repair serve_command > server > "
     "listening_socket uvicorn_server os_limits > api workers > operations > process > "
     "store provider extract fetch embed llm > "
-    "database data_directory child_processes > core > errors > settings tools > wire paths logs exits command_groups",
+    "databases data_directory child_processes > core > errors > settings tools > wire paths logs exits command_groups",
     "svc_cli": "__main__ > main > app > commands > sync evals tools > uploads connections > "
     "client daemon_process service_units > daemon_probes progress render > console > settings credentials > "
     "errors interrupts > exits",
@@ -23,8 +23,15 @@ LIBRARY_OWNERS = {
     "starlette": ("svc_daemon.api",),
     "uvicorn": ("svc_daemon.uvicorn_server", "svc_daemon.api"),
     "python_multipart": ("svc_daemon.api",),
-    "sqlite3": ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
-    "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider"),
+    "sqlite3": (
+        "svc_daemon.databases.sqlite",
+        # The migrations and checks that only a file can have.
+        "svc_daemon.store.migrations",
+        "svc_daemon.store.checks",
+        "svc_daemon.provider.embedded",
+        "svc_cli.sync",
+    ),
+    "sqlite_utils": ("svc_daemon.store.migrations",),
     "httpcore": ("svc_daemon.fetch",),
     "standardwebhooks": ("svc_daemon.core.webhooks", "svc_cli.client.signatures"),
     # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
@@ -47,7 +54,6 @@ LIBRARY_OWNERS = {
 
 #: Types that are handed on by parts which never use the library itself.
 HANDED_ON = {
-    "sqlite3.Connection": ("svc_daemon.operations", "svc_daemon.process"),
     "starlette.applications.Starlette": ("svc_daemon.server",),
 }
 

@@ -7,13 +7,13 @@ REFUSED = (
     ("svc_daemon.store.sources", "from svc_daemon import api"),
     ("svc_daemon.api.handlers.files", "from svc_daemon.workers import indexing"),
     ("svc_daemon.store.sources", "from ..operations import ingest"),
-    ("svc_daemon.core.chunks", "def late():\n    from svc_daemon.database import Database"),
+    ("svc_daemon.core.chunks", "def late():\n    from svc_daemon.databases.sqlite import SqliteDatabase"),
     ("svc_daemon.somewhere", "from svc_daemon.errors import ServiceError"),
     ("svc_daemon.api.handlers.files", "from svc_cli.console import say"),
     ("svc_cli.client.api", "from svc_daemon.errors import ServiceError"),
     ("svc_cli.console", "import svc_cli.commands.upload"),
     ("svc_daemon.operations.ingest", "from starlette.requests import Request"),
-    ("svc_daemon.api.handlers.files", "from sqlite3 import Connection"),
+    ("svc_daemon.operations.ingest", "from sqlite3 import Connection"),
     ("svc_cli.sync.scan", "import watchdog.observers"),
 )
 

@@ -8,12 +8,12 @@ from tests.rules.modules import Module, is_within, modules
 
 #: Everything may be caught where the process has to outlive it, and nowhere else.
 BROAD_EXCEPTS = (
-    *("svc_daemon.database", "svc_daemon.workers", "svc_daemon.api", "svc_cli.app"),
+    *("svc_daemon.databases", "svc_daemon.workers", "svc_daemon.api", "svc_cli.app"),
     # What it runs raises plain exceptions.
     "svc_daemon.embed.runtimes",
 )
 #: The parts that have SQL in them.
-SQL_OWNERS = ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync")
+SQL_OWNERS = ("svc_daemon.databases", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync")
 SQL = re.compile(
     r"\s*(SELECT\s|INSERT (OR \w+ )?INTO\s|UPDATE \w+\s+SET\s|DELETE FROM\s|CREATE TABLE\s|PRAGMA\s|BEGIN IMMEDIATE)"
 )

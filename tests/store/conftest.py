@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from sqlite3 import Connection
 
 import pytest
 
-from svc_daemon.database import open_connection
+from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.store.migrations import migrate
 from tests.store.rows import add_teams
 

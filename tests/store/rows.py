@@ -1,11 +1,12 @@
 """Rows to test with: a team's key, buckets, sources, tasks and memberships, each with what matters given."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from sqlite3 import Connection
 from typing import Any
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.buckets import BucketRow, create_bucket
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.memberships import SyncClaim, create_membership
@@ -86,6 +87,7 @@ def undone(db: Connection) -> Iterator[None]:
 
 def plan(db: Connection, query: Callable[[], object]) -> str:
     """How SQLite runs the statements of the query, as it sends them; one line a step."""
+    assert isinstance(db, sqlite3.Connection)
     statements: list[str] = []
     db.set_trace_callback(statements.append)
     query()

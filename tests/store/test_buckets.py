@@ -3,9 +3,9 @@
 import random
 from collections import Counter
 from dataclasses import replace
-from sqlite3 import Connection
 from typing import Any
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store import buckets
 from svc_daemon.store.buckets import BucketRow, Census, find_bucket, take_census
 from svc_daemon.store.memberships import delete_membership

@@ -1,12 +1,12 @@
 """Candidates of a search: SQL judges tags and filters as Python does, whatever is stored and asked for."""
 
-from sqlite3 import Connection
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from svc_daemon.core.search.filters import passes
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.sources import update_description
 from tests.store.rows import OURS, THEIRS, add_bucket, add_source, make_source

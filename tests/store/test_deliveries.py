@@ -1,9 +1,9 @@
 """Deliveries and their calls: each event once, each team in turn, each call kept."""
 
-from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core.webhooks import DELIVERED, GIVEN_UP, PENDING, Standing
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store import deliveries
 from svc_daemon.store.deliveries import DeliveryRow, get_delivery, list_due
 from tests.store.rows import LATER, NOW, OURS, THEIRS

@@ -1,11 +1,11 @@
 """Stored answers: one a key, read back whole, replaced when old, forgotten in time."""
 
 import sqlite3
-from sqlite3 import Connection
 
 import pytest
 
 from svc_daemon.core.idempotency import Claim
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
 from tests.store.rows import OURS, THEIRS, table
 

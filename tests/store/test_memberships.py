@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from math import inf
-from sqlite3 import Connection
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store import memberships
 from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.memberships import SyncClaim, activate_membership, claim_syncs, delete_membership, schedule_syncs

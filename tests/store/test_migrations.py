@@ -13,7 +13,7 @@ from pytest import MonkeyPatch
 
 from svc_daemon.core.ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import EVERYTHING
-from svc_daemon.database import open_connection
+from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store import migrations
 from svc_daemon.store.agents import find_agent
@@ -168,7 +168,7 @@ def test_a_migration_that_fails_leaves_no_trace_and_stays_pending(
 
 def test_a_start_that_finds_its_schema_or_nothing_loads_no_library_for_one(tmp_path: Path) -> None:
     script = (
-        "import sys, svc_daemon.server, svc_daemon.database as d, svc_daemon.store.migrations as m\n"
+        "import sys, svc_daemon.server, svc_daemon.databases.sqlite as d, svc_daemon.store.migrations as m\n"
         "for _ in range(2):\n"
         f"    m.migrate(d.open_connection(d.Path({str(tmp_path / 'state.db')!r})))\n"
         "print(*{'sqlite_utils', 'numpy', 'dateutil', 'httpx', 'typer', 'rich', 'mcp'} & set(sys.modules))"

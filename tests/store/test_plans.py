@@ -3,8 +3,8 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
-from sqlite3 import Connection
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store import buckets, deliveries, idempotency, keys, memberships, sources, tasks, tombstones
 from svc_daemon.store.candidates import list_active_sources
 from svc_daemon.store.deliveries import DeliveryFilter

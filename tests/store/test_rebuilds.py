@@ -1,7 +1,6 @@
 """Rebuilds in the state: one at a time for a team, what they withhold, and how their tasks go on."""
 
-from sqlite3 import Connection
-
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store import tasks
 from svc_daemon.store.memberships import claim_syncs, next_sync_due, schedule_syncs, withdraw_syncs
 from svc_daemon.store.tasks import TaskRow

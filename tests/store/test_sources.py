@@ -1,11 +1,11 @@
 """Sources: written and read whole, kept apart by team, listed by every filter."""
 
 from dataclasses import fields, replace
-from sqlite3 import Connection
 from typing import Any
 
 import pytest
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.store import sources
 from svc_daemon.store.candidates import FoundSource, list_active_sources

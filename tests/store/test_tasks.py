@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from math import inf
-from sqlite3 import Connection
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store import tasks
 from svc_daemon.store.tasks import TaskRow, claim_task, finish_task, list_expired, park_task, retry_task
 from svc_daemon.wire.tasks import INDEXING

@@ -1,11 +1,11 @@
 """Tombstones: what is still to be cleaned, and who took whose place however long the line."""
 
 from itertools import pairwise
-from sqlite3 import Connection
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from svc_daemon.databases.contract import Connection
 from svc_daemon.store.tombstones import create_tombstone, find_successor, finish_tombstone
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_source, undone
 

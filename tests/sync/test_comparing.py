@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from svc_cli.sync.comparing import Comparison
-from svc_cli.sync.index import Row
+from svc_cli.sync.index import FileRow
 from svc_cli.sync.plan import Verb
 from svc_cli.sync.snapshots import Filters, Fingerprint, Snapshot
 
@@ -16,7 +16,7 @@ PATH_MAX = 4096
 
 
 def _compare(folder: Path, *paths: str) -> Comparison:
-    rows = {path: Row(5, 1, 2, 3, 4, 6, path, path, "one", "src_1", "src_1", "ready", None) for path in paths}
+    rows = {path: FileRow(5, 1, 2, 3, 4, 6, path, path, "one", "src_1", "src_1", "ready", None) for path in paths}
     comparison = Comparison(Snapshot(folder, FILTERS), rows, on_kept=lambda path: None)
     assert list(comparison) == []
     return comparison
@@ -34,7 +34,7 @@ def test_only_a_ready_file_with_its_old_fingerprint_is_kept_without_a_change(tmp
     path.write_bytes(b"moss")
     os.utime(path, ns=(now_ns - hour_ns,) * 2)
     sha256 = hashlib.sha256(b"moss").hexdigest()
-    same = Row(*Fingerprint.of(path.stat()), now_ns, "a.md", "a.md", sha256, "src_1", "src_1", "ready", None)
+    same = FileRow(*Fingerprint.of(path.stat()), now_ns, "a.md", "a.md", sha256, "src_1", "src_1", "ready", None)
     table = [
         (same, False, [], ["a.md"]),
         (same, True, [Verb.KEEP], []),

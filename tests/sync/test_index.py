@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from svc_cli.errors import UsageError
-from svc_cli.sync.index import Index, Journaled, Row
+from svc_cli.sync.index import FileRow, Index, Journaled
 
 ROWS = [
-    Row(5, 1, 2, 3, 4, 9, "a.md", "a.md", "one", "src_1", "src_1", "ready", None),
-    Row(6, 1, 2, 2**62, 4, 9, "\u00e9.md", "e\u0301.md", "two", None, None, "failed", '{"code": "x"}'),
+    FileRow(5, 1, 2, 3, 4, 9, "a.md", "a.md", "one", "src_1", "src_1", "ready", None),
+    FileRow(6, 1, 2, 2**62, 4, 9, "\u00e9.md", "e\u0301.md", "two", None, None, "failed", '{"code": "x"}'),
 ]
 BATCH = Journaled("key", {"manifest": {"version": 1}}, {"file-1": ROWS[0]})
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from svc_cli.sync.index import Row, State
+from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge, match_moves, merge
 from svc_cli.sync.snapshots import Fingerprint
 
@@ -12,8 +12,8 @@ TRANSIENT = json.dumps({"code": "provider_failed", "retryable": True})
 FINAL = json.dumps({"code": "no_extractable_text", "retryable": False})
 
 
-def row(path: str = "a.md", sha256: str = "one", **fields: Any) -> Row:
-    return Row(*PRINT, 9, path, path, sha256, "src_1", "src_1", "ready", None)._replace(**fields)
+def row(path: str = "a.md", sha256: str = "one", **fields: Any) -> FileRow:
+    return FileRow(*PRINT, 9, path, path, sha256, "src_1", "src_1", "ready", None)._replace(**fields)
 
 
 def source(source_id: str, title: str = "a.md", sha256: str = "one", **fields: Any) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def source(source_id: str, title: str = "a.md", sha256: str = "one", **fields: A
     return {"id": source_id, "title": title, "sha256": sha256, **known, **fields}
 
 
-def new(path: str, sha256: str) -> Row:
+def new(path: str, sha256: str) -> FileRow:
     return row(path, sha256, source_id=None, place_id=None, state="sent")
 
 
@@ -106,6 +106,6 @@ def test_a_title_that_is_there_twice_keeps_the_newest_and_returns_the_others() -
 def test_a_file_changed_in_the_moment_of_its_hashing_is_read_again() -> None:
     moment_ns = 50_000_000_000
     just = Fingerprint(5, moment_ns, 2, 3, 4)
-    fresh = Row(*just, moment_ns + 1_000_000_000, "a.md", "a.md", "one", None, None, "ready", None)
+    fresh = FileRow(*just, moment_ns + 1_000_000_000, "a.md", "a.md", "one", None, None, "ready", None)
     assert not fresh.is_same(just), "written once more within the clock's grain it would look the same"
     assert fresh._replace(hashed_ns=moment_ns + 2_000_000_001).is_same(just)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
-from svc_daemon.database import log_bytes, open_unchanging
+from svc_daemon.databases.sqlite import log_bytes, open_unchanging
 from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.contract import ChunkText, VectorCount, chunk_id, parse_chunk_id
 from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, unpack_headings
@@ -155,7 +155,7 @@ def delete(connection: sqlite3.Connection, keys: KeyRange) -> None:
     connection.execute("DELETE FROM signs WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
 
 
-def drop(database: Database, keep_model: str | None) -> None:
+def drop(database: SqliteDatabase, keep_model: str | None) -> None:
     """Remove other models' vectors, in several transactions. After a crash, the next call removes the rest."""
     keep_key = database.write(lambda connection: _disown(connection, keep_model))
     after: int | None = -1

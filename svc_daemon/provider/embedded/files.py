@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from svc_daemon.data_directory import sync_folder
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.failures import from_sqlite, translated
 from svc_daemon.provider.embedded.schema import prepare
@@ -27,7 +27,7 @@ class TeamIndex:
     """One team's open index."""
 
     team_id: str
-    database: Database
+    database: SqliteDatabase
     counts: CountsCache = field(default_factory=CountsCache)
 
 
@@ -79,7 +79,7 @@ class IndexFiles:
             path = self._path(team_id, ".db")
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with ExitStack() as stack:
-                database = Database(path, prepare=prepare, on_broken=lambda error: self._report(team_id, error))
+                database = SqliteDatabase(path, prepare=prepare, on_broken=lambda error: self._report(team_id, error))
                 stack.callback(database.close)
                 remove_left_overs(database)
                 stack.pop_all()

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.embedded import documents, embeddings, memberships, steps
 from svc_daemon.provider.embedded.packing import PackedDocument, cut_batches, is_large
 from svc_daemon.provider.embedded.steps import MayReplace
@@ -37,7 +37,7 @@ class Run(Protocol):
     ) -> T: ...
 
 
-def put(database: Database, packed: Sequence[PackedDocument]) -> None:
+def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> None:
     """Store, index and show each document, unless its generation or a later one is already visible."""
     run = _each_in(database)
     for batch in cut_batches(packed):
@@ -50,7 +50,7 @@ def put(database: Database, packed: Sequence[PackedDocument]) -> None:
             _remove(run, key)
 
 
-def set_buckets(database: Database, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
+def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
     """Set the document's buckets; writes nothing if they don't change. Raises DocumentMissing."""
     wanted = memberships.distinct(bucket_ids)
 
@@ -67,7 +67,7 @@ def set_buckets(database: Database, source_id: str, generation: int, bucket_ids:
         _transact(database, work, in_slices=_is_large(database, source_id))
 
 
-def set_title(database: Database, source_id: str, title: str) -> None:
+def set_title(database: SqliteDatabase, source_id: str, title: str) -> None:
     """Set the title, already encoded by `storable`; writes nothing if it doesn't change. Raises DocumentMissing."""
 
     def work(run: Run) -> None:
@@ -78,7 +78,7 @@ def set_title(database: Database, source_id: str, title: str) -> None:
         _transact(database, work, in_slices=_is_large(database, source_id))
 
 
-def delete(database: Database, source_id: str) -> None:
+def delete(database: SqliteDatabase, source_id: str) -> None:
     """Remove the source's document; writes nothing if there is none."""
 
     def work(run: Run) -> None:
@@ -90,7 +90,7 @@ def delete(database: Database, source_id: str) -> None:
         _transact(database, work, in_slices=_is_large(database, source_id))
 
 
-def remove_left_overs(database: Database) -> None:
+def remove_left_overs(database: SqliteDatabase) -> None:
     """Remove hidden documents left by an earlier process. Call this before the file is otherwise used."""
     for key in database.read(steps.list_hidden):
         _remove(_each_in(database), key)
@@ -119,14 +119,14 @@ def _is_newer(document: PackedDocument, shown: sqlite3.Row | None) -> bool:
     return shown is None or shown["generation"] < document.generation
 
 
-def _transact(database: Database, work: Callable[[Run], None], *, in_slices: bool) -> None:
+def _transact(database: SqliteDatabase, work: Callable[[Run], None], *, in_slices: bool) -> None:
     if in_slices:
         work(_each_in(database))
     else:
         database.write(lambda connection: work(_all_on(connection)))
 
 
-def _each_in(database: Database) -> Run:
+def _each_in(database: SqliteDatabase) -> Run:
     """Return a Run that runs each step in a separate transaction."""
 
     def run(step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -144,7 +144,7 @@ def _all_on(connection: sqlite3.Connection) -> Run:
     return run
 
 
-def _is_large(database: Database, source_id: str) -> bool:
+def _is_large(database: SqliteDatabase, source_id: str) -> bool:
     shown = database.read(lambda connection: documents.find(connection, source_id))
     return shown is not None and is_large(shown["chunks"], shown["pieces"])
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.database import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, Database
+from svc_daemon.databases.sqlite import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, SqliteDatabase
 from svc_daemon.errors import StorageError
 from tests.notes import DEADLINE_S, busy_writer, held, ids, ids_in, insert, prepare, submit_all
 
@@ -24,13 +24,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    opened = Database(path, prepare=prepare)
+def database(path: Path) -> Iterator[SqliteDatabase]:
+    opened = SqliteDatabase(path, prepare=prepare)
     yield opened
     opened.close()
 
 
-def test_what_waits_together_shares_one_commit_up_to_a_bound(database: Database) -> None:
+def test_what_waits_together_shares_one_commit_up_to_a_bound(database: SqliteDatabase) -> None:
     futures = submit_all(database, [insert(number) for number in range(GROUP_LIMIT)])
     assert [future.result(DEADLINE_S) for future in futures] == list(range(GROUP_LIMIT))
     # One commit for the work that held the writer, one for all the others.
@@ -39,7 +39,7 @@ def test_what_waits_together_shares_one_commit_up_to_a_bound(database: Database)
     assert (futures[-1].result(DEADLINE_S), database.commits) == (-GROUP_LIMIT - 1, 5)
 
 
-def test_many_threads_write_with_fewer_commits_and_lose_nothing(database: Database, path: Path) -> None:
+def test_many_threads_write_with_fewer_commits_and_lose_nothing(database: SqliteDatabase, path: Path) -> None:
     with ThreadPoolExecutor(16) as pool:
         answered = list(pool.map(lambda number: database.write(insert(number)), range(400)))
     assert answered == list(range(400))
@@ -47,7 +47,7 @@ def test_many_threads_write_with_fewer_commits_and_lose_nothing(database: Databa
     assert ids_in(path) == answered
 
 
-def test_work_runs_in_the_order_it_was_submitted(database: Database) -> None:
+def test_work_runs_in_the_order_it_was_submitted(database: SqliteDatabase) -> None:
     seen: list[int] = []
 
     def note(number: int, _: Connection) -> None:
@@ -58,7 +58,7 @@ def test_work_runs_in_the_order_it_was_submitted(database: Database) -> None:
     assert seen == list(range(50))
 
 
-def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(database: Database) -> None:
+def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(database: SqliteDatabase) -> None:
     def half_done(connection: Connection) -> None:
         connection.execute("INSERT INTO notes (id) VALUES (100)")
         raise LookupError("changed my mind")
@@ -72,7 +72,7 @@ def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(
     assert database.commits == 2
 
 
-def test_work_can_be_cancelled_in_the_queue_and_no_more_once_it_runs(database: Database) -> None:
+def test_work_can_be_cancelled_in_the_queue_and_no_more_once_it_runs(database: SqliteDatabase) -> None:
     with busy_writer(database) as running:
         kept, dropped = database.submit(insert(1)), database.submit(insert(2))
         assert dropped.cancel()
@@ -82,7 +82,7 @@ def test_work_can_be_cancelled_in_the_queue_and_no_more_once_it_runs(database: D
     assert database.read(ids) == [1]
 
 
-def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(database: Database) -> None:
+def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(database: SqliteDatabase) -> None:
     database.write(insert(1))
 
     def work(connection: Connection) -> list[list[int]]:
@@ -94,7 +94,7 @@ def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(database: Databa
     assert database.read(ids) == [1, 2]
 
 
-def test_a_write_is_seen_by_the_next_read_of_every_thread(database: Database) -> None:
+def test_a_write_is_seen_by_the_next_read_of_every_thread(database: SqliteDatabase) -> None:
     with ThreadPoolExecutor(4) as pool:
         for number in range(20):
             database.write(insert(number))
@@ -102,7 +102,7 @@ def test_a_write_is_seen_by_the_next_read_of_every_thread(database: Database) ->
             assert seen == [list(range(number + 1))] * 4
 
 
-def test_a_read_that_fails_or_writes_changes_nothing_and_leaves_its_connection_usable(database: Database) -> None:
+def test_a_read_that_fails_or_writes_changes_nothing_and_leaves_its_connection_usable(database: SqliteDatabase) -> None:
     for statement in ("INSERT INTO notes (id) VALUES (1)", "DELETE FROM notes", "DROP TABLE notes"):
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             database.read(lambda connection: connection.execute(statement))  # noqa: B023
@@ -113,7 +113,7 @@ def test_a_read_that_fails_or_writes_changes_nothing_and_leaves_its_connection_u
     assert database.read(ids) == [1]
 
 
-def test_lower_knows_letters_of_every_script(database: Database) -> None:
+def test_lower_knows_letters_of_every_script(database: SqliteDatabase) -> None:
     def work(connection: Connection) -> tuple[Any, ...]:
         return tuple(connection.execute("SELECT lower('ÀÉß ЖΔ'), lower(NULL)").fetchone())
 
@@ -122,7 +122,7 @@ def test_lower_knows_letters_of_every_script(database: Database) -> None:
 
 
 def test_close_finishes_what_is_queued(path: Path) -> None:
-    database = Database(path, prepare=prepare)
+    database = SqliteDatabase(path, prepare=prepare)
     with busy_writer(database):
         futures = [database.submit(insert(number)) for number in range(GROUP_LIMIT * 2)]
         closing = threading.Thread(target=database.close)
@@ -134,7 +134,7 @@ def test_close_finishes_what_is_queued(path: Path) -> None:
 
 
 def test_nothing_is_taken_after_close(path: Path) -> None:
-    database = Database(path, prepare=prepare)
+    database = SqliteDatabase(path, prepare=prepare)
     database.read(ids)
     database.close()
     database.close()
@@ -147,7 +147,7 @@ def test_nothing_is_taken_after_close(path: Path) -> None:
 
 
 def test_close_interrupts_reads_and_waits_for_their_threads(path: Path) -> None:
-    database = Database(path, prepare=prepare)
+    database = SqliteDatabase(path, prepare=prepare)
     reading = threading.Event()
 
     def work(connection: Connection) -> None:
@@ -165,7 +165,7 @@ def test_close_interrupts_reads_and_waits_for_their_threads(path: Path) -> None:
             read.result(DEADLINE_S)
 
 
-def test_the_files_settings_are_those_of_the_design(database: Database) -> None:
+def test_the_files_settings_are_those_of_the_design(database: SqliteDatabase) -> None:
     def settings(connection: Connection) -> dict[str, Any]:
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "trusted_schema", "query_only")
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
@@ -175,7 +175,7 @@ def test_the_files_settings_are_those_of_the_design(database: Database) -> None:
     assert database.read(settings) == {**common, "query_only": 1}
 
 
-def _write_megabytes(database: Database, megabytes: int) -> int:
+def _write_megabytes(database: SqliteDatabase, megabytes: int) -> int:
     """Returns the largest size of the log on the way, in bytes."""
     log, peak = database.path.with_name(f"{database.path.name}-wal"), 0
     for _ in range(megabytes):
@@ -184,14 +184,14 @@ def _write_megabytes(database: Database, megabytes: int) -> int:
     return peak
 
 
-def test_the_log_is_cut_back_after_a_reader_held_it_open(database: Database) -> None:
+def test_the_log_is_cut_back_after_a_reader_held_it_open(database: SqliteDatabase) -> None:
     with ThreadPoolExecutor(1) as pool, held(lambda hold: pool.submit(database.read, hold)):
         assert _write_megabytes(database, 24) > LOG_SIZE_LIMIT_BYTES
     _write_megabytes(database, 3)
     assert database.path.with_name("notes.db-wal").stat().st_size <= LOG_SIZE_LIMIT_BYTES
 
 
-def test_readers_that_overlap_without_end_do_not_let_the_log_grow_without_end(database: Database) -> None:
+def test_readers_that_overlap_without_end_do_not_let_the_log_grow_without_end(database: SqliteDatabase) -> None:
     stop = threading.Event()
 
     def read_on(begin: threading.Barrier) -> None:

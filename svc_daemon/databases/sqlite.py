@@ -57,7 +57,7 @@ class _Reader:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-class Database:
+class SqliteDatabase:
     """Access to one SQLite file. Thread-safe; `close` stops the writer after it has finished the queued work."""
 
     def __init__(

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from svc_daemon.database import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
 from tests.acceptance.forks import ROOT
 from tests.limits import limited
@@ -28,12 +28,12 @@ _BEGINNING = """
     from contextlib import suppress
     from pathlib import Path
     from svc_daemon.errors import StorageError
-    from svc_daemon.database import Database
+    from svc_daemon.databases.sqlite import SqliteDatabase
     from tests.notes import ids, insert, prepare
 
     broken = []
     path = Path(sys.argv[1])
-    database = Database(path, prepare=prepare, on_broken=broken.append)
+    database = SqliteDatabase(path, prepare=prepare, on_broken=broken.append)
 """
 
 
@@ -44,7 +44,7 @@ def run_program(source: str, path: Path) -> None:
 
 
 def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Path) -> None:
-    database = Database(path, prepare=_prepare_small)
+    database = SqliteDatabase(path, prepare=_prepare_small)
     sizes = [10, 10, 200_000, 10, 10]
     futures = submit_all(database, [insert(number, "x" * size) for number, size in enumerate(sizes)])
     kept = [number for number, future in enumerate(futures) if future.exception(DEADLINE_S) is None]
@@ -60,7 +60,7 @@ def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Pat
 
 
 def test_full_raised_as_another_error_by_the_work_is_still_full(path: Path) -> None:
-    database = Database(path, prepare=_prepare_small)
+    database = SqliteDatabase(path, prepare=_prepare_small)
 
     def work(connection: Connection) -> None:
         try:
@@ -111,12 +111,12 @@ def test_an_io_error_ends_writing_and_keeps_what_was_answered(path: Path) -> Non
 
 def test_damage_found_by_a_piece_of_work_ends_writing(path: Path) -> None:
     broken: list[sqlite3.Error] = []
-    Database(path, prepare=_prepare_large).close()
+    SqliteDatabase(path, prepare=_prepare_large).close()
     content = bytearray(path.read_bytes())
     # Page 1 holds the schema; every page behind it becomes noise.
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
-    database = Database(path, prepare=lambda _: None, on_broken=broken.append)
+    database = SqliteDatabase(path, prepare=lambda _: None, on_broken=broken.append)
     assert isinstance(database.submit(insert(1_000_000)).exception(DEADLINE_S), StorageError)
     with pytest.raises(StorageError):
         database.submit(insert(1))
@@ -134,7 +134,7 @@ def test_a_file_that_is_no_database_is_a_storage_error_and_stays_as_it_is(path: 
     for content in (b"no database" * 500, b"x" * 100):
         path.write_bytes(content)
         with pytest.raises(StorageError, match=r"notes\.db"):
-            Database(path, prepare=prepare)
+            SqliteDatabase(path, prepare=prepare)
         assert path.read_bytes() == content
 
 
@@ -146,7 +146,7 @@ def test_a_schema_that_cannot_be_prepared_leaves_no_connection_behind(path: Path
         raise LookupError("not this one")
 
     with pytest.raises(LookupError):
-        Database(path, prepare=prepare)
+        SqliteDatabase(path, prepare=prepare)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[0].execute("SELECT 1")
 
@@ -168,7 +168,7 @@ def test_a_lack_of_memory_is_answered_and_the_writer_goes_on(path: Path) -> None
 
 
 def test_a_reader_that_gets_no_descriptor_is_a_storage_error(path: Path) -> None:
-    database = Database(path, prepare=prepare)
+    database = SqliteDatabase(path, prepare=prepare)
     with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(StorageError):
         database.read(ids)
     assert database.read(ids) == []

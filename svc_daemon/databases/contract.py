@@ -1,0 +1,75 @@
+"""What operations and the store use of a database, whichever engine it has.
+
+All work on a database is a function that takes a connection. Such a function may be run again after its writes were
+rolled back, so it changes nothing else: only the result that counts is returned to the caller.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Parameters = Mapping[str, Any] | Sequence[Any]
+
+
+class Row(Protocol):
+    """A row of a result. Columns are accessed by name or by position; iterating over a row yields its values."""
+
+    def keys(self) -> Iterable[str]: ...
+
+    def __getitem__(self, column: Any, /) -> Any: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __len__(self) -> int: ...
+
+
+class Cursor(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """The number of rows that the statement has changed."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """A connection with a running transaction, which the caller of the work ends."""
+
+    def execute(self, statement: str, parameters: Parameters = ..., /) -> Cursor:
+        """Run a statement. Its named parameters are written `:name`."""
+
+    def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> Cursor: ...
+
+
+class Database(Protocol):
+    """Access to one database. Thread-safe."""
+
+    #: Number of pieces of work that were committed so far.
+    operations: int
+    #: Number of commits so far; `operations` divided by `commits` is the average group size.
+    commits: int
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an I/O error has stopped all writes."""
+
+    def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
+        """Queue `work` for the writer; the future is resolved after the commit that includes it."""
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in the writer's transaction and wait until it is durable."""
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which only reads, in one snapshot."""
+
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which must execute a single statement that reads, without an explicit transaction."""
+
+    def close(self) -> None:
+        """Finish the queued work, then close all connections."""
