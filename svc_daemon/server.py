@@ -36,6 +36,7 @@ from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import lock_directory, make_folders
+from svc_daemon.databases.contract import Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.models import ModelFolder
@@ -104,6 +105,22 @@ class Process:
     installation_id: str
     #: The token for `/admin`.
     operator_token: str
+
+
+def open_sqlite(files: DataFiles, on_broken: Callable[[Exception], None]) -> Database:
+    """Open the state in the data directory. Raises StorageError."""
+    return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """What opens the stores of a daemon; the defaults are the embedded ones."""
+
+    open_state: Callable[[DataFiles, Callable[[Exception], None]], Database] = open_sqlite
+    make_provider: Callable[..., SearchProvider] = EmbeddedProvider
+
+
+EMBEDDED = Engines()
 
 
 def serve(settings: Settings) -> None:
@@ -198,15 +215,15 @@ def open_context(
     fetcher: Fetcher,
     hear_broken: Callable[[Exception], None],
     clock: Clock = SYSTEM_CLOCK,
-    make_provider: Callable[..., SearchProvider] = EmbeddedProvider,
+    engines: Engines = EMBEDDED,
 ) -> Context:
     """Open the database, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
     refuse_lost_state(files)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
-    database = SqliteDatabase(files.state, prepare=migrate, on_broken=hear_broken)
+    database = engines.open_state(files, hear_broken)
     stack.callback(database.close)
     wakes, loop = Wakes(), asyncio.get_running_loop()
-    provider = make_provider(
+    provider = engines.make_provider(
         files.index,
         clock=clock.monotonic,
         on_broken=hear_broken,

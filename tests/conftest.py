@@ -20,6 +20,17 @@ MakeInstallation = Callable[..., Installation]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--large", action="store_true", help="run the acceptance tests at full size (minutes more)")
+    parser.addoption("--cluster", action="store_true", help="collect tests/cluster (needs the extra `cluster-test`)")
+    parser.addoption("--twice", action="store_true", help="run each transaction of daemons in the test's process twice")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--twice"):
+        # The daemon is imported late: most runs of one file don't need it.
+        from tests.api.daemons import Daemon  # noqa: PLC0415
+        from tests.api.rehearsals import open_rehearsing  # noqa: PLC0415
+
+        Daemon.open_state = staticmethod(open_rehearsing)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import httpx
 from starlette.applications import Starlette
@@ -29,7 +29,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.times import Clock
-from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.extract.cages import Extractor
@@ -39,7 +39,7 @@ from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import EmbeddingState
-from svc_daemon.server import open_context
+from svc_daemon.server import Engines, open_context, open_sqlite
 from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
@@ -55,6 +55,7 @@ from tests.api.answers import body_of
 from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
+OpenState = Callable[[DataFiles, Callable[[Exception], None]], Database]
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
 #: Where the servers of the tests are.
@@ -103,6 +104,9 @@ class Loop:
 class Daemon:
     """One data directory, opened, and the app that serves it."""
 
+    #: How the daemons of this run open their state; options of pytest choose another way.
+    open_state: ClassVar[OpenState] = staticmethod(open_sqlite)
+
     def __init__(
         self, loop: Loop, folder: Path, extractor: Extractor, limits: Limits = UNLIMITED, fetch_allow: str = LOOPBACK
     ) -> None:
@@ -128,9 +132,8 @@ class Daemon:
         )
         fetcher = Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
         clock = Clock(now=self._now, monotonic=self._monotonic)
-        self.context = open_context(
-            self._stack, self.limits, self.files, fetcher, lambda _: None, clock, self._make_provider
-        )
+        engines = Engines(open_state=type(self).open_state, make_provider=self._make_provider)
+        self.context = open_context(self._stack, self.limits, self.files, fetcher, lambda _: None, clock, engines)
         self.installation_id = prepare_installation(self.files, self.context.database, self.context.ids)
         self.operator_token = prepare_operator_token(self.files, os.urandom)
         self.key = self.files.admin_key.read_text().strip()

@@ -18,8 +18,17 @@ LEVELS = {
 #: What the command line may know of the daemon.
 SHARED = ("svc_daemon.wire", "svc_daemon.tools", "svc_daemon.paths")
 
+#: The libraries of the extra `cluster`, and the parts that may import them. Others import these parts in functions,
+#: so that the embedded default neither needs the libraries nor waits for them.
+LATE_OWNERS = {
+    "psycopg": "svc_daemon.databases.postgres",
+    "obstore": "svc_daemon.store.objects",
+    "pymilvus": "svc_daemon.provider.milvus",
+}
+
 #: The parts that may import a library; nobody else does.
 LIBRARY_OWNERS = {
+    **{library: (owner,) for library, owner in LATE_OWNERS.items()},
     "starlette": ("svc_daemon.api",),
     "uvicorn": ("svc_daemon.uvicorn_server", "svc_daemon.api"),
     "python_multipart": ("svc_daemon.api",),
@@ -66,6 +75,10 @@ def violations(module: Module) -> Iterator[str]:
             for library, owners in LIBRARY_OWNERS.items():
                 if is_within(imported, library) and not any(is_within(module.name, owner) for owner in owners):
                     yield f"{module.name} imports {imported}, which belongs to {', '.join(owners)}"
+    for imported in sorted(set(module.eager_imports())):
+        for owner in LATE_OWNERS.values():
+            if is_within(imported, owner) and not is_within(module.name, owner):
+                yield f"{module.name} imports {imported} at its top; that belongs into the function that needs it"
 
 
 def level_of(name: str) -> int | None:

@@ -2,7 +2,7 @@
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,14 @@ class Module:
 
     def imports(self) -> Iterator[str]:
         """Dotted names of everything imported anywhere in the file; `from a import b` counts as `a.b`."""
-        for node in ast.walk(self.tree):
+        return self._imported(ast.walk(self.tree))
+
+    def eager_imports(self) -> Iterator[str]:
+        """Dotted names of what is imported as soon as the file is; functions and `if TYPE_CHECKING:` import later."""
+        return self._imported(_run_at_import(self.tree))
+
+    def _imported(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
+        for node in nodes:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -38,6 +45,15 @@ class Module:
         package = self.name.split(".") if self.is_package else self.name.split(".")[:-1]
         above = package[: len(package) - node.level + 1]
         return ".".join([*above, node.module] if node.module else above)
+
+
+def _run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node below this one that runs when the module is imported."""
+    for child in ast.iter_child_nodes(node):
+        is_for_types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
+        if not is_for_types and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield child
+            yield from _run_at_import(child)
 
 
 @functools.cache

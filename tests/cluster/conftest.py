@@ -1,0 +1,11 @@
+"""The tests that need real PostgreSQL, S3 and Milvus: only with `--cluster`, as they need the extra `cluster-test`."""
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # Not deselected after their import: they import libraries that are not installed without the extra.
+    is_wanted = config.getoption("--cluster") or not collection_path.name.startswith("test_")
+    return None if is_wanted else True
