@@ -9,9 +9,8 @@
         page = client.search("how many days of leave", buckets=["handbook"])
         answer = client.ask({"model": "svc-agent", "input": "How many days of leave do I have?"})
 
-A large file can be sent through an upload session, which can be resumed after an interruption; up to 100 files can be
-sent as a batch. With `pack=True`, `open_batch` also returns the URL of a pack, to which the bytes of all files can be
-sent at once:
+A large file can be sent through an upload session, which can be resumed after an interruption. Up to 100 files can be
+sent as a batch:
 
     description = Description(filename="plan.pdf", title="plan.pdf")
     source = client.upload_content("handbook", description, BytesContent(data), idempotency_key="plan-1")
@@ -21,6 +20,8 @@ sent at once:
     for item in batch["items"]:
         client.send_bytes(item["upload_url"], contents[item["client_file_id"]])
     client.finalize_batch("handbook", batch["batch_id"])
+
+With `pack=True`, `open_batch` also returns a URL that accepts the bytes of all files in a single request.
 
 Methods return the API's JSON objects as dicts. Errors are defined in `svc_cli.errors`: ApiError carries the API's error
 code and the HTTP status. Requests are retried after temporary errors. Threads may share a client; when the

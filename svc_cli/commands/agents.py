@@ -71,7 +71,7 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="JSON",
-            help="Let the agent search only sources whose metadata match this filter; {} removes the filter.",
+            help="Let the agent search only sources whose metadata match this filter; {} means no filter.",
         ),
     ] = None
     top_k: Annotated[

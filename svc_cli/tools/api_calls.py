@@ -48,7 +48,7 @@ class Line:
         self._lock = Lock()
 
     def close(self) -> None:
-        """Disconnect. Stops requests that are still running because the tool call was canceled."""
+        """Close all connections. This also ends the requests of canceled tool calls that are still running."""
         if self._client is not None:
             self._client.stop()
         self._open.close()

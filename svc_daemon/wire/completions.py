@@ -1,4 +1,4 @@
-"""Models of OpenAI's chat completions API: the accepted request, and the response. The model is an agent's model id."""
+"""The request and response of OpenAI's chat completions API. The field `model` names an agent by its model id."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal

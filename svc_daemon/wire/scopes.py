@@ -72,7 +72,7 @@ class ScopedBody(RequestBody):
     scopes: ClassVar[Mapping[str, str]] = {}
     #: Further names that mean a scope in this body, with the kind of scope; requests that use them are refused.
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
-    #: Further names that this body accepts as synonyms, with the kind of scope that they mean.
+    #: Maps further field names that this body accepts for a scope to the kind of scope, such as `model` to an agent.
     plain_scopes: ClassVar[Mapping[str, str]] = {}
     #: Names that don't mean a scope in this body.
     unscoped: ClassVar[Collection[str]] = ()
