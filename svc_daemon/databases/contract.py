@@ -4,12 +4,15 @@ All work on a database is a function that takes a connection. Such a function ma
 rolled back, so it changes nothing else: only the result that counts is returned to the caller.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-Parameters = Mapping[str, Any] | Sequence[Any]
+Parameters = Mapping[str, Any]
+
+#: A limit that no list of rows reaches.
+MOST_ROWS = 2**63 - 1
 
 
 class Row(Protocol):

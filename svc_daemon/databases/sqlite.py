@@ -274,7 +274,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}")
     # SQLite's own `lower` handles ASCII only.
-    connection.create_function("lower", 1, _lower, deterministic=True)
+    connection.create_function("lowercase", 1, _lowercase, deterministic=True)
     return connection
 
 
@@ -321,7 +321,7 @@ def _close_reader(reader: _Reader) -> None:
         reader.connection.interrupt()
 
 
-def _lower(text: str | None) -> str | None:
+def _lowercase(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 

@@ -100,7 +100,7 @@ def _conditions(team_id: str, wanted: Wanted, values: Values) -> Iterator[str]:
 
 
 def _condition(node: Filter, values: Values) -> str:
-    """Convert the filter to an SQL condition that evaluates to 0 or 1, never NULL; raises NotInSql."""
+    """Convert the filter to an SQL condition that evaluates to true or false, never NULL; raises NotInSql."""
     if len(values.named) > _MOST_COMPARISONS:
         raise NotInSql
     if node["type"] in ("and", "or"):
@@ -108,7 +108,7 @@ def _condition(node: Filter, values: Values) -> str:
         return f"({joint.join([_condition(part, values) for part in node['filters']])})"
     if node["type"] in _OPPOSITES:
         return f"NOT {_condition({**node, 'type': _OPPOSITES[node['type']]}, values)}"
-    return f"coalesce({_comparison(node['type'], node['key'], node['value'], values)}, 0)"
+    return f"coalesce({_comparison(node['type'], node['key'], node['value'], values)}, FALSE)"
 
 
 def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
@@ -116,18 +116,22 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
     if kind == "in":
         if len(value) > _MOST_COMPARISONS:
             raise NotInSql
-        return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or '0'})"
+        return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or 'FALSE'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
         # These columns contain text, so no number or boolean matches. SQLite must not compare them, because it would
         # convert the number to text first.
-        return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "0"
+        return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "FALSE"
     path = values.add(_path(key))
     found = f"json_type(s.metadata, {path})"
     if isinstance(value, bool):
-        return f"{found} = '{'true' if value else 'false'}'" if kind == "eq" else "0"
-    types = "('text')" if isinstance(value, str) else "('integer', 'real')"
-    return f"({found} IN {types} AND json_extract(s.metadata, {path}) {_OPERATORS[kind]} {bound})"
+        return f"{found} = '{'true' if value else 'false'}'" if kind == "eq" else "FALSE"
+    extracted = f"json_extract(s.metadata, {path})"
+    if isinstance(value, str):
+        return f"({found} = 'text' AND {extracted} {_OPERATORS[kind]} {bound})"
+    # In PostgreSQL, AND may evaluate the cast of a text that is no number; CASE never does.
+    number = f"CAST({extracted} AS DOUBLE PRECISION)"
+    return f"CASE WHEN {found} IN ('integer', 'real') THEN {number} {_OPERATORS[kind]} {bound} END"
 
 
 def _path(key: str) -> str:

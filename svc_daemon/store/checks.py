@@ -3,6 +3,7 @@
 The checks run on a data directory whose daemon is not running, and change nothing. They cover all teams.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -190,8 +191,8 @@ def check_words(connection: Connection) -> list[Problem]:
             (count,) = connection.execute(statement).fetchone()
             wrong += [f"{count} rows of {table} have {column} that is not JSON"] if count else []
     for (table, column), known in STATES.items():
-        marks = ", ".join("?" * len(known))
-        (count,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN ({marks})", known).fetchone()  # noqa: S608
+        statement = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT value FROM json_each(:known))"  # noqa: S608
+        (count,) = connection.execute(statement, {"known": json.dumps(known)}).fetchone()
         wrong += [f"{count} rows of {table} have an unknown {column}"] if count else []
     return [Problem("I10", f"the state database is damaged: {message}") for message in wrong]
 
@@ -229,7 +230,8 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
 def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[SourceRow]:
     """Iterate over the team's sources, or over those of all teams if `team_id` is None."""
     rows = connection.execute(
-        "SELECT * FROM source_views WHERE :team_id IS NULL OR team_id = :team_id ORDER BY id", {"team_id": team_id}
+        "SELECT * FROM source_views WHERE CAST(:team_id AS TEXT) IS NULL OR team_id = :team_id ORDER BY id",
+        {"team_id": team_id},
     )
     return map(SourceRow.from_row, rows)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from svc_daemon.core import webhooks
 from svc_daemon.core.webhooks import Standing
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -66,8 +66,8 @@ class DeliveryFilter:
     bucket_ids: tuple[str, ...] | None = None
     #: Only deliveries whose id is greater than this.
     after: str = ""
-    #: Maximum number of deliveries; -1 means no limit.
-    limit: int = -1
+    #: Maximum number of deliveries.
+    limit: int = MOST_ROWS
 
 
 def create_delivery(connection: Connection, delivery: DeliveryRow) -> None:
@@ -105,8 +105,9 @@ def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter
     """List the team's deliveries that match the filter, oldest first."""
     rows = connection.execute(
         "SELECT * FROM deliveries WHERE team_id = :team_id AND id > :after"
-        " AND (:status IS NULL OR status = :status) AND (:source_id IS NULL OR source_id = :source_id)"
-        " AND (:bucket_ids IS NULL OR source_id IN (SELECT source_id FROM memberships"
+        " AND (CAST(:status AS TEXT) IS NULL OR status = :status)"
+        " AND (CAST(:source_id AS TEXT) IS NULL OR source_id = :source_id)"
+        " AND (CAST(:bucket_ids AS TEXT) IS NULL OR source_id IN (SELECT source_id FROM memberships"
         "   WHERE bucket_id IN (SELECT value FROM json_each(:bucket_ids))))"
         " ORDER BY id LIMIT :limit",
         {

@@ -27,7 +27,7 @@ _CALLS_OF_ENDED = (
 _KINDS = {
     "uploads": _Kind(
         "SELECT u.id FROM uploads u WHERE u.batch_id IS NULL AND u.status <> 'open'"
-        " AND MAX(u.ends_at, u.expires_at) < :oldest AND u.id > :after ORDER BY u.id LIMIT :limit",
+        " AND u.ends_at < :oldest AND u.expires_at < :oldest AND u.id > :after ORDER BY u.id LIMIT :limit",
         ["DELETE FROM uploads WHERE id = :id"],
     ),
     "batches": _Kind(

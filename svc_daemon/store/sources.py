@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tombstones import find_successor
 from svc_daemon.wire.codes import ErrorCode
@@ -122,8 +122,8 @@ class SourceFilter:
     mapping: str | None = None
     #: Only sources whose id is greater than this.
     after: str = ""
-    #: Maximum number of sources; -1 means no limit.
-    limit: int = -1
+    #: Maximum number of sources.
+    limit: int = MOST_ROWS
 
 
 def create_source(connection: Connection, source: SourceRow) -> None:
@@ -204,14 +204,15 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
         " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after"
-        " AND (CASE :status WHEN 'all' THEN 1"
-        "   WHEN 'ready' THEN m.sync_status = 'active' AND s.status = 'active' ELSE s.status = :status END)"
-        " AND (:type IS NULL OR s.type = :type)"
-        " AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = :tag))"
-        " AND (:q IS NULL OR lower(s.title) LIKE :q ESCAPE '\\' OR lower(s.filename) LIKE :q ESCAPE '\\')"
-        " AND (:title IS NULL OR s.title = :title)"
-        " AND (:sha256 IS NULL OR s.sha256 = :sha256)"
-        " AND (:mapping IS NULL OR s.mapping = :mapping)"
+        " AND (:status = 'all' OR s.status = :status"
+        "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
+        " AND (CAST(:type AS TEXT) IS NULL OR s.type = :type)"
+        " AND (CAST(:tag AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = :tag))"
+        " AND (CAST(:q AS TEXT) IS NULL"
+        "   OR lowercase(s.title) LIKE :q ESCAPE '\\' OR lowercase(s.filename) LIKE :q ESCAPE '\\')"
+        " AND (CAST(:title AS TEXT) IS NULL OR s.title = :title)"
+        " AND (CAST(:sha256 AS TEXT) IS NULL OR s.sha256 = :sha256)"
+        " AND (CAST(:mapping AS TEXT) IS NULL OR s.mapping = :mapping)"
         " ORDER BY m.source_id LIMIT :limit",
         {
             "bucket_id": bucket_id,

@@ -53,11 +53,14 @@ def create_tombstone(
 def find_successor(connection: Connection, team_id: str, source_id: str) -> str | None:
     """Follow the chain of replacements from `source_id` to the latest source that exists; None if there is none."""
     rows = connection.execute(
-        "WITH RECURSIVE line (id, step) AS (SELECT :source_id, 0 UNION ALL"
+        "WITH RECURSIVE line (id, step) AS ("
+        " SELECT replaced_by, 1 FROM tombstones"
+        "   WHERE source_id = :source_id AND team_id = :team_id AND replaced_by IS NOT NULL"
+        " UNION ALL"
         " SELECT t.replaced_by, line.step + 1 FROM tombstones t JOIN line ON t.source_id = line.id"
-        " WHERE t.team_id = :team_id AND t.replaced_by IS NOT NULL AND line.step < 1000)"
+        "   WHERE t.team_id = :team_id AND t.replaced_by IS NOT NULL AND line.step < 1000)"
         " SELECT s.id FROM line JOIN sources s ON s.id = line.id AND s.team_id = :team_id"
-        " WHERE line.step > 0 ORDER BY line.step DESC LIMIT 1",
+        " ORDER BY line.step DESC LIMIT 1",
         {"source_id": source_id, "team_id": team_id},
     ).fetchall()
     return rows[0]["id"] if rows else None

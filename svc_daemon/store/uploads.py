@@ -138,7 +138,8 @@ def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
 def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
     """Extend an open session after an accepted chunk, but never beyond `ends_at`."""
     connection.execute(
-        "UPDATE uploads SET expires_at = MIN(:expires_at, ends_at) WHERE id = :id AND status = 'open'",
+        "UPDATE uploads SET expires_at = CASE WHEN ends_at < :expires_at THEN ends_at ELSE :expires_at END"
+        " WHERE id = :id AND status = 'open'",
         {"id": upload_id, "expires_at": expires_at},
     )
 
@@ -194,12 +195,12 @@ def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[U
 def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
     """List the bucket's open sessions with ids greater than `after_id`, ordered by id.
 
-    `INDEXED BY` makes SQLite sort the few open sessions instead of scanning all sessions by id.
+    The cast makes SQLite sort the few open sessions instead of scanning all sessions by id.
     """
     rows = connection.execute(
-        "SELECT * FROM uploads INDEXED BY uploads_open WHERE status = 'open' AND id > :after_id"
+        "SELECT * FROM uploads WHERE status = 'open' AND CAST(id AS TEXT) > :after_id"
         " AND EXISTS (SELECT 1 FROM json_each(uploads.bucket_ids) WHERE value = :bucket_id)"
-        " ORDER BY id LIMIT :limit",
+        " ORDER BY CAST(id AS TEXT) LIMIT :limit",
         {"bucket_id": bucket_id, "after_id": after_id, "limit": limit},
     ).fetchall()
     return [UploadRow.from_row(row) for row in rows]

@@ -167,10 +167,10 @@ def test_an_agent_that_can_find_nothing_is_named_in_a_warning(filled: Daemon) ->
 
 
 def test_a_default_agent_with_a_broken_policy_finds_nothing(filled: Daemon) -> None:
-    breaking = "UPDATE agents SET policy = ? WHERE team_id = ? AND id = 'default'"
+    breaking = "UPDATE agents SET policy = :policy WHERE team_id = :team AND id = 'default'"
     for policy in ("", "{broken", "null", "{}", '{"scope": "team"}', '{"bucket_ids": ["*"]}', b"\xff\xfe", 7):
         with changed_default(filled):
-            filled.write(lambda connection: connection.execute(breaking, (policy, filled.team_id)))  # noqa: B023
+            filled.write(lambda connection: connection.execute(breaking, {"policy": policy, "team": filled.team_id}))  # noqa: B023
             asked: list[dict[str, Any]] = [{"agent": "svc-agent", "buckets": ["first"]}, {"agent": "svc-rag-agent"}]
             for body in ({}, {"agent": "svc-agent"}, *asked):
                 assert names(filled, **body) == set(), (policy, body)

@@ -62,11 +62,11 @@ def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) ->
 
 
 def test_a_default_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon) -> None:
-    breaking = "UPDATE agents SET policy = ? WHERE id = 'default' AND team_id = ?"
+    breaking = "UPDATE agents SET policy = :policy WHERE id = 'default' AND team_id = :team"
     models = ("svc-agent", "svc-rag-agent")
     for policy, door, model in product(("{", "null", '{"scope": "team"}'), DOORS, models):
         with changed_default(knowing):
-            knowing.write(lambda connection: connection.execute(breaking, (policy, knowing.team_id)))  # noqa: B023
+            knowing.write(lambda connection: connection.execute(breaking, {"policy": policy, "team": knowing.team_id}))  # noqa: B023
             answer = ask(knowing, VACATION, door, model=model)
             assert (answer["model"], answer["grounded"], answer["sources"]) == (model, False, [])
             (warning,) = answer["warnings"]

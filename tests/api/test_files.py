@@ -256,7 +256,9 @@ def test_a_key_of_an_earlier_release_is_replayed(daemon: Daemon) -> None:
     source = body_of(declaring(daemon, "application/octet-stream", "k"), 201)
     fields: tuple[Any, ...] = ("notes.md", "text/markdown", "notes.md", (), {}, None, None)
     former = fingerprint(source["bucket_ids"][0], SHA256, *fields)
-    daemon.write(lambda connection: connection.execute("UPDATE idempotency SET fingerprint = ?", (former,)))
+    daemon.write(
+        lambda connection: connection.execute("UPDATE idempotency SET fingerprint = :former", {"former": former})
+    )
     assert body_of(declaring(daemon, "application/octet-stream", "k"))["id"] == source["id"]
     details_of(declaring(daemon, "text/csv", "k"), "idempotency_key_conflict")
 

@@ -80,8 +80,10 @@ def test_a_failed_file_that_comes_again_is_tried_again_where_that_helps(tools: C
 
 
 def _fail(connection: Connection, source_id: str, error: str) -> None:
-    connection.execute("UPDATE sources SET status = 'failed', error = ? WHERE id = ?", (error, source_id))
-    connection.execute("UPDATE tasks SET status = 'failed' WHERE source_id = ?", (source_id,))
+    connection.execute(
+        "UPDATE sources SET status = 'failed', error = :error WHERE id = :id", {"error": error, "id": source_id}
+    )
+    connection.execute("UPDATE tasks SET status = 'failed' WHERE source_id = :id", {"id": source_id})
 
 
 # Batches

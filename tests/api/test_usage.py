@@ -20,8 +20,8 @@ def search(daemon: Daemon, times: int = 1, key: str | None = None) -> None:
 
 def is_stored(daemon: Daemon, answers: int) -> bool:
     """Whether the state has this number of answers of the team in this month, and of no other month."""
-    query = "SELECT month, answers FROM usage WHERE team_id = ?"
-    rows = daemon.read(lambda connection: connection.execute(query, (daemon.team_id,)).fetchall())
+    query = "SELECT month, answers FROM usage WHERE team_id = :id"
+    rows = daemon.read(lambda connection: connection.execute(query, {"id": daemon.team_id}).fetchall())
     return [tuple(row) for row in rows] == ([(daemon.context.clock.timestamp()[:7], answers)] if answers else [])
 
 

@@ -113,9 +113,9 @@ def test_a_read_that_fails_or_writes_changes_nothing_and_leaves_its_connection_u
     assert database.read(ids) == [1]
 
 
-def test_lower_knows_letters_of_every_script(database: SqliteDatabase) -> None:
+def test_lowercase_knows_letters_of_every_script(database: SqliteDatabase) -> None:
     def work(connection: Connection) -> tuple[Any, ...]:
-        return tuple(connection.execute("SELECT lower('ÀÉß ЖΔ'), lower(NULL)").fetchone())
+        return tuple(connection.execute("SELECT lowercase('ÀÉß ЖΔ'), lowercase(NULL)").fetchone())
 
     assert database.read(work) == ("àéß жδ", None)
     assert database.write(work) == ("àéß жδ", None)

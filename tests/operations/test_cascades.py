@@ -92,8 +92,8 @@ def test_sessions_end_with_their_only_bucket_and_go_on_into_another(daemon: Daem
     ids = {name: daemon.make_bucket(name) for name in ("inbox", "second")}
     fields = {"filename": "a.txt", "size_bytes": 3}
     lone, both = (daemon.post(f"/v1/buckets/{slug}/uploads", 201, json=fields) for _ in range(2))
-    placed = (json.dumps(list(ids.values())), both["session_id"])
-    daemon.write(lambda c: c.execute("UPDATE uploads SET bucket_ids = ? WHERE id = ?", placed).rowcount)
+    placed = {"ids": json.dumps(list(ids.values())), "id": both["session_id"]}
+    daemon.write(lambda c: c.execute("UPDATE uploads SET bucket_ids = :ids WHERE id = :id", placed).rowcount)
     for session in (lone, both):
         daemon.ask("PUT", session["upload_url"], content=b"ab", headers={"Content-Range": "bytes 0-1/3"})
     delete(daemon, slug)

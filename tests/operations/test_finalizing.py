@@ -116,7 +116,9 @@ def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> Non
     (daemon.files.parts / wrong["session_id"]).write_bytes(NOTES)
     details_of(finalize(daemon, wrong), "checksum_mismatch")
     assert (state_of(daemon, wrong), daemon.count("sources")) == (("pending", 0), 0)
-    daemon.write(lambda connection: connection.execute("UPDATE uploads SET sha256 = ?", ("0" * 64,)).rowcount)
+    daemon.write(
+        lambda connection: connection.execute("UPDATE uploads SET sha256 = :sha256", {"sha256": "0" * 64}).rowcount
+    )
     (daemon.files.parts / batch["by_id"][FILES[0][0]]["session_id"]).write_bytes(FILES[0][1])
     assert (set(outcomes(finalize_batch(daemon, batch)).values()), names(daemon.files.blobs)) == ({"pending"}, set())
 

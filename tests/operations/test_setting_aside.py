@@ -36,8 +36,8 @@ def sort(daemon: Daemon) -> Counter[str]:
 
 def forget(daemon: Daemon, source_id: str) -> None:
     """As an older state knows the source: not at all."""
-    daemon.write(lambda db: db.execute("DELETE FROM memberships WHERE source_id = ?", [source_id]))
-    daemon.write(lambda db: db.execute("DELETE FROM sources WHERE id = ?", [source_id]))
+    daemon.write(lambda db: db.execute("DELETE FROM memberships WHERE source_id = :id", {"id": source_id}))
+    daemon.write(lambda db: db.execute("DELETE FROM sources WHERE id = :id", {"id": source_id}))
 
 
 def make_stray(daemon: Daemon) -> None:

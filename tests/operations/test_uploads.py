@@ -117,8 +117,8 @@ def test_parts_of_ended_sessions_go_at_the_next_start_and_others_stay(daemon: Da
     kept, ended = open_session(daemon, DATA), open_session(daemon, DATA)
     for session in (kept, ended):
         put_part(daemon, session, DATA, 0, 9)
-    end = "UPDATE uploads SET status = 'canceled' WHERE id = ?"
-    daemon.write(lambda c: c.execute(end, (ended["session_id"],)).rowcount)
+    end = "UPDATE uploads SET status = 'canceled' WHERE id = :id"
+    daemon.write(lambda c: c.execute(end, {"id": ended["session_id"]}).rowcount)
     (daemon.files.parts / "somebody's").write_bytes(b"x")
     (daemon.files.parts / "lost+found").mkdir()
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}

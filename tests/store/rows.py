@@ -60,8 +60,8 @@ def add_source(db: Connection, name: str, *buckets: BucketRow, sync: str = "queu
 
 
 def set_sync(db: Connection, sync: str, source_id: str, bucket_id: str) -> None:
-    update = "UPDATE memberships SET sync_status = ? WHERE source_id = ? AND bucket_id = ?"
-    db.execute(update, (sync, source_id, bucket_id))
+    update = "UPDATE memberships SET sync_status = :sync WHERE source_id = :source_id AND bucket_id = :bucket_id"
+    db.execute(update, {"sync": sync, "source_id": source_id, "bucket_id": bucket_id})
 
 
 def add_task(db: Connection, name: str, team_id: str = OURS, **given: Any) -> TaskRow:

@@ -55,7 +55,7 @@ class History:
             return
         source_id, bucket_id = self.chance.choice(list(self.syncs))
         if deed == "status":
-            self.db.execute("UPDATE sources SET status = ? WHERE id = ?", (status, source_id))
+            self.db.execute("UPDATE sources SET status = :status WHERE id = :id", {"status": status, "id": source_id})
             self.sources[source_id] = (self.sources[source_id][0], status)
         elif deed == "sync":
             set_sync(self.db, sync, source_id, bucket_id)

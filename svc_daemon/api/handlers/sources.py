@@ -29,6 +29,7 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.errors import NotFound, stored_error
 from svc_daemon.operations import deletion
 from svc_daemon.operations import sources as verbs
@@ -62,7 +63,7 @@ async def list_members(request: Request) -> Response:
         mapping=query.get("mapping"),
         after=query.get("after", ""),
         # Fetch one extra row to detect whether there are more.
-        limit=-1 if limit is None else limit + 1,
+        limit=MOST_ROWS if limit is None else limit + 1,
     )
     bucket, found = await verbs.list_members(context_of(request), key, request.path_params["bucket"], asked)
     page = found if limit is None else found[:limit]

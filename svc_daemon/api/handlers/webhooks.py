@@ -7,6 +7,7 @@ from svc_daemon.api.endpoints import PAGE, Endpoint
 from svc_daemon.api.presenting import answer, caller, context_of, one_of, page_limit
 from svc_daemon.core import webhooks
 from svc_daemon.core.access import api_keys
+from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhooks as verbs
 from svc_daemon.operations.webhooks import Logged, Secrets
 from svc_daemon.store.deliveries import DeliveryFilter
@@ -23,7 +24,7 @@ async def list_deliveries(request: Request) -> Response:
         source_id=query.get("source_id"),
         after=query.get("after", ""),
         # Fetch one extra row to detect whether there are more.
-        limit=-1 if limit is None else limit + 1,
+        limit=MOST_ROWS if limit is None else limit + 1,
     )
     found = await verbs.list_deliveries(context_of(request), key, asked)
     page = found if limit is None else found[:limit]
