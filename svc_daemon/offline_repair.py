@@ -26,7 +26,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
 from svc_daemon.server import open_context
 from svc_daemon.settings import Limits
-from svc_daemon.store.asides import Asides
+from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import Parts
 
@@ -107,9 +107,7 @@ def _look(files: DataFiles, *, read_data: bool) -> DirectoryFindings:
         directory = Directory(
             state=state,
             log_bytes=log_bytes(files.state),
-            blobs=blobs,
-            parts=Parts(files.parts, blobs),
-            asides=Asides(files.aside),
+            folders=DataFolders(blobs, Parts(files.parts, blobs), Asides(files.aside)),
             inspector=IndexInspector(files.index),
         )
         return verify(directory, read_data=read_data)
@@ -123,7 +121,9 @@ async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
     async with AsyncExitStack() as stack:
         # A repair fetches nothing, so the fetcher's policy doesn't matter.
         context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None)
-        return await repair_problems(context, problems)
+        if context.folders is None:
+            raise AssertionError("the bytes of a data directory are in its folders")
+        return await repair_problems(context, context.folders, problems)
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -67,10 +67,12 @@ from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.settings import Limits, LlmSettings, Settings
-from svc_daemon.store.asides import Asides
-from svc_daemon.store.blobs import Blobs, clear_away
+from svc_daemon.store.asides import Asides, DataFolders
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
+from svc_daemon.store.staging import clear_away
 from svc_daemon.uvicorn_server import Server, run_until_stopped
 from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.cascading import CascadingWorker
@@ -112,12 +114,19 @@ def open_sqlite(files: DataFiles, on_broken: Callable[[Exception], None]) -> Dat
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
 
+def open_folders(files: DataFiles, executor: Executor, hear_broken: Callable[[Exception], None]) -> DataFolders:
+    """Open the folders of blobs, parts and files that were moved aside; `executor` runs their blocking work."""
+    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
+    return DataFolders(blobs, Parts(files.parts, blobs, hear_broken), Asides(files.aside))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
     """What opens the stores of a daemon; the defaults are the embedded ones."""
 
     open_state: Callable[[DataFiles, Callable[[Exception], None]], Database] = open_sqlite
     make_provider: Callable[..., SearchProvider] = EmbeddedProvider
+    open_bytes: Callable[[DataFiles, Executor, Callable[[Exception], None]], ByteStores] = open_folders
 
 
 EMBEDDED = Engines()
@@ -231,12 +240,13 @@ def open_context(
         signs_bytes=limits.vector_memory_bytes,
     )
     stack.callback(provider.close)
-    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
+    stores = engines.open_bytes(files, executor, hear_broken)
     return Context(
         database=database,
-        blobs=blobs,
-        parts=Parts(files.parts, blobs, hear_broken),
-        asides=Asides(files.aside),
+        blobs=stores.blobs,
+        parts=stores.parts,
+        asides=stores.asides,
+        folders=stores if isinstance(stores, DataFolders) else None,
         provider=provider,
         fetcher=fetcher,
         clock=clock,
@@ -244,7 +254,7 @@ def open_context(
         limits=limits,
         rate_limits=RateLimits(limits, clock.monotonic),
         wakes=wakes,
-        shortages=Shortages(blobs, limits.free_disk_bytes, clock, wakes.wake_all),
+        shortages=Shortages(stores.blobs, limits.free_disk_bytes, clock, wakes.wake_all),
         secret=prepare_secret(files, os.urandom),
     )
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from svc_daemon.child_processes import await_end, last_words, start_module
-from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import failures
 from svc_daemon.extract.child_replies import Job, Outcome
 from svc_daemon.extract.failures import ExtractionFailed
@@ -52,20 +52,16 @@ class Extractor:
         """Start the fork server. Returns as soon as the process exists, before it has loaded its modules."""
         await self._living_server()
 
-    async def extract(self, path: Path, *, filename: str, content_type: str, chunking: ChunkingOptions) -> Extraction:
-        """Extract the text and chunks of a stored file; `content_type` is the declared media type.
+    async def extract(self, document: StoredDocument) -> Extraction:
+        """Extract the text and chunks of a stored file.
 
         Raises ExtractionFailed if no text can be read from the document, FileNotFoundError if the file does not exist,
         and other OSErrors if the machine is out of a resource. Cancelling the call kills the child.
         """
-        document = StoredDocument(path=path, filename=filename, content_type=content_type, chunking=chunking)
         async with self._slots:
-            blob = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
+            async with document.content.open_file() as blob:
                 server = await self._living_server()
                 job = server.submit({"document": document_message(document)}, blob)
-            finally:
-                os.close(blob)
             (result,) = await job.results(1)
         if isinstance(result, Exception):
             raise result
@@ -81,7 +77,7 @@ class Extractor:
         if len(documents) > WAVE_DOCUMENTS:
             raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
         async with self._slots:
-            contents = [(document, _read_small(document.path)) for document in documents]
+            contents = [(document, await _read_small(document)) for document in documents]
             readable = [(document, data) for document, data in contents if isinstance(data, bytes)]
             results = iter(await self._read_wave(pack_wave(readable), len(readable)) if readable else ())
         return [next(results) if isinstance(data, bytes) else data for _, data in contents]
@@ -206,13 +202,9 @@ class _Server:
             future.set_result({"exit": None, "killed": "", "at": 0})
 
 
-def _read_small(path: Path) -> bytes | Exception:
+async def _read_small(document: StoredDocument) -> bytes | Exception:
     try:
-        blob = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            data = os.read(blob, WAVE_DOCUMENT_BYTES + 1)
-        finally:
-            os.close(blob)
+        data = await document.content.read(0, WAVE_DOCUMENT_BYTES + 1)
     except OSError as error:
         return error
     return data if len(data) <= WAVE_DOCUMENT_BYTES else NeedsOwnChild()

@@ -129,7 +129,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     Raises `request_in_progress` while another finalize works on the same files, and `storage_full`.
     """
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
-    late = list_complete(context, members)
+    late = await list_complete(context, members)
     ready = {upload.id for upload in late}
     others = [upload for upload in members if upload.id not in ready]
     if abandon:
@@ -209,7 +209,8 @@ async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
     """Cancel the sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
     async with context.writers.hold(*open_ids, lets_go=False):
-        lacking = [one.upload for one in list_progress(context, missing) if one.state in (PENDING, UPLOADING)]
+        measured = await list_progress(context, missing)
+        lacking = [one.upload for one in measured if one.state in (PENDING, UPLOADING)]
 
         def work(connection: Connection) -> list[str]:
             return [upload.id for upload in lacking if uploads.finish_upload(connection, upload.id, uploads.CANCELED)]

@@ -2,11 +2,9 @@
 
 import asyncio
 import errno
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.errors import NotFound
@@ -34,16 +32,12 @@ class Rereading:
 
 async def extract(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
     """Extract the text of the source's bytes in the sandboxed extractor; raises ExtractionFailed."""
-    source = reading.source
-    path = context.blobs.find(source.blob_name)
-    if path is None:
-        raise _lost()
-    return await extractor.extract(
-        path,
-        filename=source.filename,
-        content_type=source.content_type,
-        chunking=reading.chunking,
-    )
+    try:
+        return await extractor.extract(_stored(context, reading))
+    except FileNotFoundError:
+        if await context.blobs.blob(reading.source.blob_name).find() is not None:
+            raise
+        raise _lost() from None
 
 
 async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
@@ -52,20 +46,13 @@ async def read_again(context: Context, extractor: Extractor, source: SourceRow) 
     if reading is None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
     try:
-        path = context.blobs.find(source.blob_name)
-        if path is None:
-            return Rereading(None, None)
-        sha256 = await asyncio.to_thread(_hash, path)
+        sha256 = await context.blobs.blob(source.blob_name).hash()
         return Rereading(sha256, await extract(context, extractor, reading))
     except FileNotFoundError:
         return Rereading(None, None)
     except ExtractionFailed as failure:
-        return Rereading(sha256, None, failure)
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as blob:
-        return hashlib.file_digest(blob, "sha256").hexdigest()
+        is_lost = failure.code == SourceErrorCode.STORED_BYTES_LOST
+        return Rereading(None, None) if is_lost else Rereading(sha256, None, failure)
 
 
 async def read(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
@@ -83,19 +70,17 @@ async def read_wave(
     ProviderFailed if the disk is nearly full.
     """
     await asyncio.to_thread(check_room, context)
-    paths = [context.blobs.find(reading.source.blob_name) for reading in readings]
-    stored = [
-        StoredDocument(
-            path=path,
-            filename=reading.source.filename,
-            content_type=reading.source.content_type,
-            chunking=reading.chunking,
-        )
-        for reading, path in zip(readings, paths, strict=True)
-        if path is not None
-    ]
-    results = iter(await extractor.extract_wave(stored))
-    return [next(results) if path is not None else _lost() for path in paths]
+    results = await extractor.extract_wave([_stored(context, reading) for reading in readings])
+    return [_lost() if isinstance(result, FileNotFoundError) else result for result in results]
+
+
+def _stored(context: Context, reading: SourceReading) -> StoredDocument:
+    return StoredDocument(
+        content=context.blobs.blob(reading.source.blob_name),
+        filename=reading.source.filename,
+        content_type=reading.source.content_type,
+        chunking=reading.chunking,
+    )
 
 
 def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> list[IndexEntry]:

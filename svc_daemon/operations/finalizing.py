@@ -64,7 +64,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
 
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
-        ready = {upload.id for upload in list_complete(context, uploads)}
+        ready = {upload.id for upload in await list_complete(context, uploads)}
         # No chunk may be written between the hash and the hard link, so senders wait until the finalize is done.
         await held.enter_async_context(context.writers.hold(*ready, lets_go=False))
         # Read the sessions again: a request that held one of them before may have ended it.
@@ -73,16 +73,16 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         names = _blobs_of(made)
         outcomes = await commit_blobs(context, names, work)
         kept = set(_blobs_of(outcomes))
-        drop_blobs(context, [name for name in names if name not in kept])
+        await drop_blobs(context, [name for name in names if name not in kept])
         await context.parts.delete(*(one.upload.id for one in made if one.source))
     context.wakes.indexing.set()
     context.wakes.sweeping.set()
     return outcomes
 
 
-def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[UploadRow]:
+async def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[UploadRow]:
     """List the open sessions all of whose bytes have been received."""
-    measured = list_progress(context, [upload for upload in uploads if upload.status == store.OPEN])
+    measured = await list_progress(context, [upload for upload in uploads if upload.status == store.OPEN])
     return [progress.upload for progress in measured if progress.state == rules.UPLOADED]
 
 
@@ -90,7 +90,7 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
     """Build the sources of open sessions and link their blobs. An ended session's result has no source and no error."""
     hashes: dict[str, str] = {}
     made: list[Finalized] = []
-    for progress in list_progress(context, uploads):
+    for progress in await list_progress(context, uploads):
         upload = progress.upload
         try:
             if upload.status == store.OPEN:
@@ -119,7 +119,7 @@ async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
     """
     if upload.status != store.OPEN:
         return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
-    progress = progress_of(context, upload)
+    progress = await progress_of(context, upload)
     try:
         if progress.state != rules.UPLOADED:
             raise _incomplete(progress)

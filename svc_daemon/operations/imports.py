@@ -30,7 +30,7 @@ from svc_daemon.operations.ingest import (
 )
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_page
 from svc_daemon.wire.codes import ErrorCode
@@ -38,7 +38,7 @@ from svc_daemon.wire.codes import ErrorCode
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}
 
 
-async def fetch(context: Context, kind: str, url: str, staged: StagedFile) -> Fetched:
+async def fetch(context: Context, kind: str, url: str, staged: StagedBytes) -> Fetched:
     """Download the URL into `staged` for a source of this kind, `file` or `page`.
 
     Raises `url_fetch_blocked`, `url_fetch_failed` or `website_analysis_failed`, `file_too_large`, `storage_full`, and
@@ -49,7 +49,7 @@ async def fetch(context: Context, kind: str, url: str, staged: StagedFile) -> Fe
 
 
 async def refetch(
-    context: Context, kind: str, url: str, staged: StagedFile, validators: Validators | None
+    context: Context, kind: str, url: str, staged: StagedBytes, validators: Validators | None
 ) -> Fetched | NotModified:
     """Like `fetch`, but send validators, so that the host may answer that nothing has changed."""
     with _failing_as(kind):
@@ -67,7 +67,7 @@ async def judge(context: Context, kind: str, url: str) -> None:
         await context.fetcher.check(url)
 
 
-def refuse_other_kind(kind: str, staged: StagedFile, fetched: Fetched, bucket: str) -> None:
+def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: str) -> None:
     """Raise `url_is_web_page` if a file import got a page, or `url_is_file` if a page import got a file."""
     refuse = pages.refuse_file if kind == readiness.PAGE else pages.refuse_web_page
     refuse(staged.head, fetched.content_type, fetched.file_name, bucket)
@@ -180,7 +180,7 @@ async def _check_webhook(context: Context, wanted: WantedImport) -> None:
         await context.fetcher.check(wanted.webhook["url"])
 
 
-def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedFile, Fetched]) -> SourceRow:
+def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedBytes, Fetched]) -> SourceRow:
     """Build the source row for the fetched bytes, as for an upload."""
     staged, fetched = got
     is_page = pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)

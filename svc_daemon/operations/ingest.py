@@ -21,7 +21,7 @@ from svc_daemon.operations.keys import require
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import SyncClaim, create_membership
 from svc_daemon.store.sources import SourceRow, create_source, get_source, list_replacing, update_state
@@ -51,7 +51,7 @@ class FileUpload:
 
 
 async def create_file(
-    context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedFile
+    context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedBytes
 ) -> Outcome:
     """Store the file in its buckets and queue its indexing. Returns the source; a replay returns the earlier one.
 
@@ -81,7 +81,7 @@ async def create_file(
         await staged.discard()
 
 
-def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
+def check_bytes(upload: FileUpload, staged: StagedBytes) -> None:
     """Check the size and hash of the bytes; raises `empty_file` and `checksum_mismatch`."""
     if staged.size_bytes == 0:
         raise ServiceError(ErrorCode.EMPTY_FILE, f"{upload.filename} has no bytes.")
@@ -119,18 +119,17 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
         # The transaction may still commit; if it doesn't, the next start moves the blobs aside.
         raise
     except BaseException:
-        drop_blobs(context, names)
+        await drop_blobs(context, names)
         raise
 
 
-def drop_blobs(context: Context, names: Sequence[str]) -> None:
+async def drop_blobs(context: Context, names: Sequence[str]) -> None:
     """Remove blobs without rows, unless an I/O error stopped the database, in which case their rows may exist."""
     if not context.database.is_broken:
-        for name in names:
-            context.blobs.drop(name)
+        await context.blobs.drop(names)
 
 
-async def keep_source(context: Context, staged: StagedFile, source: SourceRow, commit: Callable[[Connection], T]) -> T:
+async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, commit: Callable[[Connection], T]) -> T:
     """Make the bytes durable, then run `commit`, which stores the rows; remove the blob if that fails."""
     await staged.keep(source.blob_name)
     outcome = await commit_blobs(context, [source.blob_name], commit)
@@ -225,7 +224,7 @@ def new_source(
     )
 
 
-def claim_of(destination: Destination, upload: FileUpload, staged: StagedFile) -> Claim:
+def claim_of(destination: Destination, upload: FileUpload, staged: StagedBytes) -> Claim:
     """Return the idempotency claim of a request that creates a file; it depends on the declared content type."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)

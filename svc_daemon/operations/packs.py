@@ -17,7 +17,7 @@ from svc_daemon.operations.uploads import ChunkBody, receive
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import packs as store
 from svc_daemon.store import uploads
-from svc_daemon.store.packs import PackMember, PackWriter
+from svc_daemon.store.packs import PackMember
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
@@ -63,7 +63,7 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
         if verdict.step is not Step.TAKE:
             return before
         first = before.received_bytes
-        writer = PackWriter(context.parts, before.items, first, first + verdict.take_bytes)
+        writer = context.parts.writer(before.items, first, first + verdict.take_bytes)
         await receive(context, writer, verdict, before.size_bytes, sending)
         return await _read_progress(context, batch_id)
 

@@ -10,7 +10,7 @@ from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.sources import SourceRow
 
 ROUTE = "POST /v1/buckets/{bucket}/qa"
@@ -59,7 +59,7 @@ async def create_question(context: Context, request: Repeatable, destination: De
         await staged.discard()
 
 
-def _new_source(context: Context, team_id: str, question: QaPair, staged: StagedFile) -> SourceRow:
+def _new_source(context: Context, team_id: str, question: QaPair, staged: StagedBytes) -> SourceRow:
     upload = FileUpload(
         filename=FILE_NAME,
         content_type=CONTENT_TYPE,

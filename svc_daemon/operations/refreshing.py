@@ -19,7 +19,7 @@ from svc_daemon.operations.ingest import check_room, keep_source
 from svc_daemon.operations.keys import get_changeable_source
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, get_source, update_content
 from svc_daemon.store.tombstones import create_tombstone
@@ -39,7 +39,7 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
     _refuse_unsettled(source)
     staged = context.blobs.stage()
     # If the stored bytes are lost, send no validators, so that the whole content is fetched.
-    has_bytes = context.blobs.find(source.blob_name) is not None
+    has_bytes = await context.blobs.blob(source.blob_name).find() is not None
     try:
         known = source.fetched if has_bytes else None
         validators = None
@@ -77,7 +77,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
     return await context.write(work)
 
 
-async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedFile, Fetched]) -> SourceRow:
+async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedBytes, Fetched]) -> SourceRow:
     """Replace the old bytes with the new ones, unless another request changed the source in the meantime."""
     staged, got = taken
     check_room(context)
@@ -109,6 +109,6 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
         return requeue(connection, context, moved)
 
     queued = await keep_source(context, staged, fresh, work)
-    context.blobs.drop(source.blob_name)
+    await context.blobs.drop([source.blob_name])
     context.wakes.sweeping.set()
     return queued

@@ -29,18 +29,19 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
-from svc_daemon.store.blobs import HEAD_BYTES
+from svc_daemon.store.asides import DataFolders
 from svc_daemon.store.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
 from svc_daemon.store.cascades import find_running_cascade
 from svc_daemon.store.deliveries import resend_delivery
 from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
 from svc_daemon.store.sources import SourceRow, find_source, update_content, update_state
+from svc_daemon.store.staging import HEAD_BYTES
 from svc_daemon.store.teams import create_team, find_team
 from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import SourceErrorCode
 
 
-async def recover(context: Context, team_id: str, path: Path) -> None:
+async def recover(context: Context, folders: DataFolders, team_id: str, path: Path) -> None:
     """Create a source from a stored file, with the source id in the file's name, and queue it for indexing.
 
     If the source's team or one of its buckets is missing from the database, it is created again with its old id.
@@ -52,9 +53,9 @@ async def recover(context: Context, team_id: str, path: Path) -> None:
         return
     described = await asyncio.to_thread(_describe, context, path, team_id, stored.title)
     source = replace(described, generation=document.generation + 1)
-    place = context.blobs.path(path.name)
-    await context.blobs.run(lambda: path.rename(place))
-    await context.blobs.run(context.blobs.sync_folder)
+    place = folders.blobs.path(path.name)
+    await folders.blobs.run(lambda: path.rename(place))
+    await folders.blobs.run(folders.blobs.sync_folder)
     await context.write(lambda connection: _add(connection, context, source, document.bucket_ids))
 
 
@@ -112,17 +113,17 @@ LOST = stored_error(
 )
 
 
-async def repair_problems(context: Context, problems: Iterable[Problem]) -> list[Problem]:
+async def repair_problems(context: Context, folders: DataFolders, problems: Iterable[Problem]) -> list[Problem]:
     """Make all safe repairs, in the order of the members of `Repair`. Returns the repaired problems."""
     order = list(Repair)
     repairable = [problem for problem in problems if problem.repair is not None]
     for problem in sorted(repairable, key=lambda each: order.index(each.repair or Repair.TRIM_LOG)):
         if problem.repair in _OF_SOURCES:
-            await _repair_source(context, problem)
+            await _repair_source(context, folders, problem)
         elif problem.repair in _OF_STATE:
             await context.write(partial(_repair_state, context=context, problem=problem))
         else:
-            await _repair_files(context, problem)
+            await _repair_files(context, folders, problem)
     return repairable
 
 
@@ -130,7 +131,7 @@ _OF_SOURCES = (Repair.FAIL_SOURCE, Repair.QUEUE_SOURCE, Repair.SYNC_SOURCE, Repa
 _OF_STATE = (Repair.REBUILD_INDEX, Repair.CANCEL_TASK, Repair.QUEUE_CASCADE, Repair.SEND_EVENT)
 
 
-async def _repair_files(context: Context, problem: Problem) -> None:
+async def _repair_files(context: Context, folders: DataFolders, problem: Problem) -> None:
     about = problem.about
     match problem.repair:
         case Repair.TRIM_LOG if "team_id" in about:
@@ -138,16 +139,16 @@ async def _repair_files(context: Context, problem: Problem) -> None:
             # was truncated when the database was opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Repair.REMOVE_FILE if "blob" in about:
-            context.blobs.delete(about["blob"])
+            await folders.blobs.delete([about["blob"]])
         case Repair.REMOVE_FILE if "part" in about:
-            await context.parts.delete(about["part"])
+            await folders.parts.delete(about["part"])
         case Repair.REMOVE_FILE:
-            context.blobs.delete_staged(about["staged"])
+            folders.blobs.delete_staged(about["staged"])
         case Repair.RECOVER:
-            await recover(context, about["team_id"], Path(about["file"]))
+            await recover(context, folders, about["team_id"], Path(about["file"]))
         case Repair.SET_ASIDE:
-            path = context.blobs.path(about["blob"]) if "blob" in about else context.parts.path(about["part"])
-            await asyncio.to_thread(context.asides.put, path, context.clock.timestamp()[:10])
+            path = folders.blobs.path(about["blob"]) if "blob" in about else folders.parts.path(about["part"])
+            await asyncio.to_thread(folders.asides.put, path, context.clock.timestamp()[:10])
         case Repair.REMOVE_DOCUMENT:
             await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
 
@@ -170,10 +171,10 @@ def _repair_state(connection: Connection, context: Context, problem: Problem) ->
                 queue_cascade(connection, context, bucket)
 
 
-async def _repair_source(context: Context, problem: Problem) -> None:
+async def _repair_source(context: Context, folders: DataFolders, problem: Problem) -> None:
     if problem.repair is Repair.FAIL_SOURCE:
         # Move wrong bytes aside, so that no retry uses them.
-        context.blobs.move_damaged(problem.about["blob"])
+        folders.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> None:

@@ -21,7 +21,8 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import sources, tombstones, uploads
-from svc_daemon.store.asides import Tally
+from svc_daemon.store.asides import DataFolders
+from svc_daemon.store.contract import Tally
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +43,24 @@ class _Owners:
 async def sort_leftovers(context: Context) -> Counter[str]:
     """Remove or move all files without a row. Returns their number by what was done, such as `removed` or `set aside`.
 
-    Call this only at startup: while uploads run, a blob is stored before its row.
+    Call this only at startup of the process that owns the data directory: while uploads run, a blob is stored before
+    its row. If the bytes aren't in the data directory, it does nothing.
     """
-    done = await asyncio.to_thread(_sort, context)
+    folders = context.folders
+    if folders is None:
+        return Counter()
+    done = await asyncio.to_thread(_sort, context, folders)
     await count_asides(context)
     if moved := ", ".join(f"{number} {what}" for what, number in done.items() if number):
         log.info("stored files without a row: %s", moved)
     if warning := lost_files(context.asides.tally.files, context.asides.tally.known):
-        log.warning("%s They are in %s.", warning, context.asides.folder)
+        log.warning("%s They are in %s.", warning, folders.asides.folder)
     return done
 
 
 async def count_asides(context: Context) -> None:
     """Count the files that were moved aside, and how many of them have a bucket according to a team's index."""
-    found = await asyncio.to_thread(context.asides.find_all)
+    found = await asyncio.to_thread(context.asides.list_names)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
     context.asides.tally = Tally(len(found), known)
@@ -71,22 +76,22 @@ async def forget_asides(context: Context) -> int:
     return removed
 
 
-def _sort(context: Context) -> Counter[str]:
-    aside = context.asides.find_all()
-    owners = context.read(partial(_read_owners, names=[*context.parts.list_ids(), *aside]))
-    done = Counter(removed=context.blobs.clear_staging())
+def _sort(context: Context, folders: DataFolders) -> Counter[str]:
+    aside = folders.asides.find_all()
+    owners = context.read(partial(_read_owners, names=[*folders.parts.list_ids(), *aside]))
+    done = Counter(removed=folders.blobs.clear_staging())
     for name, path in aside.items():
-        done[_settle_aside(context, owners, name, path)] += 1
-    parts = set(context.parts.list_ids())
-    kept_by_sessions = {_identity(context.parts.path(part_id)) for part_id in parts - owners.ended_ids}
-    for name in set(context.blobs.list_ids()) - owners.sizes.keys():
-        path = context.blobs.path(name)
+        done[_settle_aside(folders, owners, name, path)] += 1
+    parts = set(folders.parts.list_ids())
+    kept_by_sessions = {_identity(folders.parts.path(part_id)) for part_id in parts - owners.ended_ids}
+    for name in set(folders.blobs.list_ids()) - owners.sizes.keys():
+        path = folders.blobs.path(name)
         # Finalizing hard-links a part as a blob: if the blob has no row, the session still has the part.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
-        done[_remove(path) if is_needless else _set_aside(context, path)] += 1
+        done[_remove(path) if is_needless else _set_aside(context, folders, path)] += 1
     for part_id in parts - owners.open_ids:
-        path = context.parts.path(part_id)
-        done[_remove(path) if part_id in owners.ended_ids else _set_aside(context, path)] += 1
+        path = folders.parts.path(part_id)
+        done[_remove(path) if part_id in owners.ended_ids else _set_aside(context, folders, path)] += 1
     return done
 
 
@@ -100,12 +105,12 @@ def _read_owners(connection: Connection, *, names: list[str]) -> _Owners:
     )
 
 
-def _settle_aside(context: Context, owners: _Owners, name: str, path: Path) -> str:
+def _settle_aside(folders: DataFolders, owners: _Owners, name: str, path: Path) -> str:
     """Move the file back if it has a row again, or delete it if it was deleted on purpose. Returns what was done."""
     if name in owners.deleted or name in owners.ended_ids:
         return _remove(path)
     is_blob = owners.sizes.get(name) == path.stat().st_size
-    place = context.blobs.path(name) if is_blob else context.parts.path(name)
+    place = folders.blobs.path(name) if is_blob else folders.parts.path(name)
     if (is_blob or name in owners.open_ids) and not place.exists():
         path.rename(place)
         return "taken back"
@@ -117,12 +122,12 @@ def _remove(path: Path) -> str:
     return "removed"
 
 
-def _set_aside(context: Context, path: Path) -> str:
+def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
         # Use the file's own date if the clock is behind, as after a boot without a clock battery. With an older date,
         # the file would be deleted too early.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
-        if context.asides.put(path, max(written, context.clock.timestamp()[:10])):
+        if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"
         reason = "it or a folder is a link, or a file of its name is there"
     except OSError as error:

@@ -35,9 +35,12 @@ async def clean_tombstones(context: Context) -> int:
 
 
 async def _clean(context: Context, listed: list[Tombstone]) -> int:
-    tried = await asyncio.to_thread(lambda: [(stone, _clear(context, stone)) for stone in listed])
+    # The deletion of the blobs is durable before their tombstones are removed.
+    refused = await context.blobs.delete([stone.blob_name for stone in listed])
+    rest = [stone for stone in listed if stone.blob_name not in refused]
+    tried = await asyncio.to_thread(lambda: [(stone, _clear_index(context, stone)) for stone in rest])
     stones = [stone for stone, refusal in tried if refusal is None]
-    if refusals := [refusal for _, refusal in tried if refusal is not None]:
+    if refusals := [*refused.values(), *(refusal for _, refusal in tried if refusal is not None)]:
         log.warning("clearing %d deleted sources was refused, tried again later: %s", len(refusals), refusals[0])
     now = context.clock.timestamp()
 
@@ -46,8 +49,6 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
             tombstones.finish_tombstone(connection, stone.source_id, now)
 
     if stones:
-        # Make the deletion of the blobs durable before their tombstones are removed.
-        await context.blobs.run(context.blobs.sync_folder)
         await context.write(work)
     return len(stones)
 
@@ -165,7 +166,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     listed = await asyncio.to_thread(list_generations, context, team_id)
     # If stored bytes have no source, only their document still describes them, so keep it.
-    stored = [*await asyncio.to_thread(context.asides.find_all), *await asyncio.to_thread(context.blobs.list_ids)]
+    stored = [*await asyncio.to_thread(context.asides.list_names), *await asyncio.to_thread(context.blobs.list_ids)]
     described = {ids.source_of(name) for name in stored}
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids) - described
     for source_id in orphans:
@@ -194,11 +195,10 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
     return 1
 
 
-def _clear(context: Context, stone: Tombstone) -> Exception | None:
-    """Delete the blob and index rows of one source. Returns the error instead of raising, so that others continue."""
+def _clear_index(context: Context, stone: Tombstone) -> Exception | None:
+    """Delete the index rows of one source. Returns the error instead of raising it, so that others continue."""
     try:
-        context.blobs.delete(stone.blob_name)
         context.provider.delete_document(stone.team_id, stone.source_id)
-    except (OSError, ProviderError) as error:
+    except ProviderError as error:
         return error
     return None

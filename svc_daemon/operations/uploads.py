@@ -18,8 +18,8 @@ from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
+from svc_daemon.store.contract import PartWriter
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.packs import PackWriter
 from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
@@ -122,20 +122,24 @@ def get_session(connection: Connection, upload_id: str) -> UploadRow:
     return upload
 
 
-def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
+async def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
     """Compute the session's state and count its received bytes."""
-    return list_progress(context, [upload])[0]
+    return (await list_progress(context, [upload]))[0]
 
 
-def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
+async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
     """Compute the states of several sessions, in order."""
-    now, measured = context.clock.timestamp(), []
-    for upload in uploads:
-        received_bytes = upload.size_bytes if upload.status == store.FINALIZED else context.parts.size_bytes(upload.id)
-        stored = rules.CANCELED if upload.status == store.FAILED else upload.status
-        state = rules.state_of(stored, received_bytes, upload.size_bytes, is_expired=now >= upload.expires_at)
-        measured.append(UploadProgress(upload, state, received_bytes))
-    return measured
+    sizes = await context.parts.measure(*(upload.id for upload in uploads))
+    return [_judge(context, upload, size_bytes) for upload, size_bytes in zip(uploads, sizes, strict=True)]
+
+
+def _judge(context: Context, upload: UploadRow, stored_bytes: int) -> UploadProgress:
+    """Compute the session's state from its stored bytes, which a finalized session no longer has."""
+    received_bytes = upload.size_bytes if upload.status == store.FINALIZED else stored_bytes
+    status = rules.CANCELED if upload.status == store.FAILED else upload.status
+    is_expired = context.clock.timestamp() >= upload.expires_at
+    state = rules.state_of(status, received_bytes, upload.size_bytes, is_expired=is_expired)
+    return UploadProgress(upload, state, received_bytes)
 
 
 def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
@@ -154,8 +158,8 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
     """
     async with context.writers.hold(upload_id):
         upload = context.look(lambda connection: get_session(connection, upload_id))
-        await context.parts.settle(upload_id)
-        before = progress_of(context, upload)
+        (stored_bytes,) = await context.parts.settle(upload_id)
+        before = _judge(context, upload, stored_bytes)
         verdict = rules.judge_put(before.state, before.received_bytes, upload.size_bytes, sending.asked)
         if verdict.step is Step.REPORT:
             return before
@@ -168,7 +172,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
             await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
         first, size_bytes = before.received_bytes, upload.size_bytes
         items = [PackItem(upload_id, offset_bytes=0, size_bytes=size_bytes, held_bytes=first)]
-        writer = PackWriter(context.parts, items, first, first + verdict.take_bytes)
+        writer = context.parts.writer(items, first, first + verdict.take_bytes)
         await receive(context, writer, verdict, size_bytes, sending)
         return await _finished(context, upload)
 
@@ -178,11 +182,11 @@ async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
     async with context.writers.hold(upload.id, lets_go=False):
         if await context.write(lambda connection: store.finish_upload(connection, upload.id, store.CANCELED)):
             await context.parts.delete(upload.id)
-        return progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
+        return await progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
 
 
 async def receive(
-    context: Context, writer: PackWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
+    context: Context, writer: PartWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
 ) -> None:
     """Store the new part of the body durably; `size_bytes` is the size of the whole session or pack.
 
@@ -204,7 +208,7 @@ async def receive(
     rules.check_length(sending.asked, size_bytes, sent_bytes)
 
 
-async def _fill(context: Context, writer: PackWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
+async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
     """Append the new part of the body, up to the end of its range. Returns the number of bytes received."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
@@ -220,7 +224,7 @@ async def _fill(context: Context, writer: PackWriter, verdict: rules.PutDecision
 
 async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
     """Return the session's progress now, with the hash if all bytes have been received."""
-    progress = progress_of(context, upload)
+    progress = await progress_of(context, upload)
     if progress.state == rules.FINALIZED:
         made = context.read(lambda connection: get_source(connection, upload.team_id, upload.source_id or ""))
         return replace(progress, sha256=made.sha256)

@@ -18,11 +18,9 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.provider.inspections import InspectedDocument, Inspector
 from svc_daemon.store import checks, teams, tombstones, uploads
-from svc_daemon.store.asides import Asides
-from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.asides import DataFolders
 from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import check_current
-from svc_daemon.store.parts import Parts
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.wire.codes import SourceErrorCode
 
@@ -34,9 +32,7 @@ class Directory:
     state: Connection
     #: Size of the state database's write-ahead log.
     log_bytes: int
-    blobs: Blobs
-    parts: Parts
-    asides: Asides
+    folders: DataFolders
     inspector: Inspector
 
 
@@ -63,7 +59,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     check_current(directory.state)
     if unreadable := checks.check_words(directory.state):
         return DirectoryFindings(unreadable)
-    if find_fact(directory.state, INSTALLATION_ID) is None and (stored := directory.blobs.list_ids()):
+    if find_fact(directory.state, INSTALLATION_ID) is None and (stored := directory.folders.blobs.list_ids()):
         message = (
             f"the state database is new, and knows none of the {len(stored)} stored files: put back a copy of the one"
         )
@@ -80,7 +76,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     for team_id in sorted({*teams.list_team_ids(directory.state), *directory.inspector.list_teams()}):
         _check_team(directory, findings, team_id, unowned, read_data=read_data)
     for path in sorted(path for paths in unowned.values() for path in paths):
-        if path == directory.blobs.path(path.name):
+        if path == directory.folders.blobs.path(path.name):
             message = f"blob {path.name} has no source, and no search index knows its bucket"
             findings.problems.append(Problem("I4", message, Repair.SET_ASIDE, {"blob": path.name}))
         else:
@@ -90,11 +86,11 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
 
 def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
     """Check the blobs. Returns the files without a row, by the source id in the file name, or by the whole name."""
-    unowned = directory.asides.find_all()
-    unowned |= {name: directory.blobs.path(name) for name in _names(directory.blobs.list_ids)}
+    unowned = directory.folders.asides.find_all()
+    unowned |= {name: directory.folders.blobs.path(name) for name in _names(directory.folders.blobs.list_ids)}
     for source in checks.list_every_source(directory.state):
         findings.counts["sources"] += 1
-        path = unowned.pop(source.blob_name, directory.blobs.path(source.blob_name))
+        path = unowned.pop(source.blob_name, directory.folders.blobs.path(source.blob_name))
         findings.counts["blobs"] += path.exists()
         findings.problems.extend(_check_bytes(path, source, read_data=read_data))
     # Don't report files that the next start handles: it removes deleted blobs, and moves back files of open uploads.
@@ -132,9 +128,9 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
 
 def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Problem]:
     """Find temporary files of uploads that nothing will continue."""
-    for name in sorted(_names(directory.blobs.list_staged)):
+    for name in sorted(_names(directory.folders.blobs.list_staged)):
         yield Problem("I4", f"staging file {name} belongs to no upload", Repair.REMOVE_FILE, {"staged": name})
-    parts, open_ids = _names(directory.parts.list_ids), uploads.list_open_ids(directory.state)
+    parts, open_ids = _names(directory.folders.parts.list_ids), uploads.list_open_ids(directory.state)
     counts["parts"] = len(parts)
     for name in sorted(parts - open_ids):
         is_known = uploads.find_upload(directory.state, name) is not None

@@ -22,9 +22,8 @@ from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
-from svc_daemon.store.asides import Asides
-from svc_daemon.store.blobs import Blobs
-from svc_daemon.store.parts import Parts
+from svc_daemon.store.asides import DataFolders
+from svc_daemon.store.contract import AsideStore, BlobStore, PartStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -113,9 +112,11 @@ class Context:
     """The components that operations and workers use, assembled once by `server`."""
 
     database: Database
-    blobs: Blobs
-    parts: Parts
-    asides: Asides
+    blobs: BlobStore
+    parts: PartStore
+    asides: AsideStore
+    #: The same byte stores, for work on their files; None if the bytes aren't in the data directory.
+    folders: DataFolders | None = None
     provider: SearchProvider
     fetcher: Fetcher
     clock: Clock

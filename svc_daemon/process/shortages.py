@@ -22,7 +22,7 @@ from typing import TypeVar
 from svc_daemon.core.problems import SENTENCES, Lack, find_lack
 from svc_daemon.core.times import Clock, from_text
 from svc_daemon.errors import StorageError
-from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.contract import BlobStore
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Shortages:
     Not thread-safe: use it only on the event loop.
     """
 
-    def __init__(self, blobs: Blobs, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(self, blobs: BlobStore, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
         """`wake` must wake all workers; it is called when work may continue."""
         #: The current shortage; None if there is none.
         self.now: OpenShortage | None = None
@@ -164,7 +164,7 @@ class Shortages:
         self._met.set()
 
 
-def _take_a_little(blobs: Blobs) -> None:
+def _take_a_little(blobs: BlobStore) -> None:
     """Allocate a small amount of each resource, and release it; raises OSError or MemoryError if one is short."""
     with ExitStack() as stack:
         for _ in range(LOOK_DESCRIPTORS):

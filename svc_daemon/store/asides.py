@@ -6,24 +6,19 @@ older copy. A file is moved to a path such as `aside/2026-11-22/src_01k2…`, in
 """
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.core import ids
 from svc_daemon.data_directory import list_own
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.contract import ByteStores, Tally
+from svc_daemon.store.parts import Parts
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """The number of files that were moved aside."""
-
-    files: int = 0
-    #: How many of these files belong to documents that are in at least one bucket of a search index.
-    known: int = 0
 
 
 class Asides:
@@ -37,6 +32,9 @@ class Asides:
     def find_all(self) -> dict[str, Path]:
         """Map the name of each file to its path; if several have the same name, the most recent is used."""
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
+
+    def list_names(self) -> Collection[str]:
+        return self.find_all()
 
     def put(self, path: Path, today: str) -> bool:
         """Move the file to the folder of this day. Returns False, and doesn't move it, if that isn't safe.
@@ -70,6 +68,15 @@ class Asides:
             for path in self.folder.iterdir()
             if _DAY.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolders(ByteStores):
+    """The byte stores of a data directory, for work on their files: sorting at startup, checks and repairs."""
+
+    blobs: Blobs
+    parts: Parts
+    asides: Asides
 
 
 def _is_plain(path: Path) -> bool:

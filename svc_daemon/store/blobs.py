@@ -2,53 +2,35 @@
 
 A blob is stored before its row, so that there is never a row without its blob:
 
-1. Bytes are buffered in memory. Once there are `SPILL_BYTES`, they are written to a staging file in the data directory.
-2. `StagedFile.keep` writes the bytes that are still buffered, renames the file, and syncs the file and then the folder.
+1. Bytes are received into a staging file in the data directory (`store.staging`).
+2. `StagedBlob.keep` writes the bytes that are still buffered, renames the file, and syncs the file and then the folder.
 3. The caller commits the row. If the process is killed before that, the next start moves the blob aside.
 
 Folder syncs are shared: one sync serves all callers that were waiting while the previous one ran.
 """
 
 import asyncio
+import errno
 import hashlib
-import logging
 import os
-import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, TypeVar
 
 from svc_daemon.core import ids
 from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
+from svc_daemon.store.contract import BlobFacts
+from svc_daemon.store.staging import StagedFile, Staging, clear_away
 
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-#: Files smaller than this are kept in memory until they have been received and checked; larger ones are written to a
-#: staging file as they arrive.
-SPILL_BYTES = 1024 * 1024
-#: The names of staging files.
-STAGED_NAME = re.compile("[0-9a-f]{32}")
-#: Number of leading bytes to keep for sniffing the media type.
-HEAD_BYTES = 8192
-
-
-def clear_away(path: Path) -> None:
-    """Delete a file that belongs to no row. An error is logged, not raised.
-
-    A file that could not be deleted is cleaned up at the next start.
-    """
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        log.warning("%s could not be removed: %s", path.name, error.strerror)
+#: Number of bytes to read at a time when a blob is streamed.
+READ_BYTES = 256 * 1024
 
 
 class FolderSync:
@@ -94,7 +76,7 @@ class FolderSync:
         self._synced = covered
 
 
-class Blobs:
+class Blobs(Staging):
     """The folder of blobs. Blocking work runs in `executor`, so that fsyncs overlap."""
 
     def __init__(
@@ -105,51 +87,32 @@ class Blobs:
         on_broken: Callable[[OSError], None] = lambda _: None,
     ) -> None:
         """`on_broken` is called if an fsync of the folder fails: no blob can be stored until a restart."""
+        super().__init__(files.staging, executor, random_name)
         self._blobs = files.blobs
-        self._staging = files.staging
         self._damaged = files.damaged
-        self._executor = executor
-        self._random_name = random_name
         self._folder_sync = FolderSync(files.blobs, on_broken)
 
-    def stage(self) -> "StagedFile":
+    def stage(self) -> "StagedBlob":
         """Create a staged file; nothing is written to the disk yet."""
-        return StagedFile(self, self._staging / self._random_name())
+        return StagedBlob(self)
 
-    def path(self, source_id: str) -> Path:
-        return self._blobs / source_id
+    def path(self, name: str) -> Path:
+        return self._blobs / name
 
-    def find(self, source_id: str) -> Path | None:
-        """Return the blob's path, or None if there is no blob. Symbolic links are ignored: blobs are never links."""
-        path = self.path(source_id)
-        return path if path.is_file() and not path.is_symlink() else None
+    def blob(self, name: str) -> "BlobFile":
+        return BlobFile(self.path(name))
 
-    def delete(self, source_id: str) -> None:
-        """Delete the blob. Idempotent: it is not an error if the blob doesn't exist."""
-        self.path(source_id).unlink(missing_ok=True)
+    async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
+        """Delete blobs durably. Idempotent. Returns the error of each blob that could not be deleted."""
+        return await self.run(lambda: self._delete(names))
 
-    def drop(self, source_id: str) -> None:
-        """Delete a blob that belongs to no row. A disk error is logged, not raised."""
-        clear_away(self.path(source_id))
+    async def drop(self, names: Sequence[str]) -> None:
+        """Delete blobs that belong to no row. Disk errors are logged, not raised."""
+        for name in names:
+            clear_away(self.path(name))
 
     def list_ids(self) -> list[str]:
         return list_own(self._blobs, ids.BLOB_NAME)
-
-    def list_staged(self) -> list[str]:
-        """List the names of staging files; while no upload is running, they are leftovers."""
-        return list_own(self._staging, STAGED_NAME)
-
-    def delete_staged(self, name: str) -> None:
-        """Delete a staging file, without following links. Idempotent."""
-        if not self._staging.is_symlink():
-            (self._staging / name).unlink(missing_ok=True)
-
-    def clear_staging(self) -> int:
-        """Delete the staging files that a killed process left, and return how many. Call it only at startup."""
-        leftovers = [] if self._staging.is_symlink() else self.list_staged()
-        for leftover in leftovers:
-            self.delete_staged(leftover)
-        return len(leftovers)
 
     def move_damaged(self, name: str) -> None:
         """Move a damaged blob to the folder for damaged files instead of deleting it. Idempotent."""
@@ -167,113 +130,87 @@ class Blobs:
         usage = shutil.disk_usage(self._blobs)
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 
-    def try_room(self, size_bytes: int) -> None:
-        """Check that the disk has room for this many bytes by writing a temporary file; raises OSError."""
-        path = self._staging / self._random_name()
-        try:
-            with path.open("xb", buffering=0) as file:
-                _write_all(file, bytearray(size_bytes))
-        finally:
-            path.unlink(missing_ok=True)
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run blocking disk work in the executor; raises StorageError if it raises OSError.
-
-        If the caller is cancelled, this still waits until the work has ended, so that no file is deleted while a
-        thread writes it.
-        """
-        running = asyncio.get_running_loop().run_in_executor(self._executor, work)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait([running])
-            raise
-        except OSError as error:
-            raise StorageError("The disk refused the file; nothing was stored.", errno=error.errno) from error
-
     def sync_folder(self) -> None:
         """Sync the folder, so that the names of all existing blobs are durable. Blocking; raises OSError."""
         self._folder_sync.sync()
 
+    def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
+        errors: dict[str, Exception] = {}
+        for name in names:
+            try:
+                self.path(name).unlink(missing_ok=True)
+            except OSError as error:
+                errors[name] = error
+        # A deletion must be durable before its tombstone is removed.
+        self.sync_folder()
+        return errors
 
-class StagedFile:
-    """The bytes of an upload: counted and hashed as they arrive, then kept as a source's blob or discarded."""
 
-    def __init__(self, blobs: Blobs, path: Path) -> None:
-        self.size_bytes = 0
-        self.head = b""
+class StagedBlob(StagedFile):
+    """The bytes of an upload that are kept by renaming their staging file."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        super().__init__(blobs)
         self._blobs = blobs
-        self._path = path
-        self._hash = hashlib.sha256()
-        self._buffer = bytearray()
-        self._file: BinaryIO | None = None
 
-    @property
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
-
-    async def append(self, data: bytes) -> None:
-        """Append the next bytes; raises StorageError if they can't be written."""
-        if len(self.head) < HEAD_BYTES:
-            self.head += data[: HEAD_BYTES - len(self.head)]
-        self.size_bytes += len(data)
-        self._hash.update(data)
-        self._buffer += data
-        if len(self._buffer) >= SPILL_BYTES:
-            await self._blobs.run(self._spill)
-
-    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read up to `most_bytes` of the received bytes, starting at the offset; raises StorageError."""
-        if self._file is None:
-            return bytes(self._buffer[offset_bytes : offset_bytes + most_bytes])
-        return await self._blobs.run(lambda: self._read(offset_bytes, most_bytes))
-
-    async def keep(self, source_id: str) -> None:
-        """Make the bytes durable as the source's blob; if this fails or is cancelled, they are deleted."""
+    async def keep(self, name: str) -> None:
         try:
-            await self._blobs.run(lambda: self._keep(source_id))
+            await self._blobs.run(lambda: self._keep(name))
         except (StorageError, asyncio.CancelledError):
-            self._blobs.drop(source_id)
+            await self._blobs.drop([name])
             await self.discard()
             raise
 
-    async def discard(self) -> None:
-        """Discard the bytes and delete the staging file. Idempotent; disk errors are not raised."""
-        # Replace the buffer instead of clearing it. It can't be resized while the traceback of a failed write still
-        # refers to a view of it.
-        self._buffer = bytearray()
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-            self._file = None
-            clear_away(self._path)
-
-    def _spill(self) -> None:
-        if self._file is None:
-            self._file = self._path.open("xb", buffering=0)
-        _write_all(self._file, self._buffer)
-        self._buffer.clear()
-
-    def _read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        self._spill()
-        with self._path.open("rb") as file:
-            file.seek(offset_bytes)
-            return file.read(most_bytes)
-
-    def _keep(self, source_id: str) -> None:
+    def _keep(self, name: str) -> None:
         """Rename the file before syncing it, which is safe because no row refers to it yet."""
-        self._spill()
-        if self._file is None:
-            raise AssertionError("spilling opens the file")
-        self._path.rename(self._blobs.path(source_id))
-        os.fsync(self._file.fileno())
-        self._file.close()
+        file = self._spill()
+        self._path.rename(self._blobs.path(name))
+        os.fsync(file.fileno())
+        file.close()
         self._file = None
         self._blobs.sync_folder()
 
 
-def _write_all(file: BinaryIO, data: bytearray) -> None:
-    """Write all bytes, since an unbuffered write may write only some of them."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
+@dataclass(frozen=True, slots=True)
+class BlobFile:
+    """A blob in the data directory. Symbolic links count as lost: blobs are never links."""
+
+    path: Path
+
+    async def find(self) -> BlobFacts | None:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        if not self.path.is_file() or self.path.is_symlink():
+            return None
+        return BlobFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        # On the calling thread, because switching to another one takes longer than a small read.
+        async with self.open_file() as descriptor:
+            return os.pread(descriptor, most_bytes, offset_bytes)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        async with self.open_file() as descriptor:
+            while data := await asyncio.to_thread(os.read, descriptor, READ_BYTES):
+                yield data
+
+    async def hash(self) -> str:
+        async with self.open_file() as descriptor:
+            return await asyncio.to_thread(_hash, descriptor)
+
+    @asynccontextmanager
+    async def open_file(self) -> AsyncIterator[int]:
+        if await self.find() is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path.name)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _hash(descriptor: int) -> str:
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

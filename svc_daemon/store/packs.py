@@ -17,10 +17,11 @@ from svc_daemon.core.uploads import packs as rules
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store import file_systems
-from svc_daemon.store.parts import Parts
 
 if TYPE_CHECKING:
     from hashlib import _Hash
+
+    from svc_daemon.store.parts import Parts
 
 #: Fewer files than this are fsynced one by one, since a `syncfs` would also wait for the writes of other programs.
 FEW_FILES = 8
@@ -76,7 +77,7 @@ class PackWriter:
     Bytes are buffered, then written and hashed by a thread, so that a small pack needs only one switch to that thread.
     """
 
-    def __init__(self, parts: Parts, items: Sequence[PackItem], first: int, end: int) -> None:
+    def __init__(self, parts: "Parts", items: Sequence[PackItem], first: int, end: int) -> None:
         """Prepare to write the pack's bytes from `first` to `end`, exclusive.
 
         `Parts.settle` must have been called for all parts before.

@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svc_daemon.core import ids
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
-from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync, clear_away
+from svc_daemon.store.blobs import Blobs, FolderSync
+from svc_daemon.store.packs import PackWriter
+from svc_daemon.store.staging import HEAD_BYTES, clear_away
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -45,6 +48,10 @@ class Parts:
             return os.lstat(f"{self.folder}/{session_id}").st_size
         except FileNotFoundError:
             return 0
+
+    async def measure(self, *session_ids: str) -> list[int]:
+        """Count the stored bytes of each part, which may not be durable yet."""
+        return [self.size_bytes(session_id) for session_id in session_ids]
 
     async def settle(self, *session_ids: str) -> list[int]:
         """Make the stored bytes of each part durable, so that they can be acknowledged. Returns each part's size."""
@@ -78,8 +85,7 @@ class Parts:
         try:
             return await self._blobs.run(lambda: self._link(sources))
         except (StorageError, asyncio.CancelledError):
-            for source_id in sources.values():
-                self._blobs.drop(source_id)
+            await self._blobs.drop(list(sources.values()))
             raise
 
     async def delete(self, *session_ids: str) -> None:
@@ -92,6 +98,9 @@ class Parts:
                 clear_away(self.path(session_id))
 
         await self._blobs.run(work)
+
+    def writer(self, items: Sequence[PackItem], first: int, end: int) -> PackWriter:
+        return PackWriter(self, items, first, end)
 
     def list_ids(self) -> list[str]:
         return list_own(self.folder, ids.PART_NAME)

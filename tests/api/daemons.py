@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -39,8 +39,9 @@ from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import EmbeddingState
-from svc_daemon.server import Engines, open_context, open_sqlite
+from svc_daemon.server import Engines, open_context, open_folders, open_sqlite
 from svc_daemon.settings import Limits, LlmSettings
+from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.teams import create_team
@@ -56,6 +57,7 @@ from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
 OpenState = Callable[[DataFiles, Callable[[Exception], None]], Database]
+OpenBytes = Callable[[DataFiles, Executor, Callable[[Exception], None]], ByteStores]
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
 #: Where the servers of the tests are.
@@ -104,8 +106,9 @@ class Loop:
 class Daemon:
     """One data directory, opened, and the app that serves it."""
 
-    #: How the daemons of this run open their state; options of pytest choose another way.
+    #: How the daemons of this run open their state and bytes; options of pytest choose another way.
     open_state: ClassVar[OpenState] = staticmethod(open_sqlite)
+    open_bytes: ClassVar[OpenBytes] = staticmethod(open_folders)
 
     def __init__(
         self, loop: Loop, folder: Path, extractor: Extractor, limits: Limits = UNLIMITED, fetch_allow: str = LOOPBACK
@@ -132,7 +135,9 @@ class Daemon:
         )
         fetcher = Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
         clock = Clock(now=self._now, monotonic=self._monotonic)
-        engines = Engines(open_state=type(self).open_state, make_provider=self._make_provider)
+        engines = Engines(
+            open_state=type(self).open_state, make_provider=self._make_provider, open_bytes=type(self).open_bytes
+        )
         self.context = open_context(self._stack, self.limits, self.files, fetcher, lambda _: None, clock, engines)
         self.installation_id = prepare_installation(self.files, self.context.database, self.context.ids)
         self.operator_token = prepare_operator_token(self.files, os.urandom)

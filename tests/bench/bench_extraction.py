@@ -7,6 +7,7 @@ import asyncio
 import tempfile
 import time
 from pathlib import Path
+from typing import cast
 
 import psutil
 
@@ -16,6 +17,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS, StoredDocument
+from svc_daemon.store.blobs import BlobFile
 from tests.bench.fillings import make_document
 from tests.bench.installations import read_options
 from tests.bench.machines import report
@@ -44,12 +46,14 @@ def make_documents(folder: Path, count: int, size_bytes: int) -> list[StoredDocu
     for number in range(count):
         path = folder / f"{number}.md"
         path.write_bytes(make_document(prose, size_bytes, f"Note {number}"))
-        documents.append(StoredDocument(path=path, filename=path.name, content_type="", chunking=ChunkingOptions()))
+        documents.append(
+            StoredDocument(content=BlobFile(path), filename=path.name, content_type="", chunking=ChunkingOptions())
+        )
     return documents
 
 
 def read_bare(document: StoredDocument) -> None:
-    data = document.path.read_bytes()
+    data = cast("BlobFile", document.content).path.read_bytes()
     content_type = detect(data, document.filename)
     given = Given(data=data, filename=document.filename, content_type=content_type, limits=CageLimits())
     chunk_document(find_reader(content_type)(given), document.chunking)
@@ -67,10 +71,7 @@ async def compare(scratch: Path, documents: list[StoredDocument], alone: int) ->
                 results = await extractor.extract_wave(wave)
                 assert all(isinstance(result, Extraction) for result in results)
                 return
-            only = wave[0]
-            await extractor.extract(
-                only.path, filename=only.filename, content_type=only.content_type, chunking=only.chunking
-            )
+            await extractor.extract(wave[0])
 
     async def cost(wave_size: int, chosen: list[StoredDocument]) -> dict[str, float]:
         before = spent(server)

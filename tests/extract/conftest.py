@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
+from tests.extract.readings import document_at
 from tests.samples import PROSE
 
 MakeExtractor = Callable[..., Awaitable[Extractor]]
@@ -50,6 +51,6 @@ async def extract(make_extractor: MakeExtractor, tmp_path: Path) -> Extract:
         path = tmp_path / "blob"
         path.write_bytes(data)
         extractor = await make_extractor(**limits)
-        return await extractor.extract(path, filename=filename, content_type=content_type, chunking=ChunkingOptions())
+        return await extractor.extract(document_at(path, filename, content_type))
 
     return read

@@ -1,12 +1,16 @@
 """Reading some bytes in the test's own process, and what to look at in the document."""
 
+from pathlib import Path
+
 import pytest
 
-from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.text.chunking import ChunkingOptions, Document
 from svc_daemon.core.text.media_types import detect
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.waves import StoredDocument
+from svc_daemon.store.blobs import BlobFile
 from svc_daemon.wire.codes import SourceErrorCode
 
 Shape = list[tuple[str, str, tuple[str, ...]]]
@@ -40,3 +44,15 @@ def shape(document: Document) -> Shape:
 
 def lines(document: Document) -> list[tuple[int | None, int | None]]:
     return [(block.line_start, block.line_end) for block in document.blocks]
+
+
+def document_at(
+    path: Path, filename: str | None = None, content_type: str = "", chunking: ChunkingOptions | None = None
+) -> StoredDocument:
+    """The file as a stored document, under its own name unless another is given."""
+    return StoredDocument(
+        content=BlobFile(path),
+        filename=filename or path.name,
+        content_type=content_type,
+        chunking=chunking or ChunkingOptions(),
+    )

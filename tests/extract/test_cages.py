@@ -12,11 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.extract.conftest import Extract, MakeExtractor
+from tests.extract.readings import document_at
 from tests.samples import PROSE, make_endless_pdf, make_pdf
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +29,7 @@ PARSERS = ("lxml", "pypdfium2", "docx", "pptx", "trafilatura", "selectolax", "py
 
 
 async def read(extractor: Extractor, path: Path) -> Extraction:
-    return await extractor.extract(path, filename=path.name, content_type="", chunking=ChunkingOptions())
+    return await extractor.extract(document_at(path))
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
@@ -221,9 +222,8 @@ async def test_closing_ends_server_children_and_scratch_folder(make_extractor: M
 async def test_when_the_daemon_is_killed_server_children_and_scratch_go_too(endless: Path, tmp_path: Path) -> None:
     script = (
         "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.cages import Extractor;"
-        "from svc_daemon.core.text.chunking import ChunkingOptions;"
-        "asyncio.run(Extractor(Path(sys.argv[1])).extract(Path(sys.argv[2]), filename='e.pdf', content_type='',"
-        " chunking=ChunkingOptions()))"
+        "from tests.extract.readings import document_at;"
+        "asyncio.run(Extractor(Path(sys.argv[1])).extract(document_at(Path(sys.argv[2]), 'e.pdf')))"
     )
     with psutil.Popen([sys.executable, "-c", script, str(tmp_path / "scratch"), str(endless)]) as daemon:
         try:

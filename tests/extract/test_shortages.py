@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
 from tests.extract.conftest import MakeExtractor
+from tests.extract.readings import document_at
 from tests.extract.test_cages import read, server_of
 from tests.samples import make_pdf
 
@@ -95,7 +95,7 @@ async def test_without_descriptors_the_daemon_reports_and_goes_on(make_extractor
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + more, limits[1]))
         try:
             with pytest.raises(OSError, match="open files") as failed:
-                await extractor.extract(prose, filename="a.md", content_type="", chunking=ChunkingOptions())
+                await extractor.extract(document_at(prose))
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         assert failed.value.errno == errno.EMFILE

@@ -26,6 +26,7 @@ from svc_daemon.extract.waves import (
 from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
+from tests.extract.readings import document_at
 from tests.extract.test_cages import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_all_is_gone
 
 pytestmark = pytest.mark.anyio
@@ -44,18 +45,13 @@ def stored(folder: Path, *contents: tuple[str, bytes], chunking: ChunkingOptions
         path = folder / f"{len(list(folder.iterdir()))}-{filename}"
         path.write_bytes(data)
         sizes = chunking or ChunkingOptions()
-        documents.append(StoredDocument(path=path, filename=filename, content_type="", chunking=sizes))
+        documents.append(document_at(path, filename, chunking=sizes))
     return documents
 
 
 async def alone(extractor: Extractor, document: StoredDocument) -> Result:
     try:
-        return await extractor.extract(
-            document.path,
-            filename=document.filename,
-            content_type=document.content_type,
-            chunking=document.chunking,
-        )
+        return await extractor.extract(document)
     except (ExtractionFailed, OSError) as error:
         return error
 
@@ -92,9 +88,7 @@ async def test_each_document_gets_what_it_gets_alone(make_extractor: MakeExtract
     ]
     documents = stored(tmp_path, *contents)
     (tmp_path / "gone").mkdir()
-    documents.insert(
-        3, StoredDocument(path=tmp_path / "gone.md", filename="a.md", content_type="", chunking=TINY_PIECES)
-    )
+    documents.insert(3, document_at(tmp_path / "gone.md", "a.md", chunking=TINY_PIECES))
     together = await extractor.extract_wave(documents)
     assert shown(together) == shown([await alone(extractor, document) for document in documents])
     assert sum(isinstance(result, Extraction) for result in together) == 7

@@ -18,7 +18,8 @@ import pytest
 
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.blobs import HEAD_BYTES, SPILL_BYTES, Blobs, FolderSync, StagedFile
+from svc_daemon.store.blobs import Blobs, FolderSync
+from svc_daemon.store.staging import HEAD_BYTES, SPILL_BYTES, StagedFile
 from tests.acceptance.installations import wait_until
 from tests.limits import limited
 
@@ -220,11 +221,22 @@ async def test_a_keep_that_is_cancelled_leaves_nothing(
     assert _names(files.blobs, files.staging) == []
 
 
-def test_deleting_is_idempotent(blobs: Blobs, files: DataFiles) -> None:
-    blobs.path("src_1").write_bytes(b"x")
-    for _ in range(2):
-        blobs.delete("src_1")
-    assert (_names(files.blobs), blobs.find("src_1")) == ([], None)
+async def test_a_blob_that_cannot_be_deleted_holds_up_no_other(blobs: Blobs, files: DataFiles) -> None:
+    for name in ("src_1", "src_3"):
+        blobs.path(name).write_bytes(b"x")
+    blobs.path("src_2").mkdir()
+    assert list(await blobs.delete(["src_1", "src_2", "src_3"])) == ["src_2"]
+    assert _names(files.blobs) == ["src_2"]
+
+
+async def test_a_link_or_a_folder_is_no_blob(blobs: Blobs, files: DataFiles) -> None:
+    (files.root / "theirs").write_bytes(b"somebody's")
+    blobs.path("src_1").symlink_to(files.root / "theirs")
+    blobs.path("src_2").mkdir()
+    for name in ("src_1", "src_2"):
+        assert await blobs.blob(name).find() is None
+        with pytest.raises(FileNotFoundError):
+            await blobs.blob(name).read(0, 10)
 
 
 def test_clearing_removes_files_and_leaves_folders_alone(blobs: Blobs, files: DataFiles) -> None:

@@ -28,7 +28,7 @@ from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, claim_of, create_file
 from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.settings import Limits
-from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.contract import StagedBytes
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 
@@ -50,7 +50,7 @@ async def upload(request: Request) -> Response:
     return created(request, SourceAnswer, outcome)
 
 
-def _read_fields(form: Form[StagedFile], limits: Limits) -> FileUpload:
+def _read_fields(form: Form[StagedBytes], limits: Limits) -> FileUpload:
     fields = form.fields
     refuse_team(dict(fields))
     source_fields.refuse_webhook(fields.get("webhook"))
@@ -73,7 +73,7 @@ def _read_fields(form: Form[StagedFile], limits: Limits) -> FileUpload:
 
 
 def _try(
-    request: Request, repeatable: Repeatable, destination: Destination, file: FileUpload, staged: StagedFile
+    request: Request, repeatable: Repeatable, destination: Destination, file: FileUpload, staged: StagedBytes
 ) -> Response:
     context = context_of(request)
     check_bytes(file, staged)

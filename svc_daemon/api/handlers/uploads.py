@@ -82,7 +82,7 @@ async def open_session(
     opened = wire.Upload(
         session_id=upload.id,
         upload_url=url,
-        status=verbs.progress_of(context, upload).state,
+        status=(await verbs.progress_of(context, upload)).state,
         bucket_ids=list(upload.bucket_ids),
         expires_at=upload.expires_at,
         request_id=request_id_of(request.scope),
@@ -96,7 +96,7 @@ async def open_session(
 
 async def show(request: Request) -> Response:
     key = caller(request)
-    return _status(request, key, verbs.progress_of(context_of(request), _find(request, key)))
+    return _status(request, key, await verbs.progress_of(context_of(request), _find(request, key)))
 
 
 async def cancel(request: Request) -> Response:

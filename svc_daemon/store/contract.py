@@ -1,0 +1,167 @@
+"""The contract of the byte stores: blobs of sources, and parts of open upload sessions.
+
+`store.blobs`, `store.parts` and `store.packs` implement it with files in the data directory, `store.objects` with
+objects of an S3 store. Callers never see where bytes are: they read ranges or a stream, or borrow a descriptor.
+
+Methods that aren't coroutines and say "blocking" may wait for a disk or the network; call them in a thread.
+"""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from svc_daemon.core.uploads.packs import PackItem
+
+
+@dataclass(frozen=True, slots=True)
+class BlobFacts:
+    """What a byte store knows of a blob without reading it."""
+
+    size_bytes: int
+    modified_at: datetime
+
+
+class StoredBlob(Protocol):
+    """The stored bytes of one source. Its methods raise FileNotFoundError if the bytes are lost."""
+
+    async def find(self) -> BlobFacts | None:
+        """Return the size and date of the bytes; None if they are lost."""
+
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        """Read a small range: up to `most_bytes` from the offset."""
+
+    def stream(self) -> AsyncIterator[bytes]:
+        """Read all bytes, in order."""
+
+    async def hash(self) -> str:
+        """Read all bytes and return their SHA-256, in hexadecimal."""
+
+    def open_file(self) -> AbstractAsyncContextManager[int]:
+        """Lend a descriptor of a local file with the bytes, at its start; it is closed when the block ends."""
+
+
+class StagedBytes(Protocol):
+    """The bytes of an upload: counted and hashed as they arrive, then kept as a source's blob or discarded."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes, for sniffing the media type."""
+
+    @property
+    def sha256(self) -> str: ...
+
+    async def append(self, data: bytes) -> None:
+        """Append the next bytes; raises StorageError if they can't be written."""
+
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        """Read up to `most_bytes` of the received bytes, starting at the offset; raises StorageError."""
+
+    async def keep(self, name: str) -> None:
+        """Make the bytes durable as the blob of this name. If this fails or is cancelled, no row may refer to it."""
+
+    async def discard(self) -> None:
+        """Discard the bytes, unless they were kept. Idempotent; errors are not raised."""
+
+
+class BlobStore(Protocol):
+    """The blobs of all sources, each under a name that is never used twice."""
+
+    def stage(self) -> StagedBytes:
+        """Create a place for the bytes of an upload; nothing is stored yet."""
+
+    def blob(self, name: str) -> StoredBlob:
+        """Return the blob of this name, without checking that it exists."""
+
+    async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
+        """Delete blobs durably. Idempotent. Returns the error of each blob that could not be deleted."""
+
+    async def drop(self, names: Sequence[str]) -> None:
+        """Delete blobs that belong to no row. Errors are logged, not raised: the blobs are cleaned up later."""
+
+    def list_ids(self) -> Collection[str]:
+        """List the names of all blobs. Blocking."""
+
+    def has_room(self, reserve_bytes: int) -> bool:
+        """Whether bytes can be taken in without using up the reserve, which deletes need."""
+
+    def try_room(self, size_bytes: int) -> None:
+        """Check that this many bytes can be staged; raises OSError. Blocking."""
+
+
+class PartWriter(Protocol):
+    """Appends a stream to the parts of a pack in turn. Bytes are durable once `sync` has returned."""
+
+    async def append(self, data: bytes) -> None:
+        """Append the next bytes; raises StorageError."""
+
+    async def sync(self) -> None:
+        """Make all appended bytes durable; raises StorageError."""
+
+    async def drop(self) -> None:
+        """Discard the appended bytes, which were never acknowledged; raises StorageError."""
+
+    def close(self) -> None: ...
+
+
+class PartStore(Protocol):
+    """The bytes of open upload sessions. What was acknowledged stays stored until the session ends."""
+
+    async def measure(self, *session_ids: str) -> list[int]:
+        """Count the stored bytes of each session, contiguous from its first byte."""
+
+    async def settle(self, *session_ids: str) -> list[int]:
+        """Make the stored bytes of each session durable, so that they can be acknowledged, and count them."""
+
+    async def hash(self, session_id: str) -> str:
+        """Return the hexadecimal SHA-256 of the stored bytes."""
+
+    async def head(self, session_id: str) -> bytes:
+        """Read the first bytes, for sniffing the media type."""
+
+    async def link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
+        """Store the bytes of whole sessions durably as blobs too; `sources` maps session ids to blob names.
+
+        Returns the first bytes of each by session id. Raises StorageError; no row may then refer to the blobs.
+        """
+
+    async def delete(self, *session_ids: str) -> None:
+        """Delete the bytes. Idempotent."""
+
+    def writer(self, items: Sequence[PackItem], first: int, end: int) -> PartWriter:
+        """Prepare to write the pack's bytes from `first` to `end`, exclusive; call `settle` for all items before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The number of files that were moved aside."""
+
+    files: int = 0
+    #: How many of these files belong to documents that are in at least one bucket of a search index.
+    known: int = 0
+
+
+class AsideStore(Protocol):
+    """Stored bytes without a row that were moved aside, because the state may have gone back in time."""
+
+    #: The number of files when they were last counted.
+    tally: Tally
+
+    def list_names(self) -> Collection[str]:
+        """List the names of the files. Blocking."""
+
+    def remove_before(self, day: str) -> int:
+        """Delete the files that were moved aside before this day, and return how many there were. Blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteStores:
+    """The byte stores of one installation."""
+
+    blobs: BlobStore
+    parts: PartStore
+    asides: AsideStore

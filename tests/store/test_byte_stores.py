@@ -1,0 +1,29 @@
+"""The byte stores of a data directory keep the contract."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.parts import Parts
+from tests.store.byte_suite import ByteStoreContract, Node, OpenNode
+
+
+class TestFolders(ByteStoreContract):
+    @pytest.fixture
+    def open_node(self, tmp_path: Path) -> Iterator[OpenNode]:
+        """What the next process finds; only one at a time may be used."""
+        files = DataFiles(tmp_path / "data")
+        for folder in (files.blobs, files.staging, files.parts):
+            folder.mkdir(parents=True)
+        with ThreadPoolExecutor(2) as executor:
+
+            def make() -> Node:
+                blobs = Blobs(files, executor, lambda: uuid4().hex)
+                return Node(blobs, Parts(files.parts, blobs))
+
+            yield make
