@@ -328,7 +328,7 @@ complete -c svc -n '__svc_at svc eval' -l agent -r -d 'Use the settings of this 
 complete -c svc -n '__svc_at svc eval' -s k -l k -r -d 'Evaluate the first N results of each query, 1 to 50'
 complete -c svc -n '__svc_at svc eval' -l mode -x -a 'hybrid keyword semantic' -d 'Match keywords (keyword), the meaning (semantic), or both (hybrid)'
 complete -c svc -n '__svc_at svc eval' -l min-recall -r -d 'Exit with code 3 if the mean recall is below X'
-complete -c svc -n '__svc_at svc eval' -l min-mrr -r -d 'Exit with code 3 if the mean MRR is below X'
+complete -c svc -n '__svc_at svc eval' -l min-mrr -r -d 'Exit with code 3 if the mean reciprocal rank (MRR) is below X'
 complete -c svc -n '__svc_at svc eval' -l min-ndcg -r -d 'Exit with code 3 if the mean nDCG is below X'
 complete -c svc -n '__svc_at svc eval' -l junit -r -d 'Also write a JUnit XML report to this file'
 complete -c svc -n '__svc_at svc eval' -l json -d 'Print the result as one JSON value'

@@ -51,7 +51,7 @@ class EvalFlags:
     ] = DEFAULT_K
     mode: ModeOption = None
     min_recall: Annotated[float | None, _least("recall", "recall")] = None
-    min_mrr: Annotated[float | None, _least("mrr", "MRR")] = None
+    min_mrr: Annotated[float | None, _least("mrr", "reciprocal rank (MRR)")] = None
     min_ndcg: Annotated[float | None, _least("ndcg", "nDCG")] = None
     junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write a JUnit XML report to this file.")] = (
         None

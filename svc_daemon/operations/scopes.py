@@ -128,7 +128,7 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # If the agent searches by source and the key is limited to some buckets, list the sources that the key can reach.
+    # The buckets alone define the scope, unless there are filters or tags, or the key limits a search by source.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
     # The listed sources are only candidates: whether a hit is in scope is checked after the search.
