@@ -77,19 +77,20 @@ async def forget_ended(context: Context) -> int:
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire up to `STEP_LIMIT` sessions and delete their bytes. Returns how many had expired."""
+    """Expire all sessions whose time is over, and delete their bytes. Returns how many had expired."""
     now = context.clock.timestamp()
-    expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
-    # A chunk that is being received may extend its session; the next round checks again.
-    free = [upload.id for upload in expired if not context.writers.is_held(upload.id)]
+    expired = context.read(lambda connection: uploads.list_expired_ids(connection, now))
 
-    def work(connection: Connection) -> list[str]:
+    def work(connection: Connection, *, upload_ids: list[str]) -> list[str]:
         # A replay may have renewed a session since it was listed.
-        return [upload_id for upload_id in free if uploads.expire_upload(connection, upload_id, now)]
+        return [upload_id for upload_id in upload_ids if uploads.expire_upload(connection, upload_id, now)]
 
-    if free:
-        async with context.writers.hold(*free, lets_go=False):
-            await context.parts.delete(*await context.write(work))
+    for start in range(0, len(expired), STEP_LIMIT):
+        # A chunk that is being received may extend its session; the next round checks again.
+        free = [each for each in expired[start : start + STEP_LIMIT] if not context.writers.is_held(each)]
+        if free:
+            async with context.writers.hold(*free, lets_go=False):
+                await context.parts.delete(*await context.write(partial(work, upload_ids=free)))
     return len(expired)
 
 

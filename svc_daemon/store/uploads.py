@@ -183,13 +183,12 @@ def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
     return cursor.rowcount == 1
 
 
-def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[UploadRow]:
-    """List open sessions past their expiry time, whose bytes can be deleted. The longest expired come first."""
+def list_expired_ids(connection: Connection, now: str) -> list[str]:
+    """List the ids of open sessions past their expiry time, whose bytes can be deleted. Longest expired come first."""
     rows = connection.execute(
-        "SELECT * FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at LIMIT :limit",
-        {"now": now, "limit": limit},
+        "SELECT id FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at", {"now": now}
     ).fetchall()
-    return [UploadRow.from_row(row) for row in rows]
+    return [row["id"] for row in rows]
 
 
 def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:

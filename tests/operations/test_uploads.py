@@ -11,6 +11,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations import sweeping
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import expire_uploads
@@ -99,6 +100,14 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
     with pytest.raises(ServiceError) as refused:
         daemon.loop.run(work())
     assert (refused.value.code, list(daemon.files.parts.iterdir())) == ("session_canceled", [])
+
+
+def test_one_round_expires_every_session_whose_time_is_over(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "STEP_LIMIT", 2)
+    for _ in range(5):
+        put_part(daemon, open_session(daemon, DATA), DATA, 0, 9)
+    daemon.advance(4000)
+    assert (daemon.loop.run(expire_uploads(daemon.context)), list(daemon.files.parts.iterdir())) == (5, [])
 
 
 def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
