@@ -126,7 +126,10 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
         found, source = check_attach(connection, key, bucket, source_id)
         claim = SyncClaim(source_id=source.id, bucket_id=found.id, team_id=key.team_id)
         due_at = now if source.status == readiness.ACTIVE else None
-        create_membership(connection, claim, now, due_at)
+        is_new = create_membership(connection, claim, now, due_at)
+        if is_new and source.status == readiness.INDEXING:
+            # If the source left this bucket while it was being indexed, the index may not list the bucket any more.
+            create_detachment(connection, key.team_id, source.id)
         return get_source(connection, key.team_id, source_id)
 
     source = await context.write(work)
