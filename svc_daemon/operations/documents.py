@@ -3,19 +3,21 @@
 import asyncio
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.waves import StoredDocument
-from svc_daemon.operations.indexing import IndexEntry, SourceReading, find_reading
+from svc_daemon.operations.indexing import IndexedDocument, IndexEntry, SourceReading, find_reading, put_back
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.store.sources import SourceRow, find_source, list_titles
+from svc_daemon.store.sources import SourceRow, find_source, list_titles, update_state
+from svc_daemon.store.tasks import is_held
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 
@@ -87,7 +89,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     """Put these documents, all of one team, into the index under the sources' current titles. Raises ProviderError."""
     check_room(context)
     team_id = documents[0][0].team_id
-    context.provider.put_documents(
+    kept = context.provider.put_documents(
         team_id,
         [
             IndexDocument(
@@ -109,11 +111,30 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
         if source.id in titles:
             # The document in the index has an older title if the source was renamed after the task was claimed.
             context.provider.set_title(team_id, source.id, title)
-        # The index may have a later generation, if the state database was restored from an older copy.
         state = context.provider.get_document(team_id, source.id)
         is_ours = state is not None and state.generation == source.generation
-        entries.append(IndexEntry(title, state.bucket_ids if state is not None and is_ours else None))
+        kept_generation = state.generation if state is not None and source.id in kept else None
+        entries.append(IndexEntry(title, state.bucket_ids if state is not None and is_ours else None, kept_generation))
     return entries
+
+
+async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
+    """Queue documents again whose text the index didn't take, as generations after the one that it kept.
+
+    It keeps a text of a later state if the state database was restored from an older copy. That text may be of other
+    bytes, or split with other chunk sizes.
+    """
+
+    def work(connection: Connection) -> None:
+        for document in documents:
+            task, kept = document.claim.task, document.entry.kept_generation or 0
+            source = find_source(connection, task.team_id, document.claim.source.id)
+            if source is not None and is_held(connection, task):
+                update_state(connection, replace(source, generation=max(kept, source.generation) + 1))
+                put_back(connection, context, task)
+
+    await context.write(work)
+    context.wakes.indexing.set()
 
 
 def undo(context: Context, source: SourceRow) -> None:

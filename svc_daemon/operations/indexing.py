@@ -8,7 +8,6 @@ title, the source's memberships become active in the same transaction, and the s
 worker updates the index first. This is the case
 
 - if the source has joined or left a bucket, or its title has changed, since the claim;
-- if the index has a later generation, because the state was restored from a copy;
 - if a detachment of the source is pending, whose update may be writing older values to the index;
 - during maintenance, when all syncs wait until the rebuild has ended.
 """
@@ -76,11 +75,12 @@ class IndexingClaim:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A document's title and buckets in the index, read after the document was put there."""
+    """A document's title and buckets in the index after a put, or the generation that the index kept instead."""
 
     title: str
     #: Ids of the document's buckets in the index; None if the index doesn't have this generation of the document.
     bucket_ids: Sequence[str] | None
+    kept_generation: int | None = None
 
     def is_current(self, source: SourceRow) -> bool:
         """Whether the index has exactly the source's title and buckets."""

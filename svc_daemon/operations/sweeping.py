@@ -5,6 +5,7 @@ Every step is idempotent: after a crash, it is simply repeated.
 
 import asyncio
 import logging
+from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import ids, readiness, retries
@@ -192,7 +193,8 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
         return 0
     if generation in source.generations:
         return 0
-    requeue(connection, context, source)
+    # A restored state may be older than the index: begin a generation that replaces the one in the index.
+    requeue(connection, context, replace(source, generation=max(source.generation, generation or 0)))
     return 1
 
 

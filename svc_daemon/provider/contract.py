@@ -221,11 +221,11 @@ class HitPage:
 class SearchProvider(Protocol):
     """An index per team. Calls for one team never see another team's documents."""
 
-    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> None:
+    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
         """Index these documents, in order, each replacing any earlier generation of its source.
 
         A document is skipped if the index already has its generation or a later one, so that a worker whose lease has
-        expired can't undo later work.
+        expired can't undo later work. Returns the ids of the sources whose documents were all skipped.
 
         All documents are durable when this returns. If it raises, some of them may be in the index, each one whole; the
         call can be repeated.

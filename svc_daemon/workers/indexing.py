@@ -19,6 +19,8 @@ What happens to a wave if something fails:
                                       their attempt isn't counted
     the index or the daemon fails     in a shortage, all documents wait; otherwise each is queued to be read alone; no
                                       attempt is counted
+    the index keeps a later text      the document is queued again, to replace it; this happens if the state database
+                                      was restored from an older copy
     the daemon stops                  all documents are queued again, and no attempt is counted
     the daemon dies                   the tasks are still `running`; the next start moves them to the lane `suspect`,
                                       where documents are read one at a time, and an attempt is counted only if the
@@ -153,6 +155,9 @@ class IndexingWorker(Worker):
         sources = [(claim.source, extraction) for claim, extraction in read]
         entries = await asyncio.to_thread(documents.put, self.context, sources)
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
+        if kept := [each for each in done if each.entry.kept_generation is not None]:
+            await documents.queue_kept(self.context, kept)
+        # The claims of kept documents are stale now.
         for stale in await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, stale.claim.source)
 

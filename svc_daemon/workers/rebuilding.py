@@ -186,12 +186,16 @@ class RechunkingWorker(Worker):
         if begun is None:
             return False
         try:
-            await asyncio.to_thread(documents.put, self.context, [(begun.source, extraction)])
+            (entry,) = await asyncio.to_thread(documents.put, self.context, [(begun.source, extraction)])
         except ProviderError as error:
             if await self.context.shortages.is_cause_of(error):
                 raise Short from error
             log.warning("the index did not take the new chunks of %s: %s", begun.source.id, error)
             return False
         await asyncio.to_thread(documents.undo, self.context, begun.source)
+        if entry.kept_generation is not None:
+            # The index has a text of a later state: replace it, because it may be that of other bytes.
+            await give_up_document(self.context, begun)
+            return True
         await finish_rechunk(self.context, begun, extraction)
         return True

@@ -8,7 +8,7 @@ from typing import Any
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Chunk, Extraction
-from svc_daemon.operations import documents, indexing, syncing, tasks
+from svc_daemon.operations import documents, indexing, sweeping, syncing, tasks
 from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexEntry, IndexingClaim
 from svc_daemon.process.turns import Turns
 from svc_daemon.settings import Limits
@@ -237,23 +237,58 @@ def test_what_an_earlier_attempt_left_in_the_index_is_replaced(daemon: Daemon) -
     daemon.advance(31)
     assert release(daemon) == 1
     held = claim(daemon)
-    assert complete(daemon, held, put(daemon, held)) and daemon.source(source_id)["ready"]
+    assert complete(daemon, held, put(daemon, held))
+    daemon.start("syncing")
+    daemon.wait_ready(source_id)
     indexed = daemon.provider.get_document(daemon.team_id, source_id)
     assert indexed is not None and indexed.chunks == daemon.source(source_id)["extraction"]["chunks"] == 1
     assert sorted(indexed.bucket_ids) == sorted(daemon.source(source_id)["bucket_ids"])
 
 
-def test_a_put_of_a_later_state_is_not_trusted(daemon: Daemon) -> None:
-    later = daemon.add_source()
-    newer = make_document(
-        later, "A later state.", generation=2, title="notes", buckets=daemon.source(later)["bucket_ids"]
-    )
-    daemon.provider.put_documents(daemon.team_id, [newer])
-    held = claim(daemon)
-    assert complete(daemon, held, put(daemon, held))
-    assert (daemon.source(later)["status"], daemon.source(later)["ready"]) == ("active", False)
+def test_texts_of_a_later_state_are_replaced(daemon: Daemon) -> None:
+    """The state was restored from an older copy: the index has texts of other bytes, under the same ids or later."""
+    stored = [daemon.add_source() for _ in range(3)]
+    for source_id, generation in zip(stored, (1, 2, 7), strict=True):
+        put_later(daemon, source_id, generation)
     daemon.start()
-    daemon.wait_ready(later)
+    daemon.wait_ready(*stored)
+    assert [daemon.task(source_id)["attempt"] for source_id in stored] == [1, 1, 1]
+    hold_to_own_text(daemon, stored)
+    daemon.stop()
+    for source_id, further in zip(stored, (1, 2, 7), strict=True):
+        put_later(daemon, source_id, contents(daemon)[source_id][0] + further)
+    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 3
+    assert {daemon.ask("GET", f"/v1/sources/{source_id}/text").status_code for source_id in stored} == {409}
+    daemon.start()
+    daemon.wait_ready(*stored)
+    hold_to_own_text(daemon, stored)
+
+
+def put_later(daemon: Daemon, source_id: str, generation: int) -> None:
+    """Put a text of other bytes into the index, as one of this generation."""
+    form: dict[str, Any] = {"title": "notes", "buckets": daemon.source(source_id)["bucket_ids"]}
+    later = make_document(source_id, "A vermilion state.", "Its end.", generation=generation, **form)
+    assert daemon.provider.put_documents(daemon.team_id, [later]) == set()
+
+
+def hold_to_own_text(daemon: Daemon, source_ids: list[str]) -> None:
+    assert (daemon.found("vermilion"), set(daemon.found("quay"))) == ([], set(source_ids))
+    for source_id in source_ids:
+        assert contents(daemon)[source_id][2] == daemon.source(source_id)["extraction"]["chunks"]
+
+
+def test_a_bucket_that_was_left_and_joined_again_meanwhile_is_in_the_index(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    held = claim(daemon)
+    entry = put(daemon, held)
+    leave(daemon, source_id, "inbox")
+    daemon.loop.run(syncing.clean_detachments(daemon.context))
+    assert contents(daemon)[source_id][1] == ()
+    join(daemon, source_id, "inbox")
+    assert complete(daemon, held, entry)
+    daemon.start("syncing")
+    daemon.wait_ready(source_id)
+    assert list(contents(daemon)[source_id][1]) == daemon.source(source_id)["bucket_ids"]
 
 
 def test_an_older_value_on_its_way_to_the_index_is_waited_for(daemon: Daemon) -> None:

@@ -35,7 +35,8 @@ class ProviderContract(VectorContract):
     def test_the_same_generation_again_changes_nothing(self, provider: SearchProvider) -> None:
         put(provider, "src_1", "fox", title="first", buckets=["bkt_1"])
         before = (provider.get_document(TEAM, "src_1"), provider.get_text(TEAM, "src_1"))
-        put(provider, "src_1", "dog", "cat", title="second", buckets=["bkt_2"])
+        again = make_document("src_1", "dog", "cat", title="second", buckets=["bkt_2"])
+        assert provider.put_documents(TEAM, [again, make_document("src_2", "owl")]) == {"src_1"}
         assert (provider.get_document(TEAM, "src_1"), provider.get_text(TEAM, "src_1")) == before
         assert found(provider, "dog") == []
 
@@ -44,7 +45,7 @@ class ProviderContract(VectorContract):
         first = put(provider, "src_1", "fox one", "fox two", **form)
         put(provider, "src_1", "dog", generation=2, title="canis", buckets=["bkt_2"])
         # What comes late is older, and changes nothing.
-        provider.put_documents(TEAM, [first])
+        assert provider.put_documents(TEAM, [first]) == {"src_1"}
         assert [found(provider, word) for word in ("fox", "vulpes", "animals")] == [[], [], []]
         assert found(provider, "dog", "bkt_1") == []
         assert [hit.generation for hit in search(provider, "canis", bucket_ids=["bkt_2"]).hits] == [2]

@@ -14,6 +14,7 @@ from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.workers import rebuilding
 from tests.api.answers import details_of, refused_field
 from tests.api.daemons import Daemon
+from tests.provider.samples import make_document
 from tests.workers.rebuilds import LONG, begin, chunk_ids, contents, join, leave, wait_rebuilt
 
 SMALL = {"target": 250, "min": 200, "max": 300}
@@ -227,3 +228,15 @@ def test_a_change_is_noticed_while_another_try_is_waited_for(working: Daemon, mo
     rechunk(working, {"overlap": 50})
     wait_cut(working)
     assert max(sizes(working, source_id)) <= SMALL["max"]
+
+
+def test_a_text_of_a_later_state_is_not_taken_for_the_new_chunks(working: Daemon) -> None:
+    source_id = working.add_ready(LONG)
+    working.stop()
+    later = make_document(source_id, "Vermilion.", generation=2, buckets=working.source(source_id)["bucket_ids"])
+    working.provider.put_documents(working.team_id, [later])
+    rechunk(working, SMALL)
+    working.start("rechunking", "indexing")
+    wait_cut(working)
+    working.wait_ready(source_id)
+    assert working.found("vermilion") == [] and 1 < max(sizes(working, source_id)) <= SMALL["max"]

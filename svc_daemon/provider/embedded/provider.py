@@ -53,13 +53,13 @@ class EmbeddedProvider:
         self._clock = clock
         self._signs = SignsCache(signs_bytes)
 
-    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> None:
+    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
         packed = [pack(document) for document in documents]
         if not packed:
-            return
+            return set()
         index = self._files.get(team_id)
         with self._files.translated(team_id):
-            writing.put(index.database, packed)
+            return writing.put(index.database, packed)
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         index = self._index_of(team_id, source_id)

@@ -37,17 +37,23 @@ class Run(Protocol):
     ) -> T: ...
 
 
-def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> None:
-    """Store, index and show each document, unless its generation or a later one is already visible."""
-    run = _each_in(database)
+def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> set[str]:
+    """Store, index and show each document, unless its generation or a later one is already visible.
+
+    Returns the ids of the sources of which no document was stored.
+    """
+    run, stored = _each_in(database), set[str]()
     for batch in cut_batches(packed):
         if batch[0].is_large:
             is_newer = partial(_is_newer, batch[0])
-            if is_newer(run(documents.find, batch[0].source_id)):
-                _replace(run, batch[0], is_newer)
+            if is_newer(run(documents.find, batch[0].source_id)) and _replace(run, batch[0], is_newer):
+                stored.add(batch[0].source_id)
             continue
-        for key in run(_put_batch, batch):
+        newer, large = run(_put_batch, batch)
+        stored |= newer
+        for key in large:
             _remove(run, key)
+    return {document.source_id for document in packed} - stored
 
 
 def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
@@ -96,8 +102,12 @@ def remove_left_overs(database: SqliteDatabase) -> None:
         _remove(_each_in(database), key)
 
 
-def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) -> list[int]:
-    """Put small documents in the open transaction. Returns the keys of large ones that they replace, to be removed."""
+def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) -> tuple[set[str], list[int]]:
+    """Put small documents in the open transaction.
+
+    Returns the ids of the sources whose document was stored, and the keys of large ones that they replace, which the
+    caller removes.
+    """
     newest: dict[str, PackedDocument] = {}
     for document in batch:
         if document.source_id not in newest or newest[document.source_id].generation < document.generation:
@@ -105,14 +115,14 @@ def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) 
     shown = {source_id: documents.find(connection, source_id) for source_id in newest}
     newer = [document for source_id, document in newest.items() if _is_newer(document, shown[source_id])]
     if not newer:
-        return []
+        return set(), []
     replaced = [row for document in newer if (row := shown[document.source_id]) is not None]
     for row in replaced:
         steps.hide(connection, row)
     steps.create_shown(connection, newer)
     large = [row["document_key"] for row in replaced if is_large(row["chunks"], row["pieces"])]
     steps.remove_small(connection, [row["document_key"] for row in replaced if row["document_key"] not in large])
-    return large
+    return {document.source_id for document in newer}, large
 
 
 def _is_newer(document: PackedDocument, shown: sqlite3.Row | None) -> bool:
