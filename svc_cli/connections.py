@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from svc_cli.console import Console
 from svc_cli.credentials import Credential, ServiceAddress, find_key, origin_of
 from svc_cli.daemon_probes import DaemonHealth, Foreign, check_api, probe
-from svc_cli.daemon_process import Installation
+from svc_cli.daemon_process import Daemon, Installation
 from svc_cli.errors import DaemonUnreachable, NotAuthenticated
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
@@ -44,8 +44,10 @@ def reach(
     installation = Installation(settings.environ)
     if found.value is None:
         daemon, is_new = _local(installation, settings, console, autostart)
-        destination = ServiceAddress(daemon[0], admin_key=installation.files.admin_key)
-        health = daemon[1]
+        destination = ServiceAddress(
+            daemon.base_url, admin_key=installation.files.admin_key, certificate=daemon.certificate
+        )
+        health = daemon.health
     else:
         health = _remote(str(found.value), installation.secret())
         is_ours = _is_ours(installation, str(found.value), health)
@@ -86,24 +88,23 @@ def connected(
     with shielded():
         from svc_cli.client.api import Client
 
-    with Client(destination.base_url, credential.key, service=health.installation_id) as client:
+    with Client(
+        destination.base_url, credential.key, service=health.installation_id, certificate=destination.certificate
+    ) as client:
         if destination.admin_key and not is_new:
             _warn_of_unused_settings(client, destination, settings, console)
         yield client, ServiceConnection(destination, health, credential, is_new)
 
 
-def _local(
-    installation: Installation, settings: CliSettings, console: Console, autostart: bool
-) -> tuple[tuple[str, DaemonHealth], bool]:
+def _local(installation: Installation, settings: CliSettings, console: Console, autostart: bool) -> tuple[Daemon, bool]:
     if autostart and not settings.is_on("SVC_NO_AUTOSTART"):
-        daemon, is_new = installation.ensure_running(console.message)
-        return (daemon.base_url, daemon.health), is_new
+        return installation.ensure_running(console.message)
     found = installation.find()
     if found is None:
         raise DaemonUnreachable(
             f"No daemon is running for {installation.files.root}.", hint="`svc daemon start` starts it."
         )
-    return (found.base_url, found.health), False
+    return found, False
 
 
 def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
@@ -111,6 +112,13 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
     seen = probe(base_url.rstrip("/"), secret=secret)
     if isinstance(seen, DaemonHealth):
         return seen
+    if isinstance(seen, Foreign) and seen.is_untrusted:
+        raise DaemonUnreachable(
+            f"The certificate of {origin} is not trusted: {seen.reason}.",
+            code="svc_certificate_refused",
+            hint="SSL_CERT_FILE may name a file with the certificate of a private authority.",
+            details={"address": origin},
+        )
     if isinstance(seen, Foreign):
         # Users may have copied an address that ends in /v1, as OpenAI's clients expect.
         has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")

@@ -45,6 +45,8 @@ class ServiceAddress:
     #: The path of the local installation's admin key; None unless the local daemon has proved that it listens at this
     #: address.
     admin_key: Path | None = None
+    #: The local daemon's certificate, in PEM form, if its address was found in the data directory and is https.
+    certificate: str | None = None
 
     @property
     def origin(self) -> str:

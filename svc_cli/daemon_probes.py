@@ -10,9 +10,11 @@ import secrets
 from dataclasses import dataclass, replace
 from hmac import compare_digest
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from ssl import SSLCertVerificationError, SSLError
 from typing import Any
 from urllib.parse import urlsplit
 
+from svc_cli.certificates import tls_context
 from svc_cli.errors import Incompatible
 from svc_daemon.wire.proofs import prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
@@ -41,32 +43,34 @@ class Foreign:
     reason: str
     #: Whether the program accepted the connection but did not answer, which may be a daemon that hangs.
     is_silent: bool = False
+    #: Whether it has a certificate that is not trusted.
+    is_untrusted: bool = False
 
 
 def probe(
-    base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | None = None
+    base_url: str,
+    timeout_s: float = PROBE_TIMEOUT_S,
+    secret: bytes | None = None,
+    certificate: str | None = None,
 ) -> DaemonHealth | Foreign | None:
     """Request `/healthz`, and check the proof of `secret` if it is given. Returns None if nothing listens at the
-    address."""
+    address.
+
+    `certificate` is as in `tls_context`. Raises UsageError like it.
+    """
+    connection = _connect(base_url, timeout_s, certificate)
+    if not isinstance(connection, HTTPConnection):
+        return connection
     nonce = secrets.token_hex(16)
-    parts = urlsplit(base_url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
-    try:
-        connection.connect()
-    except TimeoutError:
-        return Foreign("it accepts no connection")
-    except (OSError, UnicodeError):
-        # A label of the host name that is empty or too long causes a UnicodeError.
-        return None
     try:
         query = f"?nonce={nonce}" if secret else ""
-        connection.request("GET", f"{parts.path.rstrip('/')}/healthz{query}", headers={"Svc-Api": API_RANGE})
+        path = urlsplit(base_url).path.rstrip("/")
+        connection.request("GET", f"{path}/healthz{query}", headers={"Svc-Api": API_RANGE})
         response = connection.getresponse()
         seen = _read_health(response.status, response.read(65536))
         if secret is None or isinstance(seen, Foreign):
             return seen
-        proof = prove(secret, seen.installation_id, parts.port, nonce)
+        proof = prove(secret, seen.installation_id, urlsplit(base_url).port, nonce)
         return replace(seen, is_proven=compare_digest(str(seen.answer.get("proof")).encode(), proof.encode()))
     except TimeoutError:
         return Foreign("it does not answer", is_silent=True)
@@ -74,6 +78,28 @@ def probe(
         return Foreign(f"it does not speak HTTP ({type(error).__name__})")
     finally:
         connection.close()
+
+
+def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPConnection | Foreign | None:
+    parts = urlsplit(base_url)
+    host, port = parts.hostname or "", parts.port
+    try:
+        if parts.scheme == "https":
+            tls = tls_context(certificate)
+            connection: HTTPConnection = HTTPSConnection(host, port, timeout=timeout_s, context=tls)
+        else:
+            connection = HTTPConnection(host, port, timeout=timeout_s)
+        connection.connect()
+    except TimeoutError:
+        return Foreign("it accepts no connection")
+    except SSLCertVerificationError as error:
+        return Foreign(error.verify_message, is_untrusted=True)
+    except SSLError as error:
+        return Foreign(f"it does not speak TLS ({error.reason})")
+    except (OSError, UnicodeError):
+        # A label of the host name that is empty or too long causes a UnicodeError.
+        return None
+    return connection
 
 
 def check_api(health: DaemonHealth, where: str) -> None:

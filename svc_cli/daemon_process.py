@@ -52,6 +52,11 @@ class Daemon:
     health: DaemonHealth
     record: Mapping[str, Any]
 
+    @property
+    def certificate(self) -> str | None:
+        """The certificate that it must show, in PEM form; None if it speaks plain HTTP."""
+        return pem_in(self.record)
+
 
 class Installation:
     """A data directory, as selected by the environment, and the daemon that owns it."""
@@ -87,7 +92,7 @@ class Installation:
         Raises DaemonUnreachable if the daemon doesn't answer or can't be verified, or if another program uses its port.
         """
         record = self.record()
-        seen = probe(str(record["base_url"]), secret=self.secret()) if record else None
+        seen = probe(str(record["base_url"]), secret=self.secret(), certificate=pem_in(record)) if record else None
         if record and isinstance(seen, DaemonHealth) and seen.installation_id == record.get("installation_id"):
             if seen.is_proven:
                 return Daemon(int(record["pid"]), str(record["base_url"]), seen, record)
@@ -238,6 +243,11 @@ class Installation:
             yield
         finally:
             os.close(descriptor)
+
+
+def pem_in(record: Mapping[str, Any]) -> str | None:
+    """Return the certificate that the daemon wrote into `daemon.json`, in PEM form."""
+    return (record.get("certificate") or {}).get("pem")
 
 
 def _is_alive(pid: int) -> bool:

@@ -16,6 +16,8 @@ from pathlib import Path
 from svc_cli.errors import UsageError
 from svc_daemon import paths
 
+#: Prefixes of the variables that are written to unit files: our settings, and the authorities that `svc` trusts.
+CARRIED = ("SVC_", "SSL_CERT_")
 #: Variables that are not written to unit files: keys, and those that only matter for one command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
 #: Seconds after which a service that has failed is restarted.
@@ -51,7 +53,7 @@ def services_of(environ: Mapping[str, str]) -> list[Service]:
     if environ.get("SVC_DATA_DIR"):
         # Derive the name from the data directory, so that services for several data directories can be installed.
         name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
-    carried = {name: value for name, value in environ.items() if name.startswith("SVC_") and name not in LEFT_OUT}
+    carried = {name: value for name, value in environ.items() if name.startswith(CARRIED) and name not in LEFT_OUT}
     for variable, value in carried.items():
         # A service runs in another folder, where a relative path would be wrong.
         if variable.endswith(("_DIR", "_FILE")):

@@ -96,4 +96,5 @@ def base_url_of(settings: Settings, listener: socket.socket) -> str:
     """Return the URL at which clients on this machine reach the listener, with the actual port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
     bracketed = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    return f"http://{bracketed}:{listener.getsockname()[1]}"
+    scheme = "https" if settings.tls else "http"
+    return f"{scheme}://{bracketed}:{listener.getsockname()[1]}"

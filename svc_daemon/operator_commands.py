@@ -33,6 +33,7 @@ from svc_daemon.operations.installations import prepare_installation, refuse_los
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
+from svc_daemon.wire.certificates import pin
 from svc_daemon.wire.proofs import parse_secret, prove
 
 #: How long to retry if the directory is locked, in seconds: a daemon that is starting or stopping holds the lock but
@@ -59,6 +60,14 @@ class Refused(Exception):
         super().__init__(str(error.get("message")))
         self.status = status
         self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class _DaemonAddress:
+    """Where the daemon listens, and the certificate that it must show there, in PEM form; None without TLS."""
+
+    base_url: str
+    certificate: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +98,9 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
             with lock_directory(files):
                 return _run_offline(files, errand)
         except DirectoryLocked:
-            base_url = _find_daemon(files)
-        if base_url is not None:
-            return _ask(base_url, files, errand.method, errand.path, errand.body)
+            daemon = _find_daemon(files)
+        if daemon is not None:
+            return _ask(daemon, files, errand.method, errand.path, errand.body)
         if time.monotonic() > deadline_s:
             raise Unreachable(
                 f"Another process is using {files.root}, but no daemon answers within {patience_s:g} s.",
@@ -102,10 +111,10 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
 
 def notify_daemon(files: DataFiles, path: str) -> bool:
     """Send an empty POST to the directory's daemon; False if none is running. Raises Unreachable or Refused."""
-    base_url = _find_daemon(files)
-    if base_url is not None:
-        _ask(base_url, files, "POST", path, None)
-    return base_url is not None
+    daemon = _find_daemon(files)
+    if daemon is not None:
+        _ask(daemon, files, "POST", path, None)
+    return daemon is not None
 
 
 def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
@@ -123,26 +132,27 @@ def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
         database.close()
 
 
-def _find_daemon(files: DataFiles) -> str | None:
-    """Return the base URL of this directory's daemon, after it has proved its identity; None if there is none."""
+def _find_daemon(files: DataFiles) -> _DaemonAddress | None:
+    """Return where this directory's daemon listens, after it has proved its identity; None if there is none."""
     try:
         record = json.loads(files.daemon.read_text("utf-8"))
         secret = parse_secret(files.secret.read_text("utf-8"))
-        base_url, installation_id = str(record["base_url"]), str(record["installation_id"])
-    except (OSError, ValueError, KeyError, TypeError):
+        installation_id = str(record["installation_id"])
+        daemon = _DaemonAddress(str(record["base_url"]), (record.get("certificate") or {}).get("pem"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     if secret is None:
         return None
     nonce = secrets.token_hex(16)
     try:
-        _, health = _exchange(base_url, "GET", f"/healthz?nonce={nonce}")
+        _, health = _exchange(daemon, "GET", f"/healthz?nonce={nonce}")
     except (OSError, http.client.HTTPException, ValueError):
         return None
-    proof = prove(secret, installation_id, urlsplit(base_url).port, nonce)
-    return base_url if compare_digest(str(health.get("proof")).encode(), proof.encode()) else None
+    proof = prove(secret, installation_id, urlsplit(daemon.base_url).port, nonce)
+    return daemon if compare_digest(str(health.get("proof")).encode(), proof.encode()) else None
 
 
-def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseModel | None) -> dict[str, Any]:
+def _ask(daemon: _DaemonAddress, files: DataFiles, method: str, path: str, fields: BaseModel | None) -> dict[str, Any]:
     try:
         token = files.operator_token.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -152,12 +162,13 @@ def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseMo
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     body = None if fields is None else fields.model_dump_json().encode()
     try:
-        status, answer = _exchange(base_url, method, path, body, headers)
+        status, answer = _exchange(daemon, method, path, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        message = f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}."
+        message = f"The daemon at {daemon.base_url} did not answer: {type(error).__name__}: {error}."
         raise Unreachable(message, "`svc daemon logs` shows more.") from error
     if status == http.client.UNAUTHORIZED:
-        raise Unreachable(f"The daemon at {base_url} does not accept the token in {files.operator_token}.", RESTART)
+        where = daemon.base_url
+        raise Unreachable(f"The daemon at {where} does not accept the token in {files.operator_token}.", RESTART)
     if status != http.client.OK:
         raise Refused(status, answer.get("error") or {})
     # The result must be the same as without a daemon, where there is no request id.
@@ -165,14 +176,23 @@ def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseMo
 
 
 def _exchange(
-    base_url: str, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    daemon: _DaemonAddress,
+    method: str,
+    target: str,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:
     """Send a request, and return the status and JSON object of the response.
 
     Raises OSError, HTTPException or ValueError.
     """
-    parts = urlsplit(base_url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_TIMEOUT_S)
+    parts = urlsplit(daemon.base_url)
+    host, port = parts.hostname or "", parts.port
+    if daemon.certificate is None:
+        connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
+    else:
+        tls = pin(daemon.certificate)
+        connection = http.client.HTTPSConnection(host, port, timeout=ANSWER_TIMEOUT_S, context=tls)
     try:
         connection.request(method, target, body=body, headers=dict(headers or {}))
         response = connection.getresponse()

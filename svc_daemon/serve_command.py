@@ -17,8 +17,11 @@ def start(listen: str | None = None) -> None:
         settings = Settings.from_environ(os.environ, listen)
     except SettingError as error:
         fail(str(error), EXIT_USAGE)
-    if not settings.is_loopback:
-        print_note(f"warning: {settings.host} can be reached from other machines; API keys are sent there unencrypted.")
+    if settings.tls is None and not settings.is_loopback:
+        print_note(
+            f"warning: {settings.host} can be reached from other machines; API keys are sent there unencrypted. "
+            "Set SVC_TLS_CERT and SVC_TLS_KEY to serve HTTPS."
+        )
 
     # Import these only now, so that an invalid setting is reported at once.
     from svc_daemon.data_directory import DirectoryLocked

@@ -15,13 +15,14 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from ipaddress import ip_address
 from math import inf
+from typing import Any
 
 from starlette.applications import Starlette
 
@@ -31,6 +32,7 @@ from svc_daemon.api.layers.deadlines import ClientLimits
 from svc_daemon.api.layers.hardening import Hardening
 from svc_daemon.api.layers.origin_guards import GuardRules
 from svc_daemon.api.layers.response_headers import is_storage_path
+from svc_daemon.certificates import ServerCertificate, load_certificate
 from svc_daemon.core import ids
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
@@ -135,6 +137,7 @@ EMBEDDED = Engines()
 def serve(settings: Settings) -> None:
     """Run the daemon until SIGTERM or SIGINT. Raises an error if it can't start."""
     allowed = parse_allowed(settings.fetch_allow)
+    certificate = load_certificate(settings.tls) if settings.tls else None
     os.umask(0o077)
     files = DataFiles(settings.data_dir)
     make_folders(files)
@@ -149,10 +152,16 @@ def serve(settings: Settings) -> None:
         )
         # The policy allows the operator's exceptions, but never requests to this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
-        asyncio.run(_serve(settings, files, listener, fetcher))
+        asyncio.run(_serve(settings, files, listener, fetcher, certificate))
 
 
-async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, fetcher: Fetcher) -> None:
+async def _serve(
+    settings: Settings,
+    files: DataFiles,
+    listener: socket.socket,
+    fetcher: Fetcher,
+    certificate: ServerCertificate | None,
+) -> None:
     broken = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -174,10 +183,12 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
                 lambda: process.context.ids.make(ids.REQUEST),
                 max_head_bytes=MAX_HEAD_BYTES,
                 stop_s=max(settings.limits.stop_seconds - PARK_S, 1),
+                tls=certificate.context if certificate else None,
             ),
             partial(_stop_answers, process.context, app.state.stopping),
         )
-        stack.enter_context(_announced(files, base_url, process.installation_id, process.context.clock))
+        facts = {"base_url": base_url, "installation_id": process.installation_id, **_tls_facts(certificate)}
+        stack.enter_context(_announced(files, facts, process.context.clock))
         log.info("listening on %s", base_url)
         await run_until_stopped(server, listener, broken)
     log.info("stopped")
@@ -321,16 +332,22 @@ def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> Non
         asyncio.get_running_loop().call_later(left_s * FINISH_PART, context.llm.stop)
 
 
+def _tls_facts(certificate: ServerCertificate | None) -> dict[str, Any]:
+    if certificate is None:
+        return {}
+    shown = {"pem": certificate.pem, "names": certificate.names, "expires_at": certificate.expires_at}
+    return {"certificate": shown}
+
+
 @contextlib.contextmanager
-def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clock) -> Iterator[None]:
+def _announced(files: DataFiles, facts: Mapping[str, Any], clock: Clock) -> Iterator[None]:
     """Write `daemon.json` for the command line. It may be stale: only the lock shows whether a daemon is running."""
     fields = {
         "pid": os.getpid(),
-        "base_url": base_url,
         "version": VERSION,
         "log": str(files.log),
-        "installation_id": installation_id,
         "started_at": clock.timestamp(),
+        **facts,
     }
     write_secret(files.daemon, json.dumps(fields))
     try:

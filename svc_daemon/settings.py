@@ -207,6 +207,31 @@ class EmbedSettings(ModelServer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TlsFiles:
+    """The PEM files with which the daemon serves HTTPS."""
+
+    #: The certificate, followed by the intermediate ones that lead to its authority.
+    certificate: Path
+    #: The private key of the certificate, without a passphrase.
+    key: Path
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "TlsFiles | None":
+        """Read the names of the files; None if there are none. Raises SettingError."""
+        given = {name: environ.get(name, "") for name in ("SVC_TLS_CERT", "SVC_TLS_KEY")}
+        if not any(given.values()):
+            return None
+        for name, path in given.items():
+            if not path:
+                raise SettingError(f"{name} must name a PEM file too: SVC_TLS_CERT and SVC_TLS_KEY go together.")
+            if not Path(path).is_absolute():
+                # The daemon may run in another folder than the command that starts it.
+                raise SettingError(f"{name} must be an absolute path, not {path!r}.")
+        certificate, key = given.values()
+        return cls(certificate=Path(certificate), key=Path(key))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The configuration of the daemon."""
 
@@ -215,6 +240,8 @@ class Settings:
     #: Address to listen on; port 0 selects any free port.
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
+    #: The certificate of the service; None to speak plain HTTP.
+    tls: TlsFiles | None = None
     #: Additional names accepted in the Host header, besides the loopback names.
     allowed_hosts: tuple[str, ...] = ()
     #: Origins of web pages that may send requests to this daemon; none by default.
@@ -237,6 +264,7 @@ class Settings:
             data_dir=paths.data_dir(environ),
             host=host,
             port=port,
+            tls=TlsFiles.from_environ(environ),
             allowed_hosts=_names(environ, "SVC_ALLOWED_HOSTS"),
             allowed_origins=_names(environ, "SVC_ALLOWED_ORIGINS"),
             fetch_allow=environ.get("SVC_FETCH_ALLOW", ""),

@@ -17,6 +17,7 @@ from svc_daemon.settings import (
     LlmSettings,
     SettingError,
     Settings,
+    TlsFiles,
     variable,
 )
 
@@ -205,3 +206,13 @@ def test_a_models_key_may_stand_in_a_file(kind: Kind, tmp_path: Path) -> None:
         error = refusal(kind, whole(kind, api_key_file=str(tmp_path / name)))
         assert reason in error
         assert "hunter2" not in error
+
+
+def test_certificate_and_key_go_together_by_absolute_paths() -> None:
+    both = {"SVC_TLS_CERT": "/etc/svc/cert.pem", "SVC_TLS_KEY": "/etc/svc/key.pem"}
+    tls = Settings.from_environ(both).tls
+    assert tls == TlsFiles(certificate=Path("/etc/svc/cert.pem"), key=Path("/etc/svc/key.pem"))
+    assert Settings.from_environ(dict.fromkeys(both, "")).tls is None
+    for name in both:
+        assert "go together" in refusal(Settings, {**both, name: ""})
+        assert f"{name} must be an absolute path" in refusal(Settings, {**both, name: "key.pem"})

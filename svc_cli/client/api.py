@@ -1,9 +1,11 @@
 """The client class: one method per API route, each returning the API's JSON object."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from svc_cli.certificates import tls_context
 from svc_cli.client.agents import AgentCalls
 from svc_cli.client.answers import AnswerCalls
 from svc_cli.client.batches import BatchCalls
@@ -31,12 +33,26 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     Methods raise ApiError for an error response, and NetworkFailed if the connection fails.
     """
 
-    def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None, service: str = "") -> None:
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        policy: RetryPolicy | None = None,
+        service: str = "",
+        certificate: str | None = None,
+    ) -> None:
+        """`certificate`, in PEM form, is the only one to accept at an https address.
+
+        Without it, those are accepted that SSL_CERT_FILE or certifi's authorities vouch for.
+        """
         self.base_url = base_url.rstrip("/")
         #: The name under which the command line stores local state about the service. It is not always the URL, because
         #: a local daemon may change its port.
         self.service = service or self.base_url
-        super().__init__(Transport(self.base_url, api_key, policy=policy), Storage(policy))
+        make_tls = partial(tls_context, certificate)
+        transport = Transport(self.base_url, api_key, policy=policy, make_tls=make_tls)
+        super().__init__(transport, Storage(policy, make_tls=make_tls))
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,8 @@ from urllib.parse import SplitResult
 if TYPE_CHECKING:
     import ssl
 
+#: Returns the TLS context for an https address; not called for others.
+MakeTls = Callable[[], "ssl.SSLContext"]
 #: Maximum idle time, in seconds, of a connection that is reused; the server may be about to close an older one.
 KEEP_S = 2.0
 
@@ -55,7 +57,7 @@ class _Response(http.client.HTTPResponse):
 class Connections:
     """A connection pool. Ignores proxy settings in the environment, so that no key is sent to a proxy by accident."""
 
-    def __init__(self, connect_s: float, make_tls: "Callable[[], ssl.SSLContext | None]" = lambda: None) -> None:
+    def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
         # No lock is needed, because `pop` and `append` of a list are atomic. An interrupt could leave a lock locked.

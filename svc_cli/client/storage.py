@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from urllib.parse import SplitResult, urlsplit
 
-from svc_cli.client.connections import ConnectionFailed, Connections
+from svc_cli.certificates import tls_context
+from svc_cli.client.connections import ConnectionFailed, Connections, MakeTls
 from svc_cli.client.contents import Content
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.retries import RetryPolicy, may_pass, parse_retry_after, wait_s
@@ -27,10 +28,15 @@ OnSent = Callable[[int], None]
 class Storage:
     """Sends bytes to upload URLs over kept connections. Threads may share it."""
 
-    def __init__(self, policy: RetryPolicy | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        policy: RetryPolicy | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        make_tls: MakeTls = tls_context,
+    ) -> None:
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        self._connections = Connections(TIMEOUT_S)
+        self._connections = Connections(TIMEOUT_S, make_tls)
         self._stopped = threading.Event()
 
     def close(self) -> None:

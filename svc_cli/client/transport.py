@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from svc_cli.client.connections import ConnectionFailed, Connections
+from svc_cli.certificates import tls_context
+from svc_cli.client.connections import ConnectionFailed, Connections, MakeTls
 from svc_cli.client.pacing import Gate
 from svc_cli.client.retries import PACED_CODES, RetryPolicy, may_pass, parse_retry_after, wait_s
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
@@ -20,7 +21,6 @@ from svc_daemon.wire import headers
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
-    import ssl
     from http.client import HTTPMessage
 
 T = TypeVar("T")
@@ -79,12 +79,13 @@ class Transport:
         *,
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        make_tls: MakeTls = tls_context,
     ) -> None:
         self.base_url = base_url.partition("#")[0].rstrip("/")
         self.gate = Gate()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        self._connections = Connections(CONNECT_S, trusted)
+        self._connections = Connections(CONNECT_S, make_tls)
         self._headers: dict[str, str | bytes] = {
             headers.AUTHORIZATION: f"Bearer {api_key}",
             headers.SVC_API: API_RANGE,
@@ -258,18 +259,6 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
         "Content-Type": f"multipart/form-data; boundary={boundary}",
         "Content-Length": str(sum(map(len, blocks))),
     }
-
-
-@cache
-def trusted() -> "ssl.SSLContext":
-    """Return the TLS context for https, with certifi's certificates, which are the same on every system."""
-    import ssl
-
-    import certifi
-
-    context = ssl.create_default_context(cafile=certifi.where())
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _has_a_turn(refusal: ApiError) -> bool:

@@ -44,7 +44,7 @@ def login(
     else:
         hint = "give --key-file PATH, or --key-file - for standard input."
         raise UsageError("There is no terminal to ask for the key.", hint=hint)
-    with Client(destination.base_url, key) as client:
+    with Client(destination.base_url, key, certificate=destination.certificate) as client:
         team = client.buckets(members=False).get("team_id")
     stored = CredentialFile(call.settings.environ)
     stored.store(destination.origin, key, health.installation_id)

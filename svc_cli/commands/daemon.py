@@ -107,8 +107,8 @@ def install(
 ) -> None:
     """Install the daemon and the watcher of all added folders as services that start at each login.
 
-    They are user services of systemd, or launchd agents on macOS. They get the SVC_ variables of the current
-    environment, but no API key.
+    They are user services of systemd, or launchd agents on macOS. They get the SVC_ and SSL_CERT_ variables of the
+    current environment, but no API key.
     """
     environ = call.settings.environ
     manager = manager_for(environ)
@@ -189,13 +189,16 @@ def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
         "installation_id": daemon.health.installation_id,
         "data_dir": str(files.root),
         "log": str(files.log),
+        "certificate": daemon.record.get("certificate"),
         **{name: answer.get(name) for name in reported},
     }
     embedding = facts["embedding"] or {}
     model = [str(each) for each in (embedding.get("state"), embedding.get("message") or embedding.get("model")) if each]
+    tls = facts["certificate"]
     pairs = [
         ("daemon", done or facts["status"]),
         ("address", facts["base_url"]),
+        ("certificate", f"{', '.join(tls['names'])}, until {tls['expires_at'][:10]}" if tls else None),
         ("process", facts["pid"]),
         ("version", facts["version"]),
         ("data", facts["data_dir"]),
@@ -211,10 +214,11 @@ def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
 def _warn_of_exposure(call: Invocation, listen: str | None) -> None:
     address = listen or call.settings.environ.get("SVC_LISTEN") or ""
     host = address.rpartition(":")[0].strip("[]")
-    if host and host not in {"localhost", "::1"} and not host.startswith("127."):
+    is_loopback = host in {"", "localhost", "::1"} or host.startswith("127.")
+    if not is_loopback and not call.settings.environ.get("SVC_TLS_CERT"):
         call.console.warn(
             f"{address} can be reached from other machines: anyone with a key can read and write, unencrypted. "
-            "Put a proxy with TLS before it."
+            "Set SVC_TLS_CERT and SVC_TLS_KEY, or put a proxy with TLS before it."
         )
 
 

@@ -4,9 +4,10 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.connections import connected
@@ -26,6 +27,8 @@ app = new_app()
 #: most `MOST_RESERVED_BYTES`.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
+#: A certificate that expires sooner is reported; most authorities renew it a month before that.
+RENEW_BEFORE = timedelta(days=14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +142,17 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
             )
         elif state is not None:
             yield Finding("model", "ok", f"{state}, {embedding['model']}" if embedding.get("model") else state)
+        if tls := daemon.record.get("certificate"):
+            yield _judge_certificate(tls)
         if lost := (daemon.health.answer.get("set_aside") or {}).get("message"):
             yield Finding("stored files", "warning", lost, "docs/how-to/restore.md explains it.")
+
+
+def _judge_certificate(tls: Mapping[str, Any]) -> Finding:
+    left = datetime.fromisoformat(tls["expires_at"]) - datetime.now(UTC)
+    state = "ok" if left > RENEW_BEFORE else "warning" if left > timedelta() else "failed"
+    hint = None if state == "ok" else "renew it, then `svc daemon restart`."
+    return Finding("certificate", state, f"{', '.join(tls['names'])}, until {tls['expires_at'][:10]}", hint)
 
 
 @check("service")

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,10 +42,11 @@ def hardened(
 
 
 @contextmanager
-def serving(app: ASGIApp, limits: ClientLimits | None = None) -> Iterator[int]:
+def serving(app: ASGIApp, limits: ClientLimits | None = None, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """The port on which the application is served while the block runs."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    config = server_config(app, limits or ClientLimits(), request_ids(), max_head_bytes=16 * 1024, stop_s=1)
+    limits = limits or ClientLimits()
+    config = server_config(app, limits, request_ids(), max_head_bytes=16 * 1024, stop_s=1, tls=tls)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

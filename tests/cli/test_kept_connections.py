@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import certifi
 import pytest
 import trustme
 
 from svc_cli.client import Client, NetworkFailed
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.client.transport import trusted
+from svc_cli.errors import UsageError
 from tests.cli.odd_servers import serving
 
 ONCE = RetryPolicy(attempts=1)
@@ -92,16 +91,20 @@ def test_the_fragment_of_an_address_is_not_sent() -> None:
         assert client.limits() == {}
 
 
-def test_https_is_checked_against_the_list_of_certifi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_is_checked_against_the_authorities_of_the_environment_or_of_certifi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
-    monkeypatch.setattr(certifi, "where", lambda: str(tmp_path / "authority.pem"))
-    trusted.cache_clear()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     with served((ANSWER,), tls=tls) as url, Client(url, "sk-test", policy=ONCE) as client:
         assert client.limits() == {}
-    monkeypatch.undo()
-    trusted.cache_clear()
+    for unusable in ("none.pem", ""):
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / unusable))
+        with pytest.raises(UsageError, match="SSL_CERT_FILE names"):
+            Client("https://127.0.0.1:9", "sk-test", policy=ONCE).limits()
+    monkeypatch.delenv("SSL_CERT_FILE")
     with (
         pytest.raises(NetworkFailed, match="CERTIFICATE_VERIFY_FAILED") as failed,
         socket.create_server(("127.0.0.1", 0)) as listener,

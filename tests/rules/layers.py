@@ -7,12 +7,12 @@ from tests.rules.modules import Module, is_within
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
     "svc_daemon": "__main__ > command > model_command > operator_commands offline_repair serve_command > server > "
-    "listening_socket uvicorn_server os_limits > api workers > operations > process > "
+    "listening_socket uvicorn_server os_limits certificates > api workers > operations > process > "
     "store provider extract fetch embed llm > "
     "databases data_directory child_processes > core > errors > settings tools > wire paths logs exits command_groups",
     "svc_cli": "__main__ > main > app > commands > sync evals tools > uploads connections > "
     "client daemon_process service_units > daemon_probes progress render > console > settings credentials > "
-    "errors interrupts > exits",
+    "certificates > errors interrupts > exits",
 }
 
 #: What the command line may know of the daemon.

@@ -19,11 +19,11 @@ request id.
 import asyncio
 import logging
 import re
-import select
+import ssl
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 import h11
@@ -31,7 +31,8 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from svc_daemon.api.connections.transports import ClientTransport
+from svc_daemon.api.connections.handshakes import Handshake
+from svc_daemon.api.connections.transports import ClientTransport, has_arrivals
 from svc_daemon.api.layers.deadlines import ClientLimits
 from svc_daemon.api.layers.error_responses import response_of
 from svc_daemon.api.layers.response_headers import identity_headers
@@ -50,17 +51,31 @@ _ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def server_config(
-    app: ASGIApp, limits: ClientLimits, new_id: Callable[[], str], *, max_head_bytes: int, stop_s: int
+    app: ASGIApp,
+    limits: ClientLimits,
+    new_id: Callable[[], str],
+    *,
+    max_head_bytes: int,
+    stop_s: int,
+    tls: ssl.SSLContext | None = None,
 ) -> uvicorn.Config:
     """Create the uvicorn configuration for a server on sockets that the caller has bound.
 
-    `new_id` creates request ids. `stop_s` limits how long shutdown waits for requests in flight.
+    `new_id` creates request ids. `stop_s` limits how long shutdown waits for requests in flight. With `tls`, the server
+    speaks HTTPS only.
     """
     fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
+    protocol: Any = type("LimitedProtocol", (ClientProtocol,), fields)
+
+    def make(**options: Any) -> asyncio.Protocol:
+        made: ClientProtocol = protocol(**options)
+        return made if tls is None else Handshake(made, tls)
+
+    # uvicorn asks for a class, but only calls it.
+    http: Any = make
     return uvicorn.Config(
         app,
-        # uvicorn creates one instance of this class per connection.
-        http=type("LimitedProtocol", (ClientProtocol,), fields),
+        http=http,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -86,15 +101,29 @@ class Episodes:
         return self._last_s - last_s >= QUIET_S
 
 
+class CrowdMember(Protocol):
+    """An open connection, as the crowd sees it."""
+
+    @property
+    def is_serving(self) -> bool: ...
+
+    #: When it last began to wait for its client.
+    waiting_since_s: float
+
+    def has_unread(self) -> bool: ...
+
+    def cut(self) -> None: ...
+
+
 class Crowd:
     """The open connections of one server, limited in number."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._members: set[ClientProtocol] = set()
+        self._members: set[CrowdMember] = set()
         self._episodes = Episodes()
 
-    def enter(self, newcomer: "ClientProtocol") -> None:
+    def enter(self, newcomer: CrowdMember) -> None:
         """Add a connection. If the limit is exceeded, close an idle one, or the new one if all others are busy."""
         self._members.add(newcomer)
         if len(self._members) <= self.most:
@@ -111,7 +140,7 @@ class Crowd:
                 self.most,
             )
 
-    def leave(self, member: "ClientProtocol") -> None:
+    def leave(self, member: CrowdMember) -> None:
         """Remove a connection; does nothing if it was removed before."""
         self._members.discard(member)
 
@@ -148,9 +177,7 @@ class ClientProtocol(H11Protocol):
     # Methods called by Crowd.
 
     def has_unread(self) -> bool:
-        arrivals = select.poll()
-        arrivals.register(self.link.get_extra_info("socket").fileno(), select.POLLIN)
-        return bool(arrivals.poll(0))
+        return has_arrivals(self.link)
 
     def cut(self) -> None:
         self.link.abort()

@@ -10,6 +10,7 @@ limit passes.
 """
 
 import asyncio
+import select
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,13 @@ from svc_daemon.api.layers.deadlines import ClientLimits
 
 #: Buffered bytes that trigger an immediate send, so that backpressure from a slow client still reaches the writer.
 _GATHERED_BYTES = 64 * 1024
+
+
+def has_arrivals(transport: asyncio.BaseTransport) -> bool:
+    """Return whether the client has sent bytes that nobody has read."""
+    arrivals = select.poll()
+    arrivals.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(arrivals.poll(0))
 
 
 class ClientTransport(asyncio.Transport):
@@ -48,7 +56,9 @@ class ClientTransport(asyncio.Transport):
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
         self._transport.resume_reading()
         try:
-            self._transport.write_eof()
+            # TLS can't end one direction alone; there, `Connection: close` in the response has to do.
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
         except OSError:
             # The client has already disconnected.
             self._transport.abort()

@@ -1,0 +1,87 @@
+"""TLS handshakes: a connection counts, and has a time limit, from its first packet on.
+
+    accepted -> handshake -> ClientProtocol      within `head_s`, or as soon as the crowd needs the place: closed
+
+asyncio could do the handshake by itself, but then nobody would know of a connection until its handshake has ended, and
+clients that only connect could use up the file descriptors.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from svc_daemon.api.connections.transports import has_arrivals
+
+if TYPE_CHECKING:
+    from svc_daemon.api.connections.protocols import ClientProtocol
+
+
+class Handshake(asyncio.Protocol):
+    """A connection until its handshake has ended; then `client` takes it over."""
+
+    #: A connection in its handshake has no request yet, so it may have to make room for another.
+    is_serving = False
+
+    def __init__(self, client: "ClientProtocol", tls: ssl.SSLContext) -> None:
+        self._client = client
+        self._tls = tls
+        self._connections: set[Any] = client.connections
+        self.waiting_since_s = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError("a handshake needs a stream")
+        self._transport = transport
+        # The bytes of the handshake are for the TLS layer, which begins to read on its own.
+        transport.pause_reading()
+        self.waiting_since_s = self._client.loop.time()
+        # uvicorn calls `shutdown` of all connections that it knows.
+        self._connections.add(self)
+        self._client.crowd.enter(self)
+        self._task = self._client.loop.create_task(self._secure())
+
+    def has_unread(self) -> bool:
+        return has_arrivals(self._transport)
+
+    def cut(self) -> None:
+        self._transport.abort()
+
+    def shutdown(self) -> None:
+        self.cut()
+
+    async def _secure(self) -> None:
+        limits, early = self._client.limits, _Early()
+        secured: asyncio.Transport | None = None
+        try:
+            # A handshake that fails is the client's affair: the log would fill with those of scanners.
+            with contextlib.suppress(OSError):
+                secured = await self._client.loop.start_tls(
+                    self._transport,
+                    early,
+                    self._tls,
+                    server_side=True,
+                    ssl_handshake_timeout=limits.head_s,
+                    ssl_shutdown_timeout=limits.linger_s,
+                )
+        finally:
+            self._connections.discard(self)
+            self._client.crowd.leave(self)
+        # Without an error, the connection was cut, or lost in between.
+        if secured is None:
+            return
+        secured.set_protocol(self._client)
+        self._client.connection_made(secured)
+        if early.data:
+            self._client.data_received(bytes(early.data))
+
+
+class _Early(asyncio.Protocol):
+    """Keeps what arrives together with the end of the handshake, before the client's protocol is there to take it."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data

@@ -1,0 +1,112 @@
+"""A daemon that serves HTTPS: programs with its data directory trust it as it is, others by its authority."""
+
+import re
+import socket
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+import trustme
+
+from tests.acceptance.installations import Installation
+from tests.conftest import UNLIMITED, MakeInstallation
+
+#: No address: what `svc` finds at 127.0.0.1 has a certificate for another name.
+NAME = "svc.example"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def secure(authority: trustme.CA, make_installation: MakeInstallation, tmp_path: Path) -> Callable[..., Installation]:
+    """Make an installation with a certificate for these names, valid for so many days."""
+
+    def make(*names: str, days: int = 90, **variables: str) -> Installation:
+        leaf = authority.issue_cert(*names, not_after=datetime.now(UTC) + timedelta(days=days))
+        files = {"SVC_TLS_CERT": tmp_path / "served.pem", "SVC_TLS_KEY": tmp_path / "served.key"}
+        files["SVC_TLS_CERT"].write_bytes(b"".join(blob.bytes() for blob in leaf.cert_chain_pems))
+        files["SVC_TLS_KEY"].write_bytes(leaf.private_key_pem.bytes())
+        authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+        return make_installation(**UNLIMITED, **{name: str(path) for name, path in files.items()}, **variables)
+
+    return make
+
+
+def test_commands_with_the_data_directory_need_no_authority_and_no_name(
+    secure: Callable[..., Installation], tmp_path: Path
+) -> None:
+    installation = secure(NAME).start()
+    (tmp_path / "quay.md").write_text("# Quay\n\nThe umber quay was built of grey stone.\n")
+    (tmp_path / "large.txt").write_text("grey stone " * 200_000)
+    assert installation.base_url.startswith("https://127.0.0.1:")
+    sent = installation.svc("upload", str(tmp_path / "quay.md"), str(tmp_path / "large.txt"), "-b", "inbox", "--json")
+    assert sent.exit == 0, sent.stderr
+    assert "quay" in installation.svc("search", "umber quay", "-b", "inbox").stdout
+    made = installation.operate("team", "create", "second", "--json")
+    assert (made.exit, made.json["team"]["name"]) == (0, "second")
+    status = installation.svc("daemon", "status", "--json").json
+    assert (status["base_url"], status["certificate"]["names"]) == (installation.base_url, [NAME])
+    doctor = {check["check"]: check for check in installation.svc("doctor", "--json").json["checks"]}
+    assert (doctor["certificate"]["state"], NAME in doctor["certificate"]["text"]) == ("ok", True)
+    with installation.client() as client:
+        fields = {"filename": "a.txt", "size_bytes": 1}
+        session = client.post("/v1/buckets/inbox/uploads", json=fields).json()
+        assert urlsplit(session["upload_url"]).scheme == "https"
+        assert client.put(session["upload_url"], content=b"a").status_code == 200
+    installation.hold_to_every_promise()
+
+
+def test_the_key_of_the_certificate_appears_nowhere(secure: Callable[..., Installation], tmp_path: Path) -> None:
+    installation = secure(NAME, SVC_LOG_LEVEL="debug").start()
+    key = "".join((tmp_path / "served.key").read_text().splitlines()[1:-1])
+    assert stat.S_IMODE(installation.files.daemon.stat().st_mode) == 0o600
+    seen = [" ".join(psutil.Process(installation.pid).cmdline()), installation.printed()]
+    seen += [path.read_text(errors="replace") for path in (installation.files.log, installation.files.daemon)]
+    assert [text for text in seen if key[10:40] in text or "PRIVATE" in text] == []
+
+
+def test_other_programs_trust_an_authority_of_their_environment(
+    secure: Callable[..., Installation], tmp_path: Path
+) -> None:
+    installation = secure(NAME, "localhost").start()
+    url = f"https://localhost:{urlsplit(installation.base_url).port}"
+    refused = installation.svc("bucket", "ls", "--base-url", url, "--json")
+    assert refused.failure == (12, "svc_certificate_refused")
+    assert "SSL_CERT_FILE" in refused.json["error"]["hint"]
+    installation.environ |= {"SSL_CERT_FILE": str(tmp_path / "authority.pem"), "SVC_API_KEY": installation.key}
+    listed = installation.svc("bucket", "ls", "--base-url", url, "--json")
+    assert listed.exit == 0, listed.stderr
+    by_address = installation.svc("bucket", "ls", "--base-url", installation.base_url, "--json")
+    assert by_address.failure == (12, "svc_certificate_refused")
+    installation.environ["SSL_CERT_FILE"] = str(tmp_path / "none.pem")
+    unusable = installation.svc("bucket", "ls", "--base-url", url, "--json")
+    assert (unusable.exit, "none.pem" in unusable.json["error"]["message"]) == (2, True)
+
+
+def test_a_certificate_that_ends_soon_is_a_warning_and_an_expired_one_keeps_the_daemon_manageable(
+    secure: Callable[..., Installation],
+) -> None:
+    installation = secure(NAME, days=3).start()
+    checks = {check["check"]: check for check in installation.svc("doctor", "--json").json["checks"]}
+    assert (checks["certificate"]["state"], "renew" in checks["certificate"]["hint"]) == ("warning", True)
+    # A certificate that has expired since the start can't be had in a test; one that is refused at the start can.
+    assert installation.stop() == 0
+    secure(NAME, days=-1)
+    refused = installation.svc("daemon", "start", "--json")
+    assert (refused.exit, "certificate has expired" in refused.json["error"]["message"]) == (12, True)
+
+
+def test_plain_http_to_the_same_port_gets_no_answer(secure: Callable[..., Installation]) -> None:
+    installation = secure(NAME).start()
+    port = urlsplit(installation.base_url).port
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert not re.search(rb"HTTP/1", client.recv(4096))
+    assert installation.health() is not None

@@ -1,0 +1,82 @@
+"""The daemon's certificate: what clients would not accept is refused at the start, with a sentence."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from svc_daemon.certificates import load_certificate
+from svc_daemon.settings import SettingError, TlsFiles
+
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def written(folder: Path, leaf: trustme.LeafCert, name: str = "served") -> TlsFiles:
+    """The files of a certificate and its key."""
+    files = TlsFiles(certificate=folder / f"{name}.pem", key=folder / f"{name}.key")
+    files.certificate.write_bytes(b"".join(blob.bytes() for blob in leaf.cert_chain_pems))
+    files.key.write_bytes(leaf.private_key_pem.bytes())
+    return files
+
+
+def refusal(certificate: Path, key: Path) -> str:
+    with pytest.raises(SettingError) as refused:
+        load_certificate(TlsFiles(certificate=certificate, key=key))
+    return str(refused.value)
+
+
+def test_a_valid_certificate_shows_its_names_and_its_end(authority: trustme.CA, tmp_path: Path) -> None:
+    end = (NOW + 30 * DAY).replace(microsecond=0)
+    leaf = authority.issue_cert("svc.example", "*.svc.example", "127.0.0.1", not_after=end)
+    loaded = load_certificate(written(tmp_path, leaf))
+    assert loaded.names == ("svc.example", "*.svc.example", "127.0.0.1")
+    assert loaded.expires_at == end.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert loaded.pem.strip() == leaf.cert_chain_pems[0].bytes().decode().strip()
+
+
+def test_one_of_an_intermediate_authority_is_taken_with_its_chain(authority: trustme.CA, tmp_path: Path) -> None:
+    leaf = authority.create_child_ca().issue_cert("svc.example")
+    assert len(leaf.cert_chain_pems) == 2
+    assert load_certificate(written(tmp_path, leaf)).names == ("svc.example",)
+
+
+def test_what_clients_would_refuse_is_refused_at_the_start(authority: trustme.CA, tmp_path: Path) -> None:
+    valid = written(tmp_path, authority.issue_cert("svc.example"))
+    past = written(tmp_path, authority.issue_cert("a.example", not_before=NOW - 9 * DAY, not_after=NOW - DAY), "past")
+    soon = written(tmp_path, authority.issue_cert("a.example", not_before=NOW + DAY, not_after=NOW + 9 * DAY), "soon")
+    other = written(tmp_path, authority.issue_cert("svc.example"), "other")
+    garbage, encrypted, binary = tmp_path / "garbage.pem", tmp_path / "encrypted.key", tmp_path / "binary.key"
+    garbage.write_text("nothing")
+    binary.write_bytes(b"\xff\x00")
+    key = load_pem_private_key(valid.key.read_bytes(), None)
+    encrypted.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")))
+    for certificate, key_file, words in (
+        (past.certificate, past.key, "certificate has expired"),
+        (soon.certificate, soon.key, "certificate is not yet valid"),
+        (valid.certificate, other.key, "is not the private key of"),
+        (valid.certificate, garbage, "is not the private key of"),
+        (valid.certificate, encrypted, "passphrase"),
+        (valid.certificate, binary, "not a PEM file"),
+        (valid.certificate, tmp_path / "none.key", "No such file"),
+        (valid.certificate, tmp_path, "Is a directory"),
+        (tmp_path / "none.pem", valid.key, "No such file"),
+        (garbage, valid.key, "no certificate in PEM form"),
+        (valid.key, valid.key, "no certificate in PEM form"),
+    ):
+        message = refusal(certificate, key_file)
+        assert words in message, (certificate, key_file)
+        assert message.startswith(("SVC_TLS_CERT names /", "SVC_TLS_KEY names /"))
+        assert "PRIVATE" not in message
