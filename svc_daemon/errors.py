@@ -3,6 +3,7 @@
 ServiceError            an error that is reported to the caller, with its code
  ├─ NotFound            `get_…` found no row that the caller may see
  └─ StorageError        the disk is full, or there was an I/O error
+         ├─ CommitUnknown   a commit failed so that it may have been carried out
          └─ ShuttingDown    the databases are already closed
 """
 
@@ -128,6 +129,14 @@ class StorageError(ServiceError):
 
     def __init__(self, message: str | None = None, **details: Any) -> None:
         super().__init__(E.STORAGE_FULL, message, **details)
+
+
+class CommitUnknown(StorageError):
+    """A commit failed in a way that leaves open whether it was carried out: its rows may exist, so no byte of theirs
+    may be deleted."""
+
+    def __init__(self) -> None:
+        super().__init__("The database failed during a commit, which may have been carried out.", retry_after_seconds=1)
 
 
 class ShuttingDown(StorageError):

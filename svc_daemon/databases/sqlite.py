@@ -11,11 +11,10 @@ the WAL only while nobody reads from it; if reads keep overlapping, new ones are
 
 After an I/O error nothing more is written: a failed fsync may have dropped pages, and a retry would report a false
 success. `on_broken` is called, and the owner restarts the process. The writes of the failed commit may or may not exist
-after the restart: they may have reached the WAL before its fsync failed.
+after the restart, as they may have reached the WAL before its fsync failed: its callers get `CommitUnknown`.
 """
 
 import os
-import queue
 import shutil
 import sqlite3
 import threading
@@ -27,7 +26,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from svc_daemon.errors import ShuttingDown, StorageError
+from svc_daemon.databases.writers import GroupWriter, Job, Outcome, resolve
+from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -44,8 +44,6 @@ LOG_WAIT_BYTES = 32 * 1024 * 1024
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
 #: How long a connection waits for locks held by others, in seconds.
 BUSY_TIMEOUT_S = 5
-
-_Job = tuple[Work[Any], "Future[Any]"]
 
 
 @dataclass(slots=True)
@@ -75,7 +73,6 @@ class SqliteDatabase:
         self.commits = 0
         self._on_broken = on_broken
         self._broken: sqlite3.Error | None = None
-        self._closed = False
         self._local = threading.local()
         self._readers: list[_Reader] = []
         self._readers_lock = threading.Lock()
@@ -83,11 +80,8 @@ class SqliteDatabase:
         self._may_read = threading.Event()
         self._may_read.set()
         self._log_wait_bytes = LOG_WAIT_BYTES
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._submit_lock = threading.Lock()
         self._connection = _open_prepared(path, prepare)
-        self._thread = threading.Thread(target=self._run, name=f"writer:{path.name}", daemon=True)
-        self._thread.start()
+        self._writer = GroupWriter(f"writer:{path.name}", self._commit, GROUP_LIMIT)
 
     @property
     def is_broken(self) -> bool:
@@ -96,14 +90,9 @@ class SqliteDatabase:
 
     def submit(self, work: Work[T]) -> "Future[T]":
         """Queue `work` for the writer; the future is resolved after the commit that includes it."""
-        future: Future[T] = Future()
-        with self._submit_lock:  # nothing may be queued after the sentinel that stops the writer
-            if self._broken is not None:
-                raise StorageError("The database takes no writes; the service must be restarted.") from self._broken
-            if self._closed:
-                raise ShuttingDown
-            self._queue.put((work, future))
-        return future
+        if self._broken is not None:
+            raise StorageError("The database takes no writes; the service must be restarted.") from self._broken
+        return self._writer.submit(work)
 
     def write(self, work: Work[T]) -> T:
         """Run `work` in the writer thread and wait until it is durable."""
@@ -139,12 +128,8 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Finish the queued work, interrupt reads, then close all connections. Idempotent."""
-        with self._submit_lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._queue.put(None)
-        self._thread.join()
+        if not self._writer.close():
+            return
         with self._readers_lock:
             self._reads_ended = True
         for reader in self._readers:
@@ -169,48 +154,28 @@ class SqliteDatabase:
             self._readers.append(reader)
         return reader
 
-    def _run(self) -> None:
-        while (job := self._queue.get()) is not None:
-            group, last = self._gather(job)
-            self._commit(group)
-            if last:
-                return
-
-    def _gather(self, first: _Job) -> tuple[list[_Job], bool]:
-        """Return the next group of queued work, and whether the sentinel that stops the writer follows it."""
-        group = [first]
-        while len(group) < GROUP_LIMIT:
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                return group, False
-            if job is None:
-                return group, True
-            group.append(job)
-        return group, False
-
-    def _commit(self, waiting: Sequence[_Job]) -> None:
-        # Drop work that its caller has cancelled; the work that remains can no longer be cancelled.
-        group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
-        if not group:
-            return
+    def _commit(self, group: Sequence[Job]) -> None:
+        is_ending = False
         try:
             if self._broken is not None:
                 raise self._broken
             self._connection.execute("BEGIN IMMEDIATE")
             outcomes = [self._run_in_savepoint(work) for work, _ in group]
+            is_ending = True
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
-            self._give_up(group, _as_sqlite(error))
+            # What the WAL got of a commit before its I/O error counts after a restart.
+            is_unknown = is_ending and _is_named(error, "IOERR")
+            self._give_up(group, _as_sqlite(error), CommitUnknown if is_unknown else StorageError)
             return
         self.operations += len(group)
         self.commits += 1
         for (_, future), (result, failure) in zip(group, outcomes, strict=True):
-            _resolve(future, result, failure)
+            resolve(future, result, failure)
         self._bound_log()
 
-    def _run_in_savepoint(self, work: Work[Any]) -> tuple[Any, BaseException | None]:
+    def _run_in_savepoint(self, work: Work[Any]) -> Outcome:
         connection = self._connection
         connection.execute("SAVEPOINT work")
         try:
@@ -233,13 +198,15 @@ class SqliteDatabase:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def _give_up(self, group: Sequence[_Job], error: sqlite3.Error) -> None:
-        """Fail the group with the error. After an I/O error or corruption, stop writing and call `on_broken`."""
+    def _give_up(self, group: Sequence[Job], error: sqlite3.Error, kind: type[StorageError]) -> None:
+        """Fail the group because of the error. After an I/O error or corruption, stop writing and call `on_broken`."""
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error
         for _, future in group:
-            _resolve(future, None, _as_storage(error))
+            failure = kind()
+            failure.__cause__ = error
+            resolve(future, None, failure)
         if is_new:
             self._on_broken(error)
 
@@ -252,7 +219,7 @@ class SqliteDatabase:
             self._may_read.clear()
             refused, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except (sqlite3.Error, MemoryError, OSError) as error:
-            self._give_up((), _as_sqlite(error))
+            self._give_up((), _as_sqlite(error), StorageError)
         else:
             self._log_wait_bytes = size_bytes + LOG_WAIT_STEP_BYTES if refused else LOG_WAIT_BYTES
         finally:
@@ -373,10 +340,3 @@ def _as_storage(error: BaseException) -> StorageError:
     failure = StorageError()
     failure.__cause__ = error
     return failure
-
-
-def _resolve(future: "Future[Any]", result: Any, failure: BaseException | None) -> None:
-    if failure is not None:
-        future.set_exception(failure)
-    else:
-        future.set_result(result)

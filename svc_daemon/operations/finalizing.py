@@ -14,7 +14,7 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError, StorageError
-from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, drop_blobs, new_source
+from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, new_source
 from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, list_progress, progress_of
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
@@ -73,7 +73,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         names = _blobs_of(made)
         outcomes = await commit_blobs(context, names, work)
         kept = set(_blobs_of(outcomes))
-        await drop_blobs(context, [name for name in names if name not in kept])
+        await context.blobs.drop([name for name in names if name not in kept])
         await context.parts.delete(*(one.upload.id for one in made if one.source))
     context.wakes.indexing.set()
     context.wakes.sweeping.set()

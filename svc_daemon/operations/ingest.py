@@ -13,7 +13,7 @@ from svc_daemon.core import ids, lanes, readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import ServiceError, StorageError
+from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.waves import may_share_a_child
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.destinations import Destination, settle_buckets
@@ -115,18 +115,12 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
     """Run `commit`, which stores the rows of these durable blobs in one transaction; remove the blobs if it fails."""
     try:
         return await context.write(commit)
-    except asyncio.CancelledError:
-        # The transaction may still commit; if it doesn't, the next start moves the blobs aside.
+    except (asyncio.CancelledError, CommitUnknown):
+        # The rows may exist, or be committed still; if they never are, the next start moves the blobs aside.
         raise
     except BaseException:
-        await drop_blobs(context, names)
-        raise
-
-
-async def drop_blobs(context: Context, names: Sequence[str]) -> None:
-    """Remove blobs without rows, unless an I/O error stopped the database, in which case their rows may exist."""
-    if not context.database.is_broken:
         await context.blobs.drop(names)
+        raise
 
 
 async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, commit: Callable[[Connection], T]) -> T:

@@ -12,8 +12,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store.schemas import SCHEMA
 
-#: The names of the migrations from before the first release. `make_schema` replaces them all, and records each of them
-#: as applied.
+#: The names of the migrations from before the first release. `make_schema` replaces them all.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",
@@ -35,15 +34,15 @@ CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
     ON "_sqlite_migrations" ("migration_set", "name")"""
 _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
+_NEWER = "The database was made by a newer release (it has {}); install that release."
 
-def make_schema(connection: sqlite3.Connection) -> None:
-    """Create all tables, and record the former migrations as applied, so that older releases don't run them."""
+
+def make_schema(connection: Connection) -> None:
     for statement in SCHEMA.split(";\n\n"):
         connection.execute(statement)
-    connection.executemany(_RECORD, [(name,) for name in FORMER])
 
 
-def add_lanes(connection: sqlite3.Connection) -> None:
+def add_lanes(connection: Connection) -> None:
     """Add the column `lane` to the tasks (see `core.lanes`). Existing tasks get the lane `single`.
 
     Indexes are added too, so that the time to find the next task of a lane, or the next delayed task, doesn't depend on
@@ -62,7 +61,7 @@ def add_lanes(connection: sqlite3.Connection) -> None:
 
 
 #: The migrations by name, oldest first. A release that changes the schema appends its migration.
-MIGRATIONS: dict[str, Callable[[sqlite3.Connection], None]] = {
+MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
     "m008_lanes": add_lanes,
 }
@@ -81,9 +80,10 @@ def migrate(connection: sqlite3.Connection) -> None:
         with connection:
             for statement in _RECORDS.split(";\n\n"):
                 connection.execute(statement)
-            for name, change in MIGRATIONS.items():
+            # The former migrations are recorded too, so that older releases don't run them.
+            connection.executemany(_RECORD, [(name,) for name in (*FORMER, *MIGRATIONS)])
+            for change in MIGRATIONS.values():
                 change(connection)
-                connection.execute(_RECORD, (name,))
         return
     import sqlite_utils  # noqa: PLC0415
 
@@ -92,6 +92,25 @@ def migrate(connection: sqlite3.Connection) -> None:
     for name, change in MIGRATIONS.items():
         state(name=name)(lambda db, change=change: change(db.conn))
     state.apply(sqlite_utils.Database(connection))
+
+
+def migrate_shared(connection: Connection) -> None:
+    """Bring the schema of a database server up to date, within the caller's transaction, which no other node has.
+
+    Raises StorageError if a newer release has made it. A view has the columns that its tables had when it was created:
+    a migration that adds one to `sources` must create `source_views` again.
+    """
+    connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
+    applied = {row["name"] for row in connection.execute("SELECT name FROM migrations")}
+    if unknown := sorted(applied.difference(MIGRATIONS)):
+        raise StorageError(_NEWER.format(unknown[-1]))
+    for name, change in MIGRATIONS.items():
+        if name not in applied:
+            change(connection)
+            connection.execute(
+                "INSERT INTO migrations (name, applied_at) VALUES (:name, CAST(CURRENT_TIMESTAMP AS TEXT))",
+                {"name": name},
+            )
 
 
 def check_current(connection: Connection) -> None:
@@ -107,7 +126,7 @@ def _applied(connection: Connection) -> list[str]:
     query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"
     applied = [row["name"] for row in connection.execute(query)]
     if unknown := sorted(set(applied).difference(FORMER, MIGRATIONS)):
-        raise StorageError(f"The database was made by a newer release (it has {unknown[-1]}); install that release.")
+        raise StorageError(_NEWER.format(unknown[-1]))
     if applied and "m007_rechunking" not in applied:
         raise StorageError(f"The database was made before the first release (its last migration is {applied[-1]}).")
     return applied

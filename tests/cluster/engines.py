@@ -31,10 +31,21 @@ def listens(port: int) -> bool:
 class Engine:
     """One process; what it prints goes to a file in its folder. It can be killed and started again on its files."""
 
-    def __init__(self, folder: Path, command: Sequence[str], environ: Mapping[str, str] | None = None) -> None:
+    #: What asks the process to end.
+    stop_signal = signal.SIGTERM
+
+    def __init__(
+        self,
+        folder: Path,
+        command: Sequence[str],
+        environ: Mapping[str, str] | None = None,
+        user: str | None = None,
+    ) -> None:
+        """`user` runs the process; None is who runs the tests."""
         self.folder = folder
         self._command = command
         self._environ = {**os.environ, **(environ or {})}
+        self._user = user
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, is_ready: Callable[[], bool]) -> None:
@@ -50,6 +61,7 @@ class Engine:
                 stderr=log,
                 # A group of its own, so that its children end with it.
                 start_new_session=True,
+                user=self._user,
             )
         try:
             wait_until(lambda: process.poll() is not None or is_ready(), self._command[0], START_TIMEOUT_S)
@@ -61,7 +73,7 @@ class Engine:
 
     def stop(self) -> None:
         """End the process as its operator would."""
-        self._end(signal.SIGTERM)
+        self._end(self.stop_signal)
 
     def kill(self) -> None:
         """kill -9, as a crash or the kernel would."""

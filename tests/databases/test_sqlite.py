@@ -1,4 +1,4 @@
-"""The single writer: groups share commits, one that fails takes nobody along, a broken disk ends writing."""
+"""SQLite as an engine of rows: the contract, its settings, and the size of its log."""
 
 import sqlite3
 import threading
@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from svc_daemon.databases.sqlite import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, SqliteDatabase
-from svc_daemon.errors import StorageError
-from tests.notes import DEADLINE_S, busy_writer, held, ids, ids_in, insert, prepare, submit_all
-
-ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+from tests.databases.contract_suite import DatabaseContract, OpenDatabase
+from tests.databases.notes import DEADLINE_S, held, ids, prepare
 
 
 @pytest.fixture
@@ -30,139 +28,14 @@ def database(path: Path) -> Iterator[SqliteDatabase]:
     opened.close()
 
 
-def test_what_waits_together_shares_one_commit_up_to_a_bound(database: SqliteDatabase) -> None:
-    futures = submit_all(database, [insert(number) for number in range(GROUP_LIMIT)])
-    assert [future.result(DEADLINE_S) for future in futures] == list(range(GROUP_LIMIT))
-    # One commit for the work that held the writer, one for all the others.
-    assert (database.operations, database.commits) == (GROUP_LIMIT + 1, 2)
-    futures = submit_all(database, [insert(-number) for number in range(1, GROUP_LIMIT + 2)])
-    assert (futures[-1].result(DEADLINE_S), database.commits) == (-GROUP_LIMIT - 1, 5)
+class TestSqliteDatabase(DatabaseContract):
+    group_limit = GROUP_LIMIT
+    duplicate = sqlite3.IntegrityError
+    wrong = interrupted = sqlite3.OperationalError
 
-
-def test_many_threads_write_with_fewer_commits_and_lose_nothing(database: SqliteDatabase, path: Path) -> None:
-    with ThreadPoolExecutor(16) as pool:
-        answered = list(pool.map(lambda number: database.write(insert(number)), range(400)))
-    assert answered == list(range(400))
-    assert database.commits < database.operations == 400
-    assert ids_in(path) == answered
-
-
-def test_work_runs_in_the_order_it_was_submitted(database: SqliteDatabase) -> None:
-    seen: list[int] = []
-
-    def note(number: int, _: Connection) -> None:
-        seen.append(number)
-
-    futures = submit_all(database, [partial(note, number) for number in range(50)])
-    futures[-1].result(DEADLINE_S)
-    assert seen == list(range(50))
-
-
-def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(database: SqliteDatabase) -> None:
-    def half_done(connection: Connection) -> None:
-        connection.execute("INSERT INTO notes (id) VALUES (100)")
-        raise LookupError("changed my mind")
-
-    before, wrong, double, after, seen = submit_all(database, [insert(1), half_done, insert(1), insert(2), ids])
-    # Work sees what was written before it.
-    assert [future.result(DEADLINE_S) for future in (before, after, seen)] == [1, 2, [1, 2]]
-    assert isinstance(wrong.exception(DEADLINE_S), LookupError)
-    assert isinstance(double.exception(DEADLINE_S), sqlite3.IntegrityError)
-    assert database.read(ids) == [1, 2]
-    assert database.commits == 2
-
-
-def test_work_can_be_cancelled_in_the_queue_and_no_more_once_it_runs(database: SqliteDatabase) -> None:
-    with busy_writer(database) as running:
-        kept, dropped = database.submit(insert(1)), database.submit(insert(2))
-        assert dropped.cancel()
-        assert not running.cancel()
-    running.result(DEADLINE_S)
-    kept.result(DEADLINE_S)
-    assert database.read(ids) == [1]
-
-
-def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(database: SqliteDatabase) -> None:
-    database.write(insert(1))
-
-    def work(connection: Connection) -> list[list[int]]:
-        before = ids(connection)
-        database.write(insert(2))
-        return [before, ids(connection)]
-
-    assert database.read(work) == [[1], [1]]
-    assert database.read(ids) == [1, 2]
-
-
-def test_a_write_is_seen_by_the_next_read_of_every_thread(database: SqliteDatabase) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        for number in range(20):
-            database.write(insert(number))
-            seen = list(pool.map(lambda _: database.read(ids), range(4)))
-            assert seen == [list(range(number + 1))] * 4
-
-
-def test_a_read_that_fails_or_writes_changes_nothing_and_leaves_its_connection_usable(database: SqliteDatabase) -> None:
-    for statement in ("INSERT INTO notes (id) VALUES (1)", "DELETE FROM notes", "DROP TABLE notes"):
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            database.read(lambda connection: connection.execute(statement))  # noqa: B023
-    with pytest.raises(sqlite3.OperationalError, match="no such table"):
-        database.read(lambda connection: connection.execute("SELECT * FROM absent"))
-    assert database.read(ids) == []
-    database.write(insert(1))
-    assert database.read(ids) == [1]
-
-
-def test_lowercase_knows_letters_of_every_script(database: SqliteDatabase) -> None:
-    def work(connection: Connection) -> tuple[Any, ...]:
-        return tuple(connection.execute("SELECT lowercase('ÀÉß ЖΔ'), lowercase(NULL)").fetchone())
-
-    assert database.read(work) == ("àéß жδ", None)
-    assert database.write(work) == ("àéß жδ", None)
-
-
-def test_close_finishes_what_is_queued(path: Path) -> None:
-    database = SqliteDatabase(path, prepare=prepare)
-    with busy_writer(database):
-        futures = [database.submit(insert(number)) for number in range(GROUP_LIMIT * 2)]
-        closing = threading.Thread(target=database.close)
-        closing.start()
-    closing.join(DEADLINE_S)
-    assert not closing.is_alive()
-    assert [future.result(0) for future in futures] == list(range(GROUP_LIMIT * 2))
-    assert ids_in(path) == list(range(GROUP_LIMIT * 2))
-
-
-def test_nothing_is_taken_after_close(path: Path) -> None:
-    database = SqliteDatabase(path, prepare=prepare)
-    database.read(ids)
-    database.close()
-    database.close()
-    with ThreadPoolExecutor(1) as pool:
-        late = lambda: pool.submit(database.read, ids).result(DEADLINE_S)  # noqa: E731
-        for call in (lambda: database.submit(insert(1)), lambda: database.read(ids), late):
-            with pytest.raises(StorageError):
-                call()
-    assert not database.is_broken
-
-
-def test_close_interrupts_reads_and_waits_for_their_threads(path: Path) -> None:
-    database = SqliteDatabase(path, prepare=prepare)
-    reading = threading.Event()
-
-    def work(connection: Connection) -> None:
-        reading.set()
-        connection.execute(ENDLESS).fetchone()
-
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(database.read, work)
-        assert reading.wait(DEADLINE_S)
-        closing = threading.Thread(target=database.close)
-        closing.start()
-        closing.join(DEADLINE_S)
-        assert not closing.is_alive()
-        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            read.result(DEADLINE_S)
+    @pytest.fixture
+    def open_database(self, path: Path) -> OpenDatabase:
+        return partial(SqliteDatabase, path, prepare=prepare)
 
 
 def test_the_files_settings_are_those_of_the_design(database: SqliteDatabase) -> None:

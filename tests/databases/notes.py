@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.databases.contract import Connection, Database
 
 #: Nothing here takes nearly so long; a test that waits longer has found a standstill.
 DEADLINE_S = 30
@@ -21,7 +20,7 @@ def prepare(connection: Connection) -> None:
 
 def insert(number: int, text: str = "") -> Callable[[Connection], int]:
     def work(connection: Connection) -> int:
-        connection.execute("INSERT INTO notes (id, text) VALUES (?, ?)", (number, text))
+        connection.execute("INSERT INTO notes (id, text) VALUES (:id, :text)", {"id": number, "text": text})
         return number
 
     return work
@@ -50,12 +49,12 @@ def held(start: Callable[[Callable[[Connection], None]], "Future[None]"]) -> Ite
     started.result(DEADLINE_S)
 
 
-def busy_writer(database: SqliteDatabase) -> AbstractContextManager["Future[None]"]:
+def busy_writer(database: Database) -> AbstractContextManager["Future[None]"]:
     """The writer is held, so that what is submitted inside becomes one group."""
     return held(database.submit)
 
 
-def submit_all(database: SqliteDatabase, works: list[Callable[[Connection], Any]]) -> list["Future[Any]"]:
+def submit_all(database: Database, works: list[Callable[[Connection], Any]]) -> list["Future[Any]"]:
     with busy_writer(database):
         return [database.submit(work) for work in works]
 

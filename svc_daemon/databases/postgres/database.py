@@ -1,0 +1,249 @@
+"""One PostgreSQL database: the single writer of a node, which commits in groups, and the pool of its readers.
+
+Theory of operation. As with SQLite, one thread of a node executes all its writes: it takes all queued work, runs each
+piece in its own savepoint, commits once, and only then resolves the futures. Other nodes write at the same time, each
+in the same way. All of them run SERIALIZABLE, so that each transaction sees what it would see alone; in return, the
+server rolls one of two back that are in each other's way (40001, 40P01). The writer then runs the group again, and
+after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others. So a piece
+of work may run many times, and only its last run counts.
+
+A group ends in one of these ways:
+
+committed             the futures get the results
+refused               the server is out of a resource or of reach: nothing was stored, StorageError
+conflict, too often   nothing was stored, StorageError
+unknown               the connection was lost during COMMIT, which the server may have carried out: CommitUnknown
+
+A connection that was lost before COMMIT has stored nothing; if it had been used before, the group is run again on a new
+one, since the server may have been restarted long ago. Whatever a node did not commit is rolled back by the server when
+it notices that the node is gone, at the latest after `idle_in_transaction_session_timeout`.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import psycopg
+
+from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.postgres.functions import make_functions
+from svc_daemon.databases.postgres.readers import Readers
+from svc_daemon.databases.postgres.servers import (
+    NoConnection,
+    PostgresServer,
+    ServerConnection,
+    is_conflict,
+    is_demoted,
+    is_refusal,
+    needs_new_connection,
+)
+from svc_daemon.databases.writers import GroupWriter, Job, Outcome, resolve
+from svc_daemon.errors import CommitUnknown, StorageError
+
+T = TypeVar("T")
+
+#: Maximum number of pieces of work per commit. The server keeps 64 savepoints of a transaction in memory.
+GROUP_LIMIT = 64
+#: How often a group is run before its pieces are run one by one, and how often a single piece is run.
+GROUP_TRIES, SINGLE_TRIES = 3, 12
+#: Pause in seconds after the first conflict; it doubles with each one, up to the maximum, and a random part is waited.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.25
+OVERTAKEN = "Other requests have changed the same records each time."
+#: The advisory lock that is held while the schema is prepared.
+PREPARING = 0x7376635F73746174
+_SETTINGS = (
+    "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    "statement_timeout = '60s'",
+    "idle_in_transaction_session_timeout = '15s'",
+)
+
+
+class _Conflict(Exception):
+    """Another transaction was in the way; the cause is the server's error."""
+
+
+class _Ended(Exception):
+    """A piece of work has failed in a way that ends the transaction of its group; the cause is its error."""
+
+
+class _Lost(Exception):
+    """A connection was lost before COMMIT that had been used before."""
+
+
+class PostgresDatabase:
+    """Access to one PostgreSQL database. Thread-safe; `close` stops the writer once it has finished the queued work."""
+
+    #: Never true: an I/O error is the server's own concern.
+    is_broken = False
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        prepare: Callable[[Connection], None],
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """Connect and `prepare` the schema. Raises StorageError."""
+        #: Number of pieces of work that were committed so far.
+        self.operations = 0
+        #: Number of commits so far; `operations` divided by `commits` is the average group size.
+        self.commits = 0
+        #: Number of transactions that were rolled back because of a conflict.
+        self.conflicts = 0
+        self._draw = draw
+        self._server = PostgresServer(url)
+        _prepare(self._server, prepare)
+        self._connection: ServerConnection | None = None
+        self._readers = Readers(self._server)
+        self._writer = GroupWriter("writer:postgresql", self._commit, GROUP_LIMIT)
+
+    def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
+        """Queue `work` for the writer; the future is resolved after the commit that includes it."""
+        return self._writer.submit(work)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in the writer's transaction and wait until it is durable."""
+        return self.submit(work).result()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one snapshot. Raises StorageError if the database is out of reach, or closed."""
+        return self._readers.read(work, in_transaction=True)
+
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which must execute a single statement, without an explicit transaction."""
+        return self._readers.read(work, in_transaction=False)
+
+    def close(self) -> None:
+        """Finish the queued work, interrupt reads, then close all connections. Idempotent."""
+        self._writer.close()
+        self._readers.close()
+        self._server.close()
+        self._disconnect()
+
+    def _commit(self, group: Sequence[Job]) -> None:
+        """Commit the group in one transaction or, after several conflicts, each piece in its own."""
+        try:
+            outcomes = self._try(group, GROUP_TRIES if len(group) > 1 else SINGLE_TRIES)
+        except _Conflict as conflict:
+            if len(group) > 1:
+                for job in group:
+                    self._commit([job])
+                return
+            outcomes = [(None, _caused(StorageError(OVERTAKEN, retry_after_seconds=1), conflict))]
+        except CommitUnknown as error:
+            outcomes = [(None, _caused(CommitUnknown(), error)) for _ in group]
+        except StorageError as error:
+            outcomes = [(None, _caused(StorageError(error.message, **error.details), error)) for _ in group]
+        for (_, future), (result, failure) in zip(group, outcomes, strict=True):
+            resolve(future, result, failure)
+
+    def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
+        """Run the transaction until it is committed; raises _Conflict after the last try, and StorageError."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return self._transact(group)
+            except _Lost:
+                continue
+            except _Conflict:
+                self.conflicts += 1
+                tries -= 1
+                if not tries:
+                    raise
+            time.sleep(pause_s * self._draw())
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    def _transact(self, group: Sequence[Job]) -> list[Outcome]:
+        """Run the group in one transaction.
+
+        Raises _Conflict, _Lost or StorageError if nothing was stored, and CommitUnknown if it may have been.
+        """
+        connection = self._connection = self._connection or self._connect()
+        was_used, connection.is_used = connection.is_used, True
+        try:
+            connection.run("BEGIN; SAVEPOINT work")
+            outcomes = [self._run_piece(connection, work) for work, _ in group]
+        except (psycopg.Error, _Ended) as error:
+            raise self._give_up(connection, error, was_used=was_used) from error
+        try:
+            connection.run("COMMIT")
+        except psycopg.Error as error:
+            if _is_definite(error):
+                raise self._give_up(connection, error, was_used=False) from error
+            self._disconnect()
+            raise CommitUnknown from error
+        self.operations += len(group)
+        self.commits += 1
+        return outcomes
+
+    def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
+        """Run a piece in the open savepoint, and leave one open for the next. Raises what ends the transaction."""
+        try:
+            result = work(connection)
+        except BaseException as error:  # any exception is passed to the caller, and the group continues
+            if is_conflict(error) or is_refusal(error) or _is_lost(connection, error):
+                raise _Ended from error
+            connection.run("ROLLBACK TO work")
+            return None, error
+        connection.run("RELEASE work; SAVEPOINT work")
+        return result, None
+
+    def _give_up(self, connection: ServerConnection, error: BaseException, *, was_used: bool) -> Exception:
+        """Roll back, and return the exception that says what to do about this error of the transaction."""
+        if not _is_lost(connection, error):
+            try:
+                connection.run("ROLLBACK")
+            except psycopg.Error:
+                connection.close()
+        is_lost = _is_lost(connection, error)
+        if is_lost:
+            self._disconnect()
+        if is_conflict(error):
+            return _Conflict()
+        if is_lost and was_used:
+            return _Lost()
+        return StorageError("The database takes no writes; nothing was stored.", retry_after_seconds=1)
+
+    def _connect(self) -> ServerConnection:
+        try:
+            return self._server.connect(*_SETTINGS)
+        except NoConnection as error:
+            raise StorageError("The database can't be reached.", retry_after_seconds=1) from error
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _caused(failure: StorageError, cause: Exception) -> StorageError:
+    """Each future gets an exception of its own, since raising one changes it."""
+    failure.__cause__ = cause
+    return failure
+
+
+def _is_lost(connection: ServerConnection, error: BaseException) -> bool:
+    """Whether the writer needs a new connection after this error."""
+    return connection.is_lost or needs_new_connection(error) or is_demoted(error)
+
+
+def _is_definite(error: psycopg.Error) -> bool:
+    """Whether a COMMIT that failed has stored nothing: the server itself says so, and goes on."""
+    return bool(error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003")
+
+
+def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> None:
+    """Bring schema and functions up to date, one node at a time. Raises StorageError."""
+    connection = server.connect_first()
+    try:
+        # Not serializable: what another node has made is seen once the lock is got.
+        connection.run(f"BEGIN; SELECT pg_advisory_xact_lock({PREPARING})")
+        make_functions(connection)
+        prepare(connection)
+        connection.run("COMMIT")
+    except psycopg.Error as error:
+        raise StorageError(f"The database can't be prepared: {str(error).strip()}.") from error
+    finally:
+        connection.close()

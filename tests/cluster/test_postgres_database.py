@@ -1,0 +1,306 @@
+"""PostgreSQL as an engine of rows: the contract, several nodes at once, and what a server does to its clients."""
+
+import json
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import psycopg
+import pytest
+
+from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.postgres.database import GROUP_LIMIT, SINGLE_TRIES, PostgresDatabase
+from svc_daemon.databases.sqlite import open_connection
+from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
+from svc_daemon.store import migrations
+from svc_daemon.store.migrations import MIGRATIONS, migrate_shared
+from tests.acceptance.installations import wait_until
+from tests.cluster.cutting import cutting
+from tests.cluster.postgres import HOST, PASSWORD, PostgresEngine, running_postgres, system_programs
+from tests.databases.contract_suite import DatabaseContract, OpenDatabase, stored
+from tests.databases.notes import DEADLINE_S, ids, insert, prepare, submit_all
+
+OpenNode = Callable[..., PostgresDatabase]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[PostgresEngine]:
+    with running_postgres() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def oldest() -> Iterator[PostgresEngine]:
+    """The system's server, which is older than the package's, and has TLS."""
+    programs = system_programs()
+    if not programs:
+        pytest.skip("the machine has no PostgreSQL of its own (Debian's package `postgresql`)")
+    with running_postgres(programs[-1]) as engine:
+        yield engine
+
+
+@pytest.fixture
+def url(engine: PostgresEngine) -> str:
+    return engine.make_database(empty=True)
+
+
+@pytest.fixture
+def open_node(url: str) -> Iterator[OpenNode]:
+    """Open nodes on the same rows; all are closed with the test."""
+    nodes: list[PostgresDatabase] = []
+
+    def open_node(url: str = url) -> PostgresDatabase:
+        nodes.append(PostgresDatabase(url, prepare=prepare))
+        return nodes[-1]
+
+    yield open_node
+    for node in nodes:
+        node.close()
+
+
+class TestPostgresDatabase(DatabaseContract):
+    group_limit = GROUP_LIMIT
+    duplicate = psycopg.errors.UniqueViolation
+    wrong = psycopg.Error
+    interrupted = ShuttingDown
+
+    @pytest.fixture
+    def open_database(self, url: str) -> OpenDatabase:
+        return partial(PostgresDatabase, url, prepare=prepare)
+
+
+def count_up(connection: Connection) -> int:
+    """Read, then write: two that do so at once must not both count from the same number."""
+    (number,) = connection.execute("SELECT CAST(text AS BIGINT) FROM notes WHERE id = 1").fetchone()
+    connection.execute("UPDATE notes SET text = :text WHERE id = 1", {"text": str(number + 1)})
+    return int(number) + 1
+
+
+def test_nodes_that_write_at_once_lose_nothing_and_run_conflicts_again(open_node: OpenNode) -> None:
+    nodes = [open_node() for _ in range(3)]
+    nodes[0].write(insert(1, "0"))
+    with ThreadPoolExecutor(12) as pool:
+        futures = [pool.submit(nodes[number % 3].write, count_up) for number in range(300)]
+        answered = sorted(future.result(DEADLINE_S) for future in futures)
+    assert answered == list(range(1, 301))
+    assert sum(node.conflicts for node in nodes) > 0
+
+
+def test_what_one_reads_and_another_writes_is_never_skewed(open_node: OpenNode) -> None:
+    """Each adds a row only while there are fewer than ten: that no two touch the same row helps nobody."""
+    nodes = [open_node() for _ in range(3)]
+
+    def add(number: int, connection: Connection) -> bool:
+        few = len(ids(connection)) < 10
+        return few and bool(insert(number)(connection))
+
+    with ThreadPoolExecutor(9) as pool:
+        added = [pool.submit(nodes[number % 3].write, partial(add, number)) for number in range(1, 91)]
+        assert sum(each.result(DEADLINE_S) for each in added) == 10
+
+
+def test_work_with_endless_conflicts_fails_alone_and_not_for_ever(open_node: OpenNode) -> None:
+    database, other, runs = open_node(), open_node(), []
+    database.write(insert(1, "0"))
+
+    def overtaken(connection: Connection) -> None:
+        ids(connection)
+        runs.append(other.write(count_up))
+        count_up(connection)
+
+    before, lost, after = submit_all(database, [insert(2), overtaken, insert(3)])
+    refused = lost.exception(DEADLINE_S)
+    assert isinstance(refused, StorageError)
+    assert (refused.rule.status, refused.details["retry_after_seconds"], type(refused)) == (503, 1, StorageError)
+    assert (before.result(DEADLINE_S), after.result(DEADLINE_S), len(runs) > SINGLE_TRIES) == (2, 3, True)
+    assert database.read(ids) == [1, 2, 3]
+
+
+def test_a_commit_whose_outcome_is_unknown_is_reported_as_such(engine: PostgresEngine, url: str) -> None:
+    with cutting(engine.port) as cutter:
+        cut = url.replace(str(engine.port), str(cutter.port)) + "?sslmode=disable"
+        database = PostgresDatabase(cut, prepare=prepare)
+        for number, passes_on in enumerate((True, False)):
+            cutter.arm(b"COMMIT", passes_on=passes_on)
+            with pytest.raises(CommitUnknown):
+                database.write(insert(number))
+            # It goes on by itself.
+            database.write(insert(number + 10))
+        database.close()
+    assert stored(partial(PostgresDatabase, url, prepare=prepare)) == [0, 10, 11]
+
+
+def test_a_connection_lost_before_the_commit_costs_nothing(engine: PostgresEngine, url: str) -> None:
+    with cutting(engine.port) as cutter:
+        cut = url.replace(str(engine.port), str(cutter.port)) + "?sslmode=disable"
+        database = PostgresDatabase(cut, prepare=prepare)
+        database.write(insert(1))
+        for number, word in enumerate((b"BEGIN", b"INSERT", b"RELEASE")):
+            cutter.arm(word, passes_on=False)
+            assert database.write(insert(number + 10)) == number + 10
+        assert database.read(ids) == [1, 10, 11, 12]
+        for word in (b"BEGIN", b"SELECT", b"ROLLBACK"):
+            cutter.arm(word, passes_on=False)
+            assert database.read(ids) == [1, 10, 11, 12]
+        database.close()
+
+
+def test_a_server_that_restarts_or_is_away_is_back_by_itself(
+    engine: PostgresEngine, open_node: OpenNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = open_node()
+    database.write(insert(1))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: database.read(ids), range(8)))
+    for end in (engine.stop, engine.kill):
+        end()
+        engine.start(engine.is_ready)
+        number = len(database.read(ids)) + 1
+        assert database.write(insert(number)) == number
+    engine.stop()
+    with caplog.at_level(logging.INFO):
+        for call in (lambda: database.write(insert(9)), lambda: database.read(ids), lambda: database.look(ids)):
+            for _ in range(3):
+                with pytest.raises(StorageError) as refused:
+                    call()
+                assert refused.value.as_error()["retryable"] and refused.value.details["retry_after_seconds"] == 1
+        assert not database.is_broken
+        engine.start(engine.is_ready)
+        wait_until(lambda: "in reach again" in caplog.text, "the outage ends", DEADLINE_S)
+    assert (database.read(ids), database.write(insert(9))) == ([1, 2, 3], 9)
+    assert PASSWORD not in caplog.text and quote(PASSWORD, safe="") not in caplog.text
+
+
+def test_a_transaction_of_a_node_that_hangs_holds_nobody_up_for_ever(open_node: OpenNode, url: str) -> None:
+    hanging, database = open_node(), open_node()
+    hanging.write(insert(1, "0"))
+    begun, let_go = threading.Event(), threading.Event()
+
+    def hang(connection: Connection) -> None:
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = '300ms'")
+        count_up(connection)
+        begun.set()
+        let_go.wait(DEADLINE_S)
+
+    future = hanging.submit(hang)
+    assert begun.wait(DEADLINE_S)
+    assert database.submit(count_up).result(DEADLINE_S) == 1
+    let_go.set()
+    # Its own connection is gone, so it runs again, and counts from there.
+    assert (future.result(DEADLINE_S), database.write(count_up)) == (None, 3)
+
+
+def test_nodes_that_start_at_once_make_one_schema(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = engine.make_database(empty=True)
+    with ThreadPoolExecutor(4) as pool:
+        for database in list(pool.map(lambda _: PostgresDatabase(url, prepare=migrate_shared), range(4))):
+            database.close()
+    applied = "SELECT name FROM migrations ORDER BY name"
+
+    def later(connection: Connection) -> None:
+        connection.execute("ALTER TABLE teams ADD COLUMN later TEXT")
+
+    database = PostgresDatabase(url, prepare=migrate_shared)
+    with monkeypatch.context() as newer:
+        newer.setattr(migrations, "MIGRATIONS", {**MIGRATIONS, "m999_later": later})
+        # Statements that were prepared on the old schema run on; the view and the table too.
+        for _ in range(8):
+            database.read(lambda c: c.execute("SELECT * FROM teams").fetchall())
+        PostgresDatabase(url, prepare=migrate_shared).close()
+        (names,) = [database.read(lambda c: [row["name"] for row in c.execute(applied)])]
+        assert names == [*MIGRATIONS, "m999_later"]
+        assert database.read(lambda c: c.execute("SELECT * FROM teams").fetchall()) == []
+    database.close()
+    with pytest.raises(StorageError, match="newer release"):
+        PostgresDatabase(url, prepare=migrate_shared)
+
+
+def test_a_migration_that_fails_leaves_nothing(engine: PostgresEngine) -> None:
+    url = engine.make_database(empty=True)
+
+    def fail(connection: Connection) -> None:
+        migrate_shared(connection)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        PostgresDatabase(url, prepare=fail)
+    with psycopg.connect(url) as looking:
+        (tables,) = looking.execute("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+        assert tables == 0
+
+
+def test_the_password_is_in_no_error_and_no_representation(
+    engine: PostgresEngine, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    wrong = url.replace(quote(PASSWORD, safe=""), "s3cret-word")
+    unescaped = url.replace(quote(PASSWORD, safe=""), "s3cret@-word")
+    for bad in (wrong, unescaped, "postgresql://svc:s3cret-word@127.0.0.1:x/", f"{wrong}?nonsense=1", "s3cret-word"):
+        with pytest.raises(StorageError) as refused:
+            PostgresDatabase(bad, prepare=prepare)
+        shown = "".join(traceback.format_exception(refused.value))
+        assert "s3cret" not in shown and "-word" not in shown, bad
+    database = PostgresDatabase(url, prepare=prepare)
+    database.write(insert(1))
+    assert PASSWORD not in f"{database!r} {vars(database)}"
+    database.close()
+    assert "s3cret" not in caplog.text and PASSWORD not in caplog.text
+
+
+def test_the_servers_certificate_is_checked_if_the_url_says_so(oldest: PostgresEngine, tmp_path: Path) -> None:
+    parts = urlsplit(oldest.make_database(empty=True))
+    host = parts._replace(netloc=parts.netloc.replace("127.0.0.1", HOST)).geturl()
+    trusted = f"{host}?sslmode=verify-full&hostaddr=127.0.0.1&sslrootcert={oldest.authority}"
+    database = PostgresDatabase(trusted, prepare=prepare)
+    query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    for ask in (database.read, database.write):
+        assert ask(lambda c: c.execute(query).fetchone()["ssl"]) is True
+    database.close()
+    stranger = tmp_path / "other.crt"
+    stranger.write_bytes((oldest.folder / "server.crt").read_bytes())
+    for refused in (trusted.replace(str(oldest.authority), str(stranger)), trusted.replace(HOST, "elsewhere.example")):
+        with pytest.raises(StorageError, match="certificate"):
+            PostgresDatabase(refused, prepare=prepare)
+
+
+DOCUMENTS: list[Any] = [
+    {"id": "a", "n": 7, "big": 2**53 + 1, "half": 0.5, "e": 1e300, "yes": True, "no": False, "nil": None, "list": [1]},
+    {"id": "é\U0001f600", "a b": "x", "a.b:c/d@e-f": 1, "inner": {"id": "no"}},
+    {},
+    ["a", "b", "a"],
+    [],
+]
+QUESTIONS = [
+    *(f"json_type(:document, '{path}')" for path in ("$.id", "$.n", "$.half", "$.yes", "$.no", "$.nil", "$.list")),
+    *(f"json_type(:document, '{path}')" for path in ('$."a b"', '$."a.b:c/d@e-f"', "$.inner", "$.absent", "$.big")),
+    *(f"json_extract(:document, '{path}')" for path in ("$.id", '$."a b"', "$.nil", "$.absent")),
+    "CAST(json_extract(:document, '$.half') AS DOUBLE PRECISION) = 0.5",
+    "(SELECT group_concat(value) FROM json_each(:document))",
+    "(SELECT json_group_array(value) FROM json_each(:document) WHERE value > 'a')",
+    "(SELECT count(DISTINCT value) FROM json_each(:document))",
+    *("json_valid(:document)", "json_valid('{')", "json_valid('')", "lowercase('ÀSZ')"),
+]
+
+
+@pytest.mark.parametrize("name", ["engine", "oldest"])
+def test_the_functions_of_sqlite_say_the_same_here(name: str, request: pytest.FixtureRequest) -> None:
+    sqlite = open_connection(Path(":memory:"))
+    node = PostgresDatabase(request.getfixturevalue(name).make_database(), prepare=migrate_shared)
+    for document in DOCUMENTS:
+        for question in QUESTIONS:
+            if "json_each" in question and not isinstance(document, list):
+                continue
+            statement, values = f"SELECT {question} AS said", {"document": json.dumps(document)}
+            here = node.read(lambda c: c.execute(statement, values).fetchone()["said"])  # noqa: B023
+            there = sqlite.execute(statement, values).fetchone()["said"]
+            if isinstance(there, str) and there.startswith("["):
+                here, there = json.loads(here), json.loads(there)
+            assert here == there, (question, document)
+    sqlite.close()
+    node.close()

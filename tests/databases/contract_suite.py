@@ -1,0 +1,204 @@
+"""What every engine of rows must do. A test module subclasses `DatabaseContract` and opens its engine."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+
+from svc_daemon.databases.contract import Connection, Database
+from svc_daemon.errors import StorageError
+from tests.databases.notes import DEADLINE_S, busy_writer, ids, insert, submit_all
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT COUNT(*) FROM n"
+OpenDatabase = Callable[[], Database]
+
+
+class DatabaseContract:
+    """The tests; a subclass has a fixture `open_database`, which opens the same rows at each call."""
+
+    group_limit: ClassVar[int]
+    #: What the engine raises for a second row with the same key, and for a statement that is wrong or may not write.
+    duplicate: ClassVar[type[Exception]]
+    wrong: ClassVar[type[Exception]]
+    #: What a read raises that closing has interrupted.
+    interrupted: ClassVar[type[Exception]]
+
+    @pytest.fixture
+    def open_database(self) -> OpenDatabase:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def database(self, open_database: OpenDatabase) -> Iterator[Database]:
+        opened = open_database()
+        yield opened
+        opened.close()
+
+    def test_what_waits_together_shares_one_commit_up_to_a_bound(self, database: Database) -> None:
+        futures = submit_all(database, [insert(number) for number in range(self.group_limit)])
+        assert [future.result(DEADLINE_S) for future in futures] == list(range(self.group_limit))
+        # One commit for the work that held the writer, one for all the others.
+        assert (database.operations, database.commits) == (self.group_limit + 1, 2)
+        futures = submit_all(database, [insert(-number) for number in range(1, self.group_limit + 2)])
+        assert (futures[-1].result(DEADLINE_S), database.commits) == (-self.group_limit - 1, 5)
+
+    def test_many_threads_write_with_fewer_commits_and_lose_nothing(
+        self, database: Database, open_database: OpenDatabase
+    ) -> None:
+        with ThreadPoolExecutor(16) as pool:
+            answered = list(pool.map(lambda number: database.write(insert(number)), range(400)))
+        assert answered == list(range(400))
+        assert database.commits < database.operations == 400
+        assert stored(open_database) == answered
+
+    def test_work_runs_in_the_order_it_was_submitted(self, database: Database) -> None:
+        seen: list[int] = []
+
+        def note(number: int, _: Connection) -> None:
+            seen.append(number)
+
+        futures = submit_all(database, [partial(note, number) for number in range(50)])
+        futures[-1].result(DEADLINE_S)
+        assert seen == list(range(50))
+
+    def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(self, database: Database) -> None:
+        def half_done(connection: Connection) -> None:
+            connection.execute("INSERT INTO notes (id) VALUES (100)")
+            raise LookupError("changed my mind")
+
+        before, wrong, double, after, seen = submit_all(database, [insert(1), half_done, insert(1), insert(2), ids])
+        # Work sees what was written before it.
+        assert [future.result(DEADLINE_S) for future in (before, after, seen)] == [1, 2, [1, 2]]
+        assert isinstance(wrong.exception(DEADLINE_S), LookupError)
+        assert isinstance(double.exception(DEADLINE_S), self.duplicate)
+        assert database.read(ids) == [1, 2]
+        assert database.commits == 2
+
+    def test_work_can_be_cancelled_in_the_queue_and_no_more_once_it_runs(self, database: Database) -> None:
+        with busy_writer(database) as running:
+            kept, dropped = database.submit(insert(1)), database.submit(insert(2))
+            assert dropped.cancel()
+            assert not running.cancel()
+        running.result(DEADLINE_S)
+        kept.result(DEADLINE_S)
+        assert database.read(ids) == [1]
+
+    def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(self, database: Database) -> None:
+        database.write(insert(1))
+
+        def work(connection: Connection) -> list[list[int]]:
+            before = ids(connection)
+            database.write(insert(2))
+            return [before, ids(connection)]
+
+        assert database.read(work) == [[1], [1]]
+        assert database.read(ids) == database.look(ids) == [1, 2]
+
+    def test_a_write_is_seen_by_the_next_read_of_every_thread(self, database: Database) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            for number in range(20):
+                database.write(insert(number))
+                seen = list(pool.map(lambda _: database.read(ids), range(4)))
+                assert seen == [list(range(number + 1))] * 4
+
+    def test_a_read_that_fails_or_writes_changes_nothing_and_leaves_its_connection_usable(
+        self, database: Database
+    ) -> None:
+        for read in (database.read, database.look):
+            for statement in ("INSERT INTO notes (id) VALUES (1)", "DELETE FROM notes", "DROP TABLE notes"):
+                with pytest.raises(self.wrong, match=r"read-?only"):
+                    read(lambda connection: connection.execute(statement))  # noqa: B023
+            with pytest.raises(self.wrong, match="absent"):
+                read(lambda connection: connection.execute("SELECT * FROM absent"))
+            assert read(ids) == []
+        database.write(insert(1))
+        assert database.read(ids) == [1]
+
+    def test_lowercase_knows_letters_of_every_script(self, database: Database) -> None:
+        def work(connection: Connection) -> tuple[Any, ...]:
+            return tuple(connection.execute("SELECT lowercase('ÀÉß ЖΔ'), lowercase(NULL)").fetchone())
+
+        assert database.read(work) == ("àéß жδ", None)
+        assert database.write(work) == ("àéß жδ", None)
+
+    def test_close_finishes_what_is_queued(self, open_database: OpenDatabase) -> None:
+        database, numbers = open_database(), range(self.group_limit * 2)
+        with busy_writer(database):
+            futures = [database.submit(insert(number)) for number in numbers]
+            closing = threading.Thread(target=database.close)
+            closing.start()
+        closing.join(DEADLINE_S)
+        assert not closing.is_alive()
+        assert [future.result(0) for future in futures] == list(numbers)
+        assert stored(open_database) == list(numbers)
+
+    def test_nothing_is_taken_after_close(self, open_database: OpenDatabase) -> None:
+        database = open_database()
+        database.read(ids)
+        database.close()
+        database.close()
+        with ThreadPoolExecutor(1) as pool:
+            late = lambda: pool.submit(database.read, ids).result(DEADLINE_S)  # noqa: E731
+            for call in (lambda: database.submit(insert(1)), lambda: database.read(ids), late):
+                with pytest.raises(StorageError):
+                    call()
+        assert not database.is_broken
+
+    def test_close_interrupts_reads_and_waits_for_their_threads(self, open_database: OpenDatabase) -> None:
+        database = open_database()
+        reading = threading.Event()
+
+        def work(connection: Connection) -> None:
+            reading.set()
+            connection.execute(ENDLESS).fetchone()
+
+        with ThreadPoolExecutor(1) as pool:
+            read = pool.submit(database.read, work)
+            assert reading.wait(DEADLINE_S)
+            closing = threading.Thread(target=database.close)
+            closing.start()
+            closing.join(DEADLINE_S)
+            assert not closing.is_alive()
+            assert isinstance(read.exception(DEADLINE_S), self.interrupted)
+
+    def test_columns_have_names_and_positions(self, database: Database) -> None:
+        database.write(insert(3, "text"))
+        row = database.read(lambda c: c.execute("SELECT text, id, id + 1 AS next FROM notes").fetchone())
+        assert (row["next"], row[0], tuple(row), len(row)) == (4, "text", ("text", 3, 4), 3)
+        assert (list(row.keys()), dict(row)) == (["text", "id", "next"], {"text": "text", "id": 3, "next": 4})
+
+    def test_sums_of_integers_are_integers_and_texts_sort_by_their_bytes(self, database: Database) -> None:
+        texts = ["a", "B", "_", "é", "a b", "Z", "\U0001f600", "\ufb01"]
+        for number, text in enumerate(texts):
+            database.write(insert(number, text))
+        (total,) = database.read(lambda c: c.execute("SELECT SUM(id) FROM notes").fetchone())
+        assert (type(total), total) == (int, sum(range(len(texts))))
+        found = database.read(lambda c: [row["text"] for row in c.execute("SELECT text FROM notes ORDER BY text")])
+        assert found == sorted(texts, key=str.encode)
+
+    def test_a_nul_in_a_text_is_stored_and_sought_without_an_error(self, database: Database) -> None:
+        database.write(insert(1, "a\0b"))
+        sought = "SELECT id FROM notes WHERE text = :text"
+        assert [row["id"] for row in database.read(lambda c: c.execute(sought, {"text": "a\0b"}).fetchall())] == [1]
+        assert database.read(lambda c: c.execute(sought, {"text": "a\0c"}).fetchall()) == []
+
+    def test_many_rows_change_with_one_statement(self, database: Database) -> None:
+        statement = "UPDATE notes SET text = 'x' WHERE id = :id"
+        for number in range(3):
+            database.write(insert(number))
+        for wanted in ([0, 1], []):
+            changes = [{"id": number} for number in wanted]
+            database.write(lambda c: c.executemany(statement, changes).rowcount)  # noqa: B023
+        (changed,) = database.read(lambda c: c.execute("SELECT COUNT(*) FROM notes WHERE text = 'x'").fetchone())
+        assert changed == 2
+
+
+def stored(open_database: OpenDatabase) -> list[int]:
+    """What a stranger finds."""
+    database = open_database()
+    try:
+        return database.read(ids)
+    finally:
+        database.close()
