@@ -183,7 +183,9 @@ class SqliteDatabase:
         except BaseException as error:  # any exception is passed to the caller, and the group continues
             if not connection.in_transaction or _is_damage(error):
                 # SQLite rolls back the whole transaction on FULL and IOERR: nothing of the group is left.
-                raise _as_sqlite(error) from error
+                failure = _as_sqlite(error)
+                # Not `from error`: the failure may be this error, or its cause, and would become a cause of itself.
+                raise failure from failure.__cause__
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
             # Convert errors of a full or read-only disk to StorageError, which callers can handle; keep other errors.
@@ -311,7 +313,10 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__
-    return cause or sqlite3.OperationalError(str(error))
+    if cause is None:
+        cause = sqlite3.OperationalError(str(error))
+        cause.__cause__ = error
+    return cause
 
 
 @contextmanager
