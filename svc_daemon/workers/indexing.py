@@ -17,8 +17,8 @@ What happens to a wave if something fails:
     the child dies, or is too slow    the document that it was reading is treated in the same way; documents before it
                                       are indexed; documents after it (`NotRead`) are queued to be read alone, and
                                       their attempt isn't counted
-    the index or the daemon fails     in a shortage, all documents wait; otherwise each is queued to be read alone; no
-                                      attempt is counted
+    the index or the daemon fails     in a shortage, or if the index is damaged and will be rebuilt, all documents wait;
+                                      otherwise each is queued to be read alone; no attempt is counted
     the index keeps a later text      the document is queued again, to replace it; this happens if the state database
                                       was restored from an older copy
     the daemon stops                  all documents are queued again, and no attempt is counted
@@ -56,7 +56,7 @@ from svc_daemon.operations.indexing import (
 )
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
-from svc_daemon.provider.errors import ProviderError
+from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
@@ -66,6 +66,8 @@ log = logging.getLogger(__name__)
 
 #: Delay before retrying a document that failed because of a shortage, in seconds.
 PAUSE_IN_SHORTAGE_S = 1.0
+#: Delay before retrying a document because the index is damaged, in seconds. A rebuild may begin only after a minute.
+PAUSE_IN_REBUILD_S = 5.0
 
 
 class IndexingWorker(Worker):
@@ -174,6 +176,9 @@ class IndexingWorker(Worker):
                 unread += claims
                 continue
             failure, is_expected = _explain(error)
+            if isinstance(error, IndexDamaged):
+                await shortages.get_through(partial(park_indexing, self.context, claims, PAUSE_IN_REBUILD_S))
+                continue
             if failure.retryable and await shortages.is_cause_of(error, claims[0].source.id):
                 await shortages.get_through(partial(park_indexing, self.context, claims, PAUSE_IN_SHORTAGE_S))
                 continue

@@ -15,7 +15,7 @@ from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.indexing import WAVE_BYTES, claim_indexing, release_expired
 from svc_daemon.process.turns import Turns
-from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.runners import LONGEST_S
 from tests import samples
@@ -142,6 +142,24 @@ def test_a_wave_that_the_index_refuses_is_taken_apart(daemon: Daemon) -> None:
         daemon.stop()
         assert outcomes(daemon, *made) == {READ}, retryable
     assert set(lanes(daemon)) == {"single"}
+
+
+def test_documents_wait_until_a_damaged_index_is_rebuilt(daemon: Daemon) -> None:
+    """However long that takes: a rebuild soon after another one begins after a minute."""
+    for count in (1, 5):
+        made = add_wave(daemon, count)
+        daemon.provider.fail("put_documents", IndexDamaged(daemon.team_id, "damaged"), times=9)
+        daemon.start("indexing")
+
+        def are_ready(made: list[str] = made) -> bool:
+            if {daemon.source(source_id)["status"] for source_id in made} == {"queued"}:
+                daemon.advance(5)
+            return all(daemon.source(source_id)["ready"] for source_id in made)
+
+        daemon.wait(are_ready, "the index takes them")
+        daemon.stop()
+        assert outcomes(daemon, *made) == {READ}, count
+    assert set(lanes(daemon)) == {"prompt"}
 
 
 def test_a_wave_waits_through_a_shortage(daemon: Daemon) -> None:
