@@ -28,9 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--twice"):
         # The daemon is imported late: most runs of one file don't need it.
         from tests.api.daemons import Daemon  # noqa: PLC0415
-        from tests.api.rehearsals import open_rehearsing  # noqa: PLC0415
+        from tests.api.rehearsals import rehearsing  # noqa: PLC0415
 
-        Daemon.open_state = staticmethod(open_rehearsing)
+        Daemon.open_state = staticmethod(rehearsing(Daemon.open_state))
 
 
 @pytest.fixture

@@ -118,9 +118,9 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
             return view_bucket(found, take_census(connection, found.id))
-        if change.chunking is not None:
-            sent["chunking"] = _change_chunking(found, sent["chunking"])
-        changed = replace(found, **sent, updated_at=context.clock.timestamp())
+        # Merge into what is stored now: this function may run again after another writer has changed it.
+        fields = sent | ({} if change.chunking is None else {"chunking": _change_chunking(found, sent["chunking"])})
+        changed = replace(found, **fields, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)
         if chunking_of(changed) != chunking_of(found):
             mark_rechunks(connection, key.team_id, found.id)

@@ -1,6 +1,7 @@
 """Calls of all routes in any order: every view afterwards is what a model of the service predicts.
 
 Workers run only in the rule `work`, so that between the rules nothing moves and each view can be predicted exactly.
+The state runs each piece of work twice, as an engine with several writers may have to.
 The runs are the same ones each time; `--large` makes more and longer ones.
 """
 
@@ -18,6 +19,7 @@ from svc_daemon.extract.cages import Extractor
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon, Loop
 from tests.api.models import ACTIVE, FAILED, Model, ModelSource
+from tests.api.rehearsals import RehearsingDaemon
 from tests.api.sessions import ask_finalize, ask_session, batch_status, open_batch, outcomes, part_kept, put, put_part
 from tests.api.sites import PAGE, Site, hosting
 from tests.api.watching import Watching
@@ -356,5 +358,5 @@ def test_every_view_is_what_the_model_predicts(loop: Loop, extractor: Extractor,
     phases = [Phase.generate, Phase.shrink] if large else [Phase.generate]
     chosen = settings(steady, max_examples=runs, stateful_step_count=steps, phases=phases)
     with hosting() as site:
-        fields = {"make_daemon": staticmethod(lambda: Daemon(loop, next(folders), extractor)), "site": site}
+        fields = {"make_daemon": staticmethod(lambda: RehearsingDaemon(loop, next(folders), extractor)), "site": site}
         run_machine(type("Machine", (Machine,), fields), settings=chosen)

@@ -1,0 +1,44 @@
+"""Work that an engine runs again: only its last run counts, on what another writer has stored since the first."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.databases.contract import Connection
+from svc_daemon.extract.cages import Extractor
+from tests.api.daemons import Loop
+from tests.api.rehearsals import RehearsingDaemon
+
+
+@pytest.fixture
+def rehearsing(loop: Loop, extractor: Extractor, tmp_path: Path) -> Iterator[RehearsingDaemon]:
+    daemon = RehearsingDaemon(loop, tmp_path / "data", extractor)
+    daemon.make_bucket()
+    yield daemon
+    daemon.close()
+
+
+def test_work_runs_twice_and_counts_once(rehearsing: RehearsingDaemon) -> None:
+    runs: list[int] = []
+
+    def work(connection: Connection) -> int:
+        runs.append(len(connection.execute("SELECT * FROM buckets").fetchall()))
+        connection.execute("DELETE FROM buckets")
+        if len(runs) == 1:
+            raise ValueError("only in the first run")
+        return len(runs)
+
+    assert (rehearsing.write(work), runs, rehearsing.count("buckets")) == (2, [1, 1], 0)
+
+
+def test_sizes_that_another_writer_has_changed_meanwhile_are_kept(rehearsing: RehearsingDaemon) -> None:
+    rehearsing.patch("/v1/buckets/inbox", chunking={"target": 900})
+
+    def change(connection: Connection) -> None:
+        sizes = '\'{"target": 900, "min": 500, "max": 1100, "overlap": 50}\''
+        connection.execute(f"UPDATE buckets SET chunking = {sizes}")
+
+    rehearsing.state.between = change
+    changed = rehearsing.patch("/v1/buckets/inbox", chunking={"max": 1000})
+    assert changed["chunking"] == {"target": 900, "min": 500, "max": 1000, "overlap": 50}
