@@ -64,7 +64,7 @@ from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.os_limits import most_connections
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
-from svc_daemon.process.rate_limits import RateLimits
+from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
@@ -263,7 +263,7 @@ def open_context(
         clock=clock,
         ids=Ids(now=clock.now, random=os.urandom),
         limits=limits,
-        rate_limits=RateLimits(limits, clock.monotonic),
+        rate_limits=LocalRateLimits(limits, clock.monotonic),
         wakes=wakes,
         shortages=Shortages(stores.blobs, limits.free_disk_bytes, clock, wakes.wake_all),
         secret=prepare_secret(files, os.urandom),

@@ -7,12 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Wall clock time, which is stored and shown, and monotonic time, for leases, timeouts and rates."""
+    """Wall clock time, which is stored and shown, monotonic time, for timeouts and rates, and the time of leases."""
 
     #: Returns the current time as an aware UTC datetime.
     now: Callable[[], datetime]
     #: Returns monotonic seconds, from an arbitrary start.
     monotonic: Callable[[], float]
+    #: Returns seconds of a clock that all nodes share; None if there is a single node.
+    shared: Callable[[], float] | None = None
+
+    def lease_s(self) -> float:
+        """Return the time in seconds with which leases are compared, on whichever node."""
+        return self.monotonic() if self.shared is None else self.shared()
 
     def timestamp(self, after_s: float = 0) -> str:
         """Return the current time plus `after_s` seconds, in the stored format."""

@@ -120,11 +120,22 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
         store_answer(connection, context, request, body)
         return Outcome(body)
 
-    holding = context.gates.hold_agent(request.key.id, request.idempotency_key, fields.agent_id)
-    with holding, replaying(context, request) as earlier:
-        if earlier is not None:
-            return earlier
-        return await context.write(work)
+    lock = agent_lock(request.key.id, request.idempotency_key, fields.agent_id)
+    async with context.locks.hold_free(*lock) as free:
+        if len(free) < len(lock):
+            # Until the other create of this agent ends, it is unknown whether this request is a replay of it.
+            raise ServiceError(
+                ErrorCode.AGENT_REPLAY_CHECK_UNAVAILABLE, agent_id=fields.agent_id, retry_after_seconds=1
+            )
+        async with replaying(context, request) as earlier:
+            return earlier if earlier is not None else await context.write(work)
+
+
+def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -> list[str]:
+    """Return the name of the lock that a repeatable create of an agent holds; empty if the create isn't repeatable."""
+    if idempotency_key is None or agent_id is None:
+        return []
+    return [f"agent {key_id} {idempotency_key} {agent_id}"]
 
 
 async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:

@@ -24,6 +24,7 @@ from svc_daemon.operations.keys import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.uploads import lifetime, list_progress
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import BatchMember, BatchRow
@@ -89,13 +90,13 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
         store_answer(connection, context, request, body)
         return opened, Outcome(body)
 
-    with replaying(context, request) as earlier:
+    async with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
         # Don't check this for a replay: its files may be rejected now, because the first request has already replaced
         # the sources that they replace.
         refuse_empty(opening)
-        admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
+        await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
 
 
@@ -208,12 +209,12 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
     """Cancel the sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
-    async with context.writers.hold(*open_ids, lets_go=False):
+    async with context.locks.take_over(*map(session_lock, open_ids), lets_go=False):
         measured = await list_progress(context, missing)
         lacking = [one.upload for one in measured if one.state in (PENDING, UPLOADING)]
 
         def work(connection: Connection) -> list[str]:
-            return [upload.id for upload in lacking if uploads.finish_upload(connection, upload.id, uploads.CANCELED)]
+            return [upload.id for upload in lacking if uploads.finish_upload(connection, upload, uploads.CANCELED)]
 
         await context.parts.delete(*await context.write(work))
 

@@ -78,7 +78,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
         store_answer(connection, context, request, body)
         return Outcome(body)
 
-    with replaying(context, request) as earlier:
+    async with replaying(context, request) as earlier:
         if earlier is not None:
             return earlier
         return await context.write(work)

@@ -19,7 +19,9 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.deletion import leave_bucket, remove_source
 from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.tasks import claim_next, lease_end_s
+from svc_daemon.operations.uploads import get_session
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
 from svc_daemon.store import buckets, memberships, uploads
 from svc_daemon.store.buckets import BucketRow
 from svc_daemon.store.cascades import Cascade, create_cascade, find_cascade, find_running_cascade, update_cascade
@@ -244,12 +246,14 @@ async def _end_upload(context: Context, upload: UploadRow, bucket_id: str) -> No
     if others:
         await context.write(lambda connection: uploads.update_buckets(connection, upload.id, others))
         return
-    refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
+
+    def work(connection: Connection) -> bool:
+        refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
+        return uploads.finish_upload(connection, get_session(connection, upload.id), uploads.FAILED, error=refusal)
+
     try:
-        async with context.writers.hold(upload.id, lets_go=False):
-            if await context.write(
-                lambda connection: uploads.finish_upload(connection, upload.id, uploads.FAILED, error=refusal)
-            ):
+        async with context.locks.take_over(session_lock(upload.id), lets_go=False):
+            if await context.write(work):
                 await context.parts.delete(upload.id)
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:

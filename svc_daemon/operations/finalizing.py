@@ -17,6 +17,7 @@ from svc_daemon.errors import NotFound, ServiceError, StorageError
 from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, new_source
 from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, list_progress, progress_of
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
 from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.sources import SourceRow, find_source, get_source
@@ -66,7 +67,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in await list_complete(context, uploads)}
         # No chunk may be written between the hash and the hard link, so senders wait until the finalize is done.
-        await held.enter_async_context(context.writers.hold(*ready, lets_go=False))
+        await held.enter_async_context(context.locks.take_over(*map(session_lock, ready), lets_go=False))
         # Read the sessions again: a request that held one of them before may have ended it.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)
@@ -74,7 +75,8 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         outcomes = await commit_blobs(context, names, work)
         kept = set(_blobs_of(outcomes))
         await context.blobs.drop([name for name in names if name not in kept])
-        await context.parts.delete(*(one.upload.id for one in made if one.source))
+        pairs = zip(made, outcomes, strict=True)
+        await context.parts.delete(*(one.upload.id for one, end in pairs if one.source and not end.is_pending))
     context.wakes.indexing.set()
     context.wakes.sweeping.set()
     return outcomes
@@ -154,10 +156,10 @@ def _commit(connection: Connection, context: Context, made: Finalized, active: s
         return _replay(connection, get_session(connection, upload_id))
     try:
         _check_places(connection, made.source, active)
-        is_first = store.finish_upload(connection, upload_id, store.FINALIZED, source_id=made.source.id)
+        is_first = store.finish_upload(connection, made.upload, store.FINALIZED, source_id=made.source.id)
     except ServiceError as error:
         outcome = Finalized(made.upload, error=error)
-        is_first = store.finish_upload(connection, upload_id, store.FAILED, error=error.as_error())
+        is_first = store.finish_upload(connection, made.upload, store.FAILED, error=error.as_error())
     if not is_first:
         return _replay(connection, get_session(connection, upload_id))
     if outcome.source is not None:
@@ -166,6 +168,9 @@ def _commit(connection: Connection, context: Context, made: Finalized, active: s
 
 
 def _replay(connection: Connection, upload: UploadRow) -> Finalized:
+    if upload.status == store.OPEN:
+        message = "The session was renewed meanwhile; send its bytes again."
+        return Finalized(upload, error=ServiceError(ErrorCode.BLOB_NOT_UPLOADED, message))
     if upload.status == store.CANCELED:
         return Finalized(upload, error=ServiceError(ErrorCode.SESSION_CANCELED))
     if upload.status == store.EXPIRED:

@@ -120,7 +120,7 @@ async def create_from_url(
     Raises the replay errors, the errors of `admit`, of `fetch` and of a one-call upload, `url_is_web_page`,
     `url_is_file` and `website_url_exists`.
     """
-    with replaying(context, request) as earlier:
+    async with replaying(context, request) as earlier:
         return earlier or await _take_in(context, request, destination, wanted)
 
 
@@ -134,14 +134,14 @@ async def check_import(context: Context, key: KeyRow, destination: Destination, 
 async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: WantedImport) -> Outcome:
     _check_state(context, request.key, destination, wanted)
     # The size is not known yet, but a full disk or exceeded quota should be refused before contacting the host.
-    admit(context, request.key.team_id, size_bytes=0)
+    await admit(context, request.key.team_id, size_bytes=0)
     await _check_webhook(context, wanted)
     staged = context.blobs.stage()
     try:
         fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
         if not wanted.force:
             refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
-        context.rate_limits.charge_bytes(request.key.team_id, staged.size_bytes)
+        await context.rate_limits.charge_bytes(request.key.team_id, staged.size_bytes)
         source = _new_source(context, request.key.team_id, wanted, (staged, fetched))
 
         def commit(connection: Connection) -> Outcome:
@@ -149,8 +149,7 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
             _refuse_known_page(connection, source.team_id, source.url_key)
             return commit_source(connection, context, request, destination, source)
 
-        with context.gates.uploading():
-            return await keep_source(context, staged, source, commit)
+        return await keep_source(context, staged, source, commit)
     finally:
         await staged.discard()
 

@@ -15,7 +15,6 @@ worker updates the index first. This is the case
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any
 
 from svc_daemon.core import lanes, readiness, retries
@@ -129,7 +128,15 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
 
     # Find the tasks in a read transaction first: only claiming them needs a commit.
     found = context.read(find)
-    return await context.write(lambda connection: _claim(connection, context, found)) if found else None
+    if not found:
+        return None
+    claiming = asyncio.wrap_future(context.database.submit(lambda connection: _claim(connection, context, found)))
+    try:
+        return await asyncio.shield(claiming)
+    except asyncio.CancelledError:
+        # The worker is being stopped, but the claim may be committed all the same.
+        await park_indexing(context, await claiming)
+        raise
 
 
 def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) -> list[IndexingClaim]:
@@ -264,16 +271,6 @@ async def park_indexing(
 
     await context.write(work)
     context.wakes.indexing.set()
-
-
-async def park_claimed(context: Context) -> None:
-    """Queue all tasks again that are still claimed after the worker has stopped, without counting attempts."""
-
-    def work(connection: Connection) -> None:
-        for task in list_expired(connection, inf):
-            put_back(connection, context, task)
-
-    await context.write(work)
 
 
 def put_back(connection: Connection, context: Context, task: TaskRow, lane: str | None = None) -> None:

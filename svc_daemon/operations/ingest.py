@@ -60,14 +60,14 @@ async def create_file(
     """
     try:
         check_bytes(upload, staged)
-        with replaying(context, request) as earlier, context.gates.uploading():
+        async with replaying(context, request) as earlier:
             if earlier is not None:
                 return earlier
             if upload.replaces is not None:
                 context.read(
                     lambda connection: check_replaces(connection, request.key, destination.ids, upload.replaces)
                 )
-            admit(context, request.key.team_id, staged.size_bytes)
+            await admit(context, request.key.team_id, staged.size_bytes)
             source = new_source(
                 context, request.key.team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256
             )
@@ -98,11 +98,10 @@ def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[s
         raise ServiceError(ErrorCode.SOURCE_NOT_FOUND, f"The source {replaces!r} is not a member of the bucket.")
 
 
-def admit(context: Context, team_id: str, size_bytes: int) -> None:
+async def admit(context: Context, team_id: str, size_bytes: int) -> None:
     """Check room, rate limit and quota; raises `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
     check_room(context)
-    context.rate_limits.take_create(team_id)
-    context.rate_limits.charge_bytes(team_id, size_bytes)
+    await context.rate_limits.charge_create(team_id, size_bytes)
 
 
 def check_room(context: Context) -> None:
@@ -125,8 +124,9 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, commit: Callable[[Connection], T]) -> T:
     """Make the bytes durable, then run `commit`, which stores the rows; remove the blob if that fails."""
-    await staged.keep(source.blob_name)
-    outcome = await commit_blobs(context, [source.blob_name], commit)
+    with context.gates.uploading():
+        await staged.keep(source.blob_name)
+        outcome = await commit_blobs(context, [source.blob_name], commit)
     context.wakes.indexing.set()
     if source.replaces is not None:
         context.wakes.sweeping.set()

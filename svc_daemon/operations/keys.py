@@ -179,7 +179,7 @@ async def create_new_key(context: Context, request: Repeatable, fields: wire.Key
         store_answer(connection, context, request, view_new_key(replace(minted, text="")).model_dump())
         return Outcome(view_new_key(minted).model_dump())
 
-    with replaying(context, request) as earlier:
+    async with replaying(context, request) as earlier:
         if earlier is not None:
             return earlier
         return await context.write(work)

@@ -15,6 +15,7 @@ from svc_daemon.core.uploads.sessions import Step
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.uploads import ChunkBody, receive
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
 from svc_daemon.store import packs as store
 from svc_daemon.store import uploads
 from svc_daemon.store.packs import PackMember
@@ -57,7 +58,7 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
     Raises the errors of `core.uploads.sessions.judge_put`, `size_mismatch`, `storage_full`, and `request_in_progress`
     if another request has taken over one of the sessions.
     """
-    async with context.writers.hold(batch_id, *(member.id for member in members)):
+    async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))):
         before = await _read_progress(context, batch_id)
         verdict = sessions.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
         if verdict.step is not Step.TAKE:

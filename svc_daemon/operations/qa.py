@@ -41,12 +41,12 @@ async def create_question(context: Context, request: Repeatable, destination: De
     """
     staged = context.blobs.stage()
     try:
-        with replaying(context, request) as earlier, context.gates.uploading():
+        async with replaying(context, request) as earlier:
             if earlier is not None:
                 return earlier
             context.read(lambda connection: check_replaces(connection, request.key, destination.ids, question.replaces))
             data = question.text.encode()
-            admit(context, request.key.team_id, len(data))
+            await admit(context, request.key.team_id, len(data))
             await staged.append(data)
             source = _new_source(context, request.key.team_id, question, staged)
             return await keep_source(

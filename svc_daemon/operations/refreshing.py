@@ -81,7 +81,7 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
     """Replace the old bytes with the new ones, unless another request changed the source in the meantime."""
     staged, got = taken
     check_room(context)
-    context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
+    await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
     fresh = replace(
         source,
         blob=context.ids.make(source.id),

@@ -1,7 +1,7 @@
 """Idempotent create requests: reserve the idempotency key, and store the response or find the one stored earlier."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,14 +44,24 @@ def check_key(context: Context, idempotency_key: str | None) -> str | None:
     return idempotency_key
 
 
-@contextmanager
-def replaying(context: Context, request: Repeatable) -> Iterator[Outcome | None]:
+@asynccontextmanager
+async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outcome | None]:
     """Hold the request's idempotency key and yield the earlier response, or None if this request is the first.
 
     Raises `request_in_progress` and `idempotency_key_conflict`.
     """
-    with context.gates.hold_key(request.key.id, request.idempotency_key):
+    if request.idempotency_key is None:
+        yield None
+        return
+    async with context.locks.hold_free(key_lock(request.key.id, request.idempotency_key)) as free:
+        if not free:
+            raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
         yield find_outcome(context, request)
+
+
+def key_lock(key_id: str, idempotency_key: str) -> str:
+    """Return the name of the lock that a request holds for its idempotency key."""
+    return f"key {key_id} {idempotency_key}"
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Source operations: show, verify, list, describe, attach, retry, and the stored text."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from svc_daemon.operations.keys import (
     get_usable_bucket,
 )
 from svc_daemon.operations.maintenance import refuse_in_maintenance
+from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
@@ -34,7 +35,7 @@ from svc_daemon.store.sources import (
     update_state,
 )
 from svc_daemon.store.tasks import create_task
-from svc_daemon.store.tombstones import create_detachment
+from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.sources import ProviderState
 from svc_daemon.wire.tasks import INDEXING
@@ -80,8 +81,7 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if change.get("title", source.title) == source.title:
         return await _describe(context, key, source_id, change) if change else source
-    with _retitling(context, source_id):
-        await context.write(lambda connection: create_detachment(connection, key.team_id, source_id))
+    async with _retitling(context, source):
         await _retitle(context, source, change["title"])
         changed = await _describe(context, key, source_id, change)
         # The document may have been indexed in between, under its old title.
@@ -89,16 +89,20 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
     return changed
 
 
-@contextmanager
-def _retitling(context: Context, source_id: str) -> Iterator[None]:
-    """Within the block, keep the sync worker from writing the old title to the index or dropping the queued update."""
-    context.retitling[source_id] += 1
+@asynccontextmanager
+async def _retitling(context: Context, source: SourceRow) -> AsyncIterator[None]:
+    """Queue an update of the index, and keep the sync worker from doing it within the block.
+
+    In the block it would write the old title, and drop the update although the new title comes to the index later.
+    """
+    now_s, until_s = context.clock.lease_s(), lease_end_s(context)
+    await context.write(
+        lambda connection: begin_retitle(connection, source.team_id, source.id, now_s=now_s, lease_until_s=until_s)
+    )
     try:
         yield
     finally:
-        context.retitling[source_id] -= 1
-        if not context.retitling[source_id]:
-            del context.retitling[source_id]
+        await context.write(lambda connection: end_retitle(connection, source.id))
         context.wakes.syncing.set()
 
 

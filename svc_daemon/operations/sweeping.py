@@ -5,6 +5,7 @@ Every step is idempotent: after a crash, it is simply repeated.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +14,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.rebuilding import list_generations, rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store import deliveries, histories, memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
@@ -80,19 +82,19 @@ async def forget_ended(context: Context) -> int:
 async def expire_uploads(context: Context) -> int:
     """Expire all sessions whose time is over, and delete their bytes. Returns how many had expired."""
     now = context.clock.timestamp()
-    expired = context.read(lambda connection: uploads.list_expired_ids(connection, now))
+    by_lock = {session_lock(each): each for each in context.read(lambda c: uploads.list_expired_ids(c, now))}
+    locks = list(by_lock)
 
-    def work(connection: Connection, *, upload_ids: list[str]) -> list[str]:
+    def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
         # A replay may have renewed a session since it was listed.
-        return [upload_id for upload_id in upload_ids if uploads.expire_upload(connection, upload_id, now)]
+        return [by_lock[lock] for lock in held if uploads.expire_upload(connection, by_lock[lock], now)]
 
-    for start in range(0, len(expired), STEP_LIMIT):
+    for start in range(0, len(locks), STEP_LIMIT):
         # A chunk that is being received may extend its session; the next round checks again.
-        free = [each for each in expired[start : start + STEP_LIMIT] if not context.writers.is_held(each)]
-        if free:
-            async with context.writers.hold(*free, lets_go=False):
-                await context.parts.delete(*await context.write(partial(work, upload_ids=free)))
-    return len(expired)
+        async with context.locks.hold_free(*locks[start : start + STEP_LIMIT]) as held:
+            if held:
+                await context.parts.delete(*await context.write(partial(work, held=held)))
+    return len(locks)
 
 
 async def recall_far_pauses(context: Context) -> int:

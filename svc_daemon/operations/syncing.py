@@ -25,7 +25,13 @@ from svc_daemon.store import memberships
 from svc_daemon.store.buckets import touch_buckets
 from svc_daemon.store.memberships import SyncClaim
 from svc_daemon.store.sources import SourceRow, find_source, update_state
-from svc_daemon.store.tombstones import Detachment, delete_detachment, list_detachments
+from svc_daemon.store.tombstones import (
+    Detachment,
+    delete_detachment,
+    end_retitles,
+    has_expired_retitles,
+    list_detachments,
+)
 
 log = logging.getLogger(__name__)
 
@@ -127,11 +133,19 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
-    """Release memberships whose lease has expired at `now_s` (infinity at boot, to release all). Returns how many."""
+    """Release memberships whose lease has expired by `now_s`; infinity releases all. Returns how many."""
     now = context.clock.timestamp()
-    if not context.read(lambda connection: memberships.has_expired_syncs(connection, now_s)):
+
+    def work(connection: Connection) -> int:
+        end_retitles(connection, now_s)
+        return memberships.release_expired_syncs(connection, now, now_s)
+
+    def is_needed(connection: Connection) -> bool:
+        return memberships.has_expired_syncs(connection, now_s) or has_expired_retitles(connection, now_s)
+
+    if not context.read(is_needed):
         return 0
-    released = await context.write(lambda connection: memberships.release_expired_syncs(connection, now, now_s))
+    released = await context.write(work)
     if released:
         context.wakes.syncing.set()
     return released
@@ -143,13 +157,12 @@ async def clean_detachments(context: Context) -> int:
     0 means that none are left, apart from sources whose update failed: these are skipped, so that one team's damaged
     index does not block the other teams.
     """
-    after = ""
-    while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
+    after, now_s = "", context.clock.lease_s()
+    # Sources that are being renamed are not listed: their new title is in the index but not yet in the database, so a
+    # sync would restore the old one.
+    while noted := context.read(partial(list_detachments, now_s=now_s, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
-        # Skip sources that are being renamed: their new title is in the index but not yet in the database, so a sync
-        # would restore the old one.
-        free = [each for each in noted if each.source_id not in context.retitling]
-        updated = [(each, words) for each in free if (words := await _update_index(context, each)) is not None]
+        updated = [(each, words) for each in noted if (words := await _update_index(context, each)) is not None]
         if updated:
             await _forget_synced(context, updated)
             return len(updated)
@@ -157,13 +170,13 @@ async def clean_detachments(context: Context) -> int:
 
 
 async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Words]]) -> None:
-    free = [(each, words) for each, words in updated if each.source_id not in context.retitling]
+    now_s = context.clock.lease_s()
 
     def work(connection: Connection) -> None:
-        for detachment, words in free:
+        for detachment, words in updated:
             # The source may have left another bucket or got a new title since the index was updated.
             if _words(_find(connection, detachment)) == words:
-                delete_detachment(connection, detachment.source_id)
+                delete_detachment(connection, detachment.source_id, now_s)
 
     await context.write(work)
 

@@ -37,8 +37,8 @@ async def claim_next(
 
 
 def lease_end_s(context: Context) -> float:
-    """Return when a lease that begins now expires, in seconds of the monotonic clock."""
-    return context.clock.monotonic() + context.limits.lease_seconds
+    """Return when a lease that begins now expires, in seconds of the lease clock."""
+    return context.clock.lease_s() + context.limits.lease_seconds
 
 
 async def extend_claims(context: Context, claimed: Sequence[TaskRow]) -> None:

@@ -1,6 +1,6 @@
 """Upload sessions: create, receive bytes, cancel. `core.uploads.sessions` decides what is allowed in which state.
 
-Only one request at a time works on a session (see `process.gates.Writers`). A request reads the session again after it
+Only one request at a time works on a session (see `process.locks`). A request reads the session again after it
 has acquired it, since the previous holder may have ended the session. Acknowledged bytes are durable.
 """
 
@@ -17,6 +17,7 @@ from svc_daemon.operations.ingest import admit, check_replaces, check_room
 from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
 from svc_daemon.store import uploads as store
 from svc_daemon.store.contract import PartWriter
 from svc_daemon.store.keys import KeyRow
@@ -66,12 +67,12 @@ async def create_upload(
         store_answer(connection, context, request, body)
         return opened, Outcome(body)
 
-    with replaying(context, request) as earlier:
+    async with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
         # Check this only if it isn't a replay: the source of the first request may have replaced its predecessor since.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
-        admit(context, wanted.team_id, wanted.size_bytes)
+        await admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)
 
 
@@ -156,7 +157,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
     Raises the errors of `core.uploads.sessions.judge_put`, `checksum_mismatch`, `size_mismatch`, `storage_full`, and
     `request_in_progress` if another request has taken over the session.
     """
-    async with context.writers.hold(upload_id):
+    async with context.locks.take_over(session_lock(upload_id)):
         upload = context.look(lambda connection: get_session(connection, upload_id))
         (stored_bytes,) = await context.parts.settle(upload_id)
         before = _judge(context, upload, stored_bytes)
@@ -174,13 +175,21 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         items = [PackItem(upload_id, offset_bytes=0, size_bytes=size_bytes, held_bytes=first)]
         writer = context.parts.writer(items, first, first + verdict.take_bytes)
         await receive(context, writer, verdict, size_bytes, sending)
-        return await _finished(context, upload)
+        now = context.look(lambda connection: get_session(connection, upload_id))
+        if (now.status, now.generation) != (upload.status, upload.generation):
+            # The lock was lost, and another node has ended the session, or renewed it: what came may be deleted.
+            raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
+        return await _finished(context, now)
 
 
 async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
     """Cancel the session and delete its bytes; does nothing if it has already ended."""
-    async with context.writers.hold(upload.id, lets_go=False):
-        if await context.write(lambda connection: store.finish_upload(connection, upload.id, store.CANCELED)):
+
+    def work(connection: Connection) -> bool:
+        return store.finish_upload(connection, get_session(connection, upload.id), store.CANCELED)
+
+    async with context.locks.take_over(session_lock(upload.id), lets_go=False):
+        if await context.write(work):
             await context.parts.delete(upload.id)
         return await progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
 

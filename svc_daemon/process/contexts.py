@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -17,7 +16,8 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
-from svc_daemon.process.gates import Gates, Tallies, Writers
+from svc_daemon.process.gates import Gates, Tallies
+from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
@@ -66,40 +66,61 @@ class EmbedderInUse:
 MOST_SEARCHERS = 4
 
 
+class Wake(asyncio.Event):
+    """An event that wakes a worker of this process and, in a cluster, the same workers of the other nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Wakes the workers of the other nodes.
+        self.announce: Callable[[], None] = lambda: None
+
+    def set(self) -> None:
+        """Wake the worker everywhere, after a change that any node can continue."""
+        super().set()
+        self.announce()
+
+    def set_here(self) -> None:
+        """Wake the worker of this process only."""
+        super().set()
+
+
 @dataclass(slots=True)
 class Wakes:
     """One event per worker; setting it wakes the worker."""
 
-    indexing: asyncio.Event = field(default_factory=asyncio.Event)
-    syncing: asyncio.Event = field(default_factory=asyncio.Event)
-    sweeping: asyncio.Event = field(default_factory=asyncio.Event)
-    cascading: asyncio.Event = field(default_factory=asyncio.Event)
-    delivering: asyncio.Event = field(default_factory=asyncio.Event)
-    rebuilding: asyncio.Event = field(default_factory=asyncio.Event)
-    rechunking: asyncio.Event = field(default_factory=asyncio.Event)
-    counting: asyncio.Event = field(default_factory=asyncio.Event)
-    embedding: asyncio.Event = field(default_factory=asyncio.Event)
+    indexing: Wake = field(default_factory=Wake)
+    syncing: Wake = field(default_factory=Wake)
+    sweeping: Wake = field(default_factory=Wake)
+    cascading: Wake = field(default_factory=Wake)
+    delivering: Wake = field(default_factory=Wake)
+    rebuilding: Wake = field(default_factory=Wake)
+    rechunking: Wake = field(default_factory=Wake)
+    counting: Wake = field(default_factory=Wake)
+    embedding: Wake = field(default_factory=Wake)
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
     damaged: set[str] = field(default_factory=set)
     #: Teams whose index may contain chunks without a vector.
     unembedded: set[str] = field(default_factory=set)
 
+    def shared(self) -> dict[str, Wake]:
+        """Return the events of the workers whose work is in the state, by name: any node can do that work."""
+        names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking")
+        return {name: getattr(self, name) for name in names}
+
     def wake_all(self) -> None:
-        """Wake every worker; call on the event loop's thread."""
-        for each in (self.indexing, self.syncing, self.sweeping, self.cascading, self.delivering, self.rebuilding):
-            each.set()
-        for each in (self.rechunking, self.counting, self.embedding):
-            each.set()
+        """Wake every worker of this process; call on the event loop's thread."""
+        for wake in (*self.shared().values(), self.counting, self.embedding):
+            wake.set_here()
 
     def note_damaged(self, team_id: str) -> None:
         """Request a rebuild of the team's damaged index; call on the event loop's thread."""
         self.damaged.add(team_id)
-        self.rebuilding.set()
+        self.rebuilding.set_here()
 
     def note_unembedded(self, team_id: str) -> None:
         """Request embedding of the team's new chunks; call on the event loop's thread."""
         self.unembedded.add(team_id)
-        self.embedding.set()
+        self.embedding.set_here()
 
 
 def _searchers() -> ThreadPoolExecutor:
@@ -124,7 +145,7 @@ class Context:
     limits: Limits
     gates: Gates = field(default_factory=Gates)
     rate_limits: RateLimits
-    writers: Writers = field(default_factory=Writers)
+    locks: Locks = field(default_factory=LocalLocks)
     wakes: Wakes
     shortages: Shortages
     tallies: Tallies = field(default_factory=Tallies)
@@ -133,8 +154,6 @@ class Context:
     #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: Number of title changes in progress for each source; used on the event loop only.
-    retitling: Counter[str] = field(default_factory=Counter)
     #: The number of chunks of each document that is being put into the index, by task id and token; used on the event
     #: loop only.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)

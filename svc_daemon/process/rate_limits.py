@@ -1,10 +1,8 @@
-"""Rate limits and quotas: create requests per second and bytes per minute, counted in memory for each team.
-
-Used on the event loop only, without locks. A restart resets the counts.
-"""
+"""Rate limits and quotas: create requests per second and bytes per minute, counted for each team."""
 
 from collections.abc import Callable
 from math import ceil, isinf
+from typing import Protocol
 
 from svc_daemon.core.access.rates import ByteWindow, TokenBucket
 from svc_daemon.errors import ServiceError
@@ -14,8 +12,21 @@ from svc_daemon.wire.codes import ErrorCode
 WINDOW_S = 60
 
 
-class RateLimits:
-    """Counts how much of its rate limits and quotas each team has used."""
+class RateLimits(Protocol):
+    """Counts how much of its rate limits and quotas each team has used. Use it on the event loop only."""
+
+    async def charge_create(self, team_id: str, size_bytes: int) -> None:
+        """Count one create request, then its bytes; raises `upload_rate_limited` and `quota_exceeded`."""
+
+    async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
+        """Count uploaded bytes; raises `quota_exceeded` if the team exceeds the limit."""
+
+    async def used_bytes(self, team_id: str) -> int:
+        """Return the number of bytes charged to the team in the last minute."""
+
+
+class LocalRateLimits:
+    """Counts in memory, for a process that alone serves an installation. A restart resets the counts."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits
@@ -23,38 +34,45 @@ class RateLimits:
         self._creates: dict[str, TokenBucket] = {}
         self._bytes: dict[str, ByteWindow] = {}
 
-    def take_create(self, team_id: str) -> None:
-        """Count one create request; raises `upload_rate_limited` if the team exceeds the limit."""
-        if self._limits.creates_per_second == 0:
-            return
-        now_s = self._monotonic()
-        bucket = self._creates.setdefault(team_id, TokenBucket.full(self._limits.creates_per_second, now_s))
-        if (wait_s := bucket.take(now_s)) > 0:
-            raise ServiceError(
-                ErrorCode.UPLOAD_RATE_LIMITED,
-                f"More than {self._limits.creates_per_second} create requests in a second; wait {wait_s:.2f} seconds.",
-                limit=self._limits.creates_per_second,
-                retry_after_seconds=ceil(wait_s * 100) / 100,
-            )
+    async def charge_create(self, team_id: str, size_bytes: int) -> None:
+        """Count one create request and its bytes; see `RateLimits.charge_create`."""
+        if self._limits.creates_per_second:
+            now_s = self._monotonic()
+            bucket = self._creates.setdefault(team_id, TokenBucket.full(self._limits.creates_per_second, now_s))
+            refuse_create(bucket.take(now_s), self._limits)
+        await self.charge_bytes(team_id, size_bytes)
 
-    def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """Count uploaded bytes; raises `quota_exceeded` if the team exceeds the limit."""
-        limit_bytes = self._limits.bytes_per_minute
-        if limit_bytes == 0:
-            return
-        window = self._bytes.setdefault(team_id, ByteWindow(limit_bytes, WINDOW_S))
-        wait_s = window.charge(size_bytes, self._monotonic())
-        if wait_s > 0:
-            raise ServiceError(
-                ErrorCode.QUOTA_EXCEEDED,
-                limit_bytes=limit_bytes,
-                used_bytes=window.used_bytes,
-                requested_bytes=size_bytes,
-                window_seconds=WINDOW_S,
-                retry_after_seconds=WINDOW_S if isinf(wait_s) else ceil(wait_s),
-            )
+    async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
+        """Count uploaded bytes; see `RateLimits.charge_bytes`."""
+        if self._limits.bytes_per_minute:
+            window = self._bytes.setdefault(team_id, ByteWindow(self._limits.bytes_per_minute, WINDOW_S))
+            refuse_bytes(window.charge(size_bytes, self._monotonic()), window, size_bytes)
 
-    def used_bytes(self, team_id: str) -> int:
-        """Return the number of bytes charged to the team in the last minute."""
+    async def used_bytes(self, team_id: str) -> int:
+        """Return the bytes of the last minute; see `RateLimits.used_bytes`."""
         window = self._bytes.get(team_id)
         return window.used_within(self._monotonic()) if window else 0
+
+
+def refuse_create(wait_s: float, limits: Limits) -> None:
+    """Raise `upload_rate_limited` if the team must wait until its next create request."""
+    if wait_s > 0:
+        raise ServiceError(
+            ErrorCode.UPLOAD_RATE_LIMITED,
+            f"More than {limits.creates_per_second} create requests in a second; wait {wait_s:.2f} seconds.",
+            limit=limits.creates_per_second,
+            retry_after_seconds=ceil(wait_s * 100) / 100,
+        )
+
+
+def refuse_bytes(wait_s: float, window: ByteWindow, size_bytes: int) -> None:
+    """Raise `quota_exceeded` if the team must wait until it may upload these bytes, or may never do so."""
+    if wait_s > 0:
+        raise ServiceError(
+            ErrorCode.QUOTA_EXCEEDED,
+            limit_bytes=window.limit_bytes,
+            used_bytes=window.used_bytes,
+            requested_bytes=size_bytes,
+            window_seconds=WINDOW_S,
+            retry_after_seconds=WINDOW_S if isinf(wait_s) else ceil(wait_s),
+        )

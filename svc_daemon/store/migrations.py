@@ -60,10 +60,18 @@ def add_lanes(connection: Connection) -> None:
     )
 
 
+def add_retitles(connection: Connection) -> None:
+    """Add the lease of a change of title to the detachments, and the number of such changes."""
+    connection.execute("ALTER TABLE detachments ADD COLUMN retitles BIGINT NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE detachments ADD COLUMN lease_until_s DOUBLE PRECISION")
+    connection.execute("CREATE INDEX detachments_leased ON detachments (lease_until_s) WHERE lease_until_s IS NOT NULL")
+
+
 #: The migrations by name, oldest first. A release that changes the schema appends its migration.
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
     "m008_lanes": add_lanes,
+    "m009_retitles": add_retitles,
 }
 
 

@@ -26,7 +26,7 @@ class TaskRow:
     #: Fencing token, incremented by each claim: a worker may write only while this equals the token of its claim.
     token: int = 0
     max_attempts: int
-    #: When the lease expires, in seconds of this process's monotonic clock.
+    #: When the lease expires, in seconds of the clock that all nodes share (`Clock.lease_s`).
     lease_until_s: float | None = None
     stage: str | None = None
     chunks_done: int = 0

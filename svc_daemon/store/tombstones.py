@@ -6,7 +6,9 @@ by the old id can find the successor.
 If a refresh replaces the bytes of a source, the old blob gets a tombstone too, whose `source_id` is the name of the new
 blob.
 
-A detachment is the record of a source whose buckets or title changed and still have to be updated in the index.
+A detachment is the record of a source whose buckets or title changed and still have to be updated in the index. A new
+title is written to the index before the state. Until the state has it, the detachment is leased: it is not cleaned up,
+so that the index gets the old title again if the change fails. If the process dies, the lease expires.
 """
 
 import json
@@ -106,6 +108,45 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
     )
 
 
+def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s: float, lease_until_s: float) -> None:
+    """Lease the source's detachment, which is created if there is none, for a change of the title."""
+    connection.execute(
+        "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
+        " VALUES (:source_id, :team_id, 1, :lease_until_s)"
+        " ON CONFLICT (source_id) DO UPDATE SET lease_until_s = excluded.lease_until_s,"
+        # Changes whose lease has expired are not counted any more, since their process may have died.
+        " retitles = CASE WHEN detachments.lease_until_s > :now_s THEN detachments.retitles + 1 ELSE 1 END",
+        {"source_id": source_id, "team_id": team_id, "now_s": now_s, "lease_until_s": lease_until_s},
+    )
+
+
+def end_retitle(connection: Connection, source_id: str) -> None:
+    """End the lease of a change of the title, unless another change of this source has the detachment leased too."""
+    connection.execute(
+        "UPDATE detachments SET retitles = retitles - 1,"
+        " lease_until_s = CASE WHEN retitles > 1 THEN lease_until_s ELSE NULL END"
+        " WHERE source_id = :source_id AND retitles > 0",
+        {"source_id": source_id},
+    )
+
+
+def has_expired_retitles(connection: Connection, now_s: float) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM detachments WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s LIMIT 1",
+        {"now_s": now_s},
+    ).fetchone()
+    return row is not None
+
+
+def end_retitles(connection: Connection, now_s: float) -> None:
+    """End the leases that have expired; if `now_s` is infinite (at startup), all leases."""
+    connection.execute(
+        "UPDATE detachments SET retitles = 0, lease_until_s = NULL"
+        " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
+        {"now_s": now_s},
+    )
+
+
 def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
     """List those of the given sources that have a detachment."""
     rows = connection.execute(
@@ -115,19 +156,24 @@ def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]
     return {row["source_id"] for row in rows}
 
 
-def list_detachments(connection: Connection, *, after: str = "", limit: int) -> list[Detachment]:
+def list_detachments(connection: Connection, *, now_s: float, after: str = "", limit: int) -> list[Detachment]:
     """List up to `limit` detachments with source ids greater than `after`, ordered by id.
 
-    Detachments of teams in maintenance are skipped.
+    Leased detachments, and those of teams in maintenance, are skipped.
     """
     rows = connection.execute(
         "SELECT source_id, team_id FROM detachments WHERE source_id > :after"
+        " AND (lease_until_s IS NULL OR lease_until_s <= :now_s)"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = detachments.team_id)"
         " ORDER BY source_id LIMIT :limit",
-        {"after": after, "limit": limit},
+        {"after": after, "limit": limit, "now_s": now_s},
     ).fetchall()
     return [Detachment(**dict(row)) for row in rows]
 
 
-def delete_detachment(connection: Connection, source_id: str) -> None:
-    connection.execute("DELETE FROM detachments WHERE source_id = :source_id", {"source_id": source_id})
+def delete_detachment(connection: Connection, source_id: str, now_s: float) -> None:
+    """Delete the detachment, unless it is leased."""
+    connection.execute(
+        "DELETE FROM detachments WHERE source_id = :source_id AND (lease_until_s IS NULL OR lease_until_s <= :now_s)",
+        {"source_id": source_id, "now_s": now_s},
+    )

@@ -155,17 +155,18 @@ def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_a
 
 def finish_upload(
     connection: Connection,
-    upload_id: str,
+    upload: UploadRow,
     status: str,
     source_id: str | None = None,
     error: dict[str, Any] | None = None,
 ) -> bool:
-    """End an open session. Returns False, and changes nothing, if it had already ended."""
+    """End an open session. Returns False, and changes nothing, if it was ended or renewed since `upload` was read."""
     cursor = connection.execute(
         "UPDATE uploads SET status = :status, source_id = :source_id, error = :error"
-        " WHERE id = :id AND status = 'open'",
+        " WHERE id = :id AND status = 'open' AND generation = :generation",
         {
-            "id": upload_id,
+            "id": upload.id,
+            "generation": upload.generation,
             "status": status,
             "source_id": source_id,
             "error": json.dumps(error) if error else None,

@@ -51,7 +51,6 @@ from svc_daemon.operations.indexing import (
     fail_indexing,
     forget_progress,
     note_progress,
-    park_claimed,
     park_indexing,
 )
 from svc_daemon.process.contexts import Context
@@ -84,6 +83,8 @@ class IndexingWorker(Worker):
         # One more than the maximum number of children of one lane, so that no lane can occupy all slots.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._turns = Turns(context.limits.extract_children)
+        #: The claims whose documents are being indexed, by task id and token.
+        self._claims: dict[tuple[str, int], IndexingClaim] = {}
 
     async def work(self) -> float:
         """Wait for a free slot, claim the documents for one child, and start indexing them."""
@@ -107,6 +108,7 @@ class IndexingWorker(Worker):
             if claims:
                 task = claims[0].task
                 self._turns.begin(task.lane, task.team_id)
+                self._claims |= {(claim.task.id, claim.task.token): claim for claim in claims}
                 self.start(task.id, self._index_in_slot(claims))
             return 0
         finally:
@@ -115,8 +117,9 @@ class IndexingWorker(Worker):
 
     async def stop(self) -> None:
         await super().stop()
-        # A claim that was in progress when the worker was stopped has no asyncio task that would release it.
-        await park_claimed(self.context)
+        # An asyncio task that was cancelled before it began could not release its claims.
+        if self._claims:
+            await park_indexing(self.context, list(self._claims.values()))
 
     async def _index_in_slot(self, claims: Sequence[IndexingClaim]) -> None:
         beat = asyncio.create_task(keep_leases(self.context, [claim.task for claim in claims]))
@@ -127,6 +130,8 @@ class IndexingWorker(Worker):
             raise
         finally:
             beat.cancel()
+            for claim in claims:
+                del self._claims[claim.task.id, claim.task.token]
             forget_progress(self.context, claims)
             self._turns.end(claims[0].task.lane)
             self._slots.release()

@@ -139,6 +139,7 @@ class RechunkingWorker(Worker):
     """Rechunks marked documents, one at a time."""
 
     doing = "rechunking"
+    locks = ("rechunking",)
 
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.rechunking)

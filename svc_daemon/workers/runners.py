@@ -9,7 +9,7 @@ from contextlib import suppress
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.tasks import extend_claims
-from svc_daemon.process.contexts import Context
+from svc_daemon.process.contexts import Context, Wake
 from svc_daemon.store.tasks import TaskRow
 
 log = logging.getLogger(__name__)
@@ -29,8 +29,10 @@ class Worker(ABC):
 
     #: Name of the activity in log messages.
     doing: str
+    #: Names of the locks that are held during each round, so that only one node at a time does this work.
+    locks: tuple[str, ...] = ()
 
-    def __init__(self, context: Context, wake: asyncio.Event) -> None:
+    def __init__(self, context: Context, wake: Wake) -> None:
         self.context = context
         self.wake = wake
         #: Whether the wake event was set when the current round began.
@@ -45,7 +47,9 @@ class Worker(ABC):
                 self.is_woken = self.wake.is_set()
                 self.wake.clear()
                 try:
-                    rest_s = await self.work()
+                    async with self.context.locks.hold_free(*self.locks) as free:
+                        # While another node holds the lock, it also does what this node was woken for.
+                        rest_s = await self.work() if len(free) == len(self.locks) else LONGEST_S
                 except Exception as error:
                     await self.outlast(error, self.doing)
                     continue
@@ -71,7 +75,7 @@ class Worker(ABC):
 
         def end(task: asyncio.Task[None]) -> None:
             del self.running[task]
-            self.wake.set()
+            self.wake.set_here()
 
         task = asyncio.create_task(work)
         self.running[task] = name

@@ -37,6 +37,7 @@ class SweepingWorker(Worker):
     """
 
     doing = "sweeping"
+    locks = ("sweeping",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, context.wakes.sweeping)
@@ -55,8 +56,8 @@ class SweepingWorker(Worker):
             return self._due_s - now_s
         # Don't release leases during a shortage: workers that are still running may be unable to extend them.
         if self.context.shortages.now is None:
-            await _try(self, lambda context: release_expired(context, now_s))
-        await _try(self, lambda context: release_expired_syncs(context, now_s))
+            await _try(self, lambda context: release_expired(context, context.clock.lease_s()))
+        await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
         await _try(self, expire_uploads)
         await _try(self, recall_far_pauses)
         if self._rounds % ROUNDS_PER_PURGE == 0:

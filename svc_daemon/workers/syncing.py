@@ -37,6 +37,7 @@ class SyncingWorker(Worker):
     """
 
     doing = "bucket sync"
+    locks = ("syncing",)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, context.wakes.syncing)

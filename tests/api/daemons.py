@@ -241,6 +241,16 @@ class Daemon:
             self.app.state.context = self.context
             self.loop.run(llm.close())
 
+    @contextmanager
+    def holding(self, *names: str) -> Iterator[None]:
+        """Hold locks, as a request does that can't be interrupted, while the block runs."""
+        held = self.context.locks.hold_free(*names)
+        assert len(self.loop.run(held.__aenter__())) == len(names)
+        try:
+            yield
+        finally:
+            self.loop.run(held.__aexit__(None, None, None))
+
     def read(self, work: Callable[[Connection], T]) -> T:
         return self.context.database.read(work)
 

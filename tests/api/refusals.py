@@ -13,6 +13,9 @@ import httpx
 from svc_daemon.api.forms import OVERHEAD_BYTES
 from svc_daemon.api.layers.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
+from svc_daemon.operations.agents import agent_lock
+from svc_daemon.operations.replays import key_lock
+from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode as E
@@ -129,21 +132,17 @@ def _in_progress(stage: Stage, call: Call) -> httpx.Response:
             return stage.send(call.at(source_id=stage.queued_from_url()))
     if "session_id" not in call.places:
         key = stage.name("key")
-        with stage.daemon.context.gates.hold_key(stage.key_id, key):
+        with stage.daemon.holding(key_lock(stage.key_id, key)):
             return stage.send(call.naming(Idempotency_Key=key))
     # Another request, which doesn't let go, works on the session.
-    held = stage.daemon.context.writers.hold(call.places["session_id"], lets_go=False)
-    stage.daemon.loop.run(held.__aenter__())
-    try:
+    with stage.daemon.holding(session_lock(call.places["session_id"])):
         return stage.send(call)
-    finally:
-        stage.daemon.loop.run(held.__aexit__(None, None, None))
 
 
 @spoils(E.AGENT_REPLAY_CHECK_UNAVAILABLE)
 def _undecided(stage: Stage, call: Call) -> httpx.Response:
     key, agent_id = stage.name("key"), call.options["json"]["agent_id"]
-    with stage.daemon.context.gates.hold_agent(stage.key_id, key, agent_id):
+    with stage.daemon.holding(*agent_lock(stage.key_id, key, agent_id)):
         return stage.send(call.naming(Idempotency_Key=key))
 
 
@@ -280,7 +279,7 @@ def _too_many(stage: Stage, call: Call) -> httpx.Response:
 @spoils(E.UPLOAD_RATE_LIMITED)
 def _too_often(stage: Stage, call: Call) -> httpx.Response:
     with stage.limited(creates_per_second=1) as rate_limits:
-        rate_limits.take_create(stage.daemon.team_id)
+        stage.daemon.loop.run(rate_limits.charge_create(stage.daemon.team_id, 0))
         return stage.send(call)
 
 

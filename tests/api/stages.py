@@ -16,7 +16,7 @@ import httpx
 from svc_daemon.api.layers.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.extract.cages import Extractor
-from svc_daemon.process.rate_limits import RateLimits
+from svc_daemon.process.rate_limits import LocalRateLimits
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon, Loop
 from tests.api.sessions import open_batch, open_pack, open_session, path_of, put
@@ -200,11 +200,11 @@ class Stage:
         return _id_of(self.daemon.key)
 
     @contextmanager
-    def limited(self, **limits: int) -> Iterator[RateLimits]:
+    def limited(self, **limits: int) -> Iterator[LocalRateLimits]:
         """The daemon with these limits in place of its own, and with fresh counts, while the block runs."""
         daemon = self.daemon
         tight = replace(daemon.limits, **limits)
-        rate_limits = RateLimits(tight, daemon.context.clock.monotonic)
+        rate_limits = LocalRateLimits(tight, daemon.context.clock.monotonic)
         daemon.app.state.context = replace(daemon.context, limits=tight, rate_limits=rate_limits)
         try:
             yield rate_limits

@@ -49,13 +49,13 @@ def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(stage: Stage, row:
         call = call.naming(Idempotency_Key=stage.name())
     with stage.resting():
         before, fetches = kept(stage.daemon), len(stage.site.server.requests)
-        with stage.limited(creates_per_second=1, bytes_per_minute=10_000) as gates:
+        with stage.limited(creates_per_second=1, bytes_per_minute=10_000) as rates:
             for each in variants(row, call):
                 answer = body_of(stage.send(each))
                 assert (answer["dry_run"], answer["valid"], answer["errors"]) == (True, True, [])
                 assert answer["would_create"]
-            assert gates.used_bytes(stage.daemon.team_id) == 0
-            gates.take_create(stage.daemon.team_id)
+            assert stage.daemon.loop.run(rates.used_bytes(stage.daemon.team_id)) == 0
+            stage.daemon.loop.run(rates.charge_create(stage.daemon.team_id, 0))
         assert (kept(stage.daemon), len(stage.site.server.requests)) == (before, fetches)
     made = stage.send(call)
     assert made.is_success

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.process import gates
+from svc_daemon.process import locks
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.holds import PATIENCE_S
@@ -89,7 +89,7 @@ def test_finalize_again_gives_the_same_source_and_nothing_cancels_it(daemon: Dae
 @pytest.mark.parametrize("wait_s", [0.0, PATIENCE_S])
 def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, wait_s: float) -> None:
     """A caller that can't wait for the others is asked to come again, and then gets the same source."""
-    monkeypatch.setattr(gates, "TAKEOVER_S", wait_s)
+    monkeypatch.setattr(locks, "TAKEOVER_S", wait_s)
     session = open_uploaded(daemon)
     ask = daemon.asking("POST", f"{session_path(session)}/finalize")
     answers = daemon.ask_together(*[ask] * 20)

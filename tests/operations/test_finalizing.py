@@ -13,7 +13,7 @@ import pytest
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.setting_aside import sort_leftovers
-from svc_daemon.process import gates
+from svc_daemon.process import locks
 from svc_daemon.store.uploads import UploadRow, get_upload, list_uploads
 from tests.api import sessions
 from tests.api.answers import body_of, details_of
@@ -74,7 +74,7 @@ def test_a_stale_look_at_a_session_makes_no_second_source(daemon: Daemon) -> Non
 
 
 def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "TAKEOVER_S", PATIENCE_S)  # how long each waits for the others is another rule's
+    monkeypatch.setattr(locks, "TAKEOVER_S", PATIENCE_S)  # how long each waits for the others is another rule's
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
 

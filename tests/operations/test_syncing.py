@@ -163,7 +163,6 @@ def test_a_note_of_a_new_title_stays_until_the_state_has_it(working: Daemon, rea
     body_of(changing.result(PATIENCE_S))
     assert working.found("vermilion") == [ready]
     assert (clean(working), clean(working), working.count("detachments")) == (1, 0, 0)
-    assert not working.context.retitling
 
 
 def test_a_title_changed_while_the_index_is_put_right_is_put_right_too(working: Daemon, ready: str) -> None:

@@ -16,6 +16,7 @@ from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import expire_uploads
 from svc_daemon.operations.uploads import ChunkBody, UploadProgress
+from svc_daemon.process.locks import session_lock
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.sessions import finalize, open_session, part_kept, put, put_part, session_path, stored_bytes
@@ -90,7 +91,7 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
     session = open_session(daemon, DATA)
 
     async def work() -> None:
-        async with daemon.context.writers.hold(session["session_id"], lets_go=False):
+        async with daemon.context.locks.take_over(session_lock(session["session_id"]), lets_go=False):
             body = ChunkBody(None, SIZE, send(DATA))
             waiting = asyncio.create_task(verbs.put_bytes(daemon.context, session["session_id"], body))
             await asyncio.sleep(0)

@@ -1,12 +1,23 @@
 """Tombstones: what is still to be cleaned, and who took whose place however long the line."""
 
 from itertools import pairwise
+from math import inf
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store.tombstones import create_tombstone, find_successor, finish_tombstone
+from svc_daemon.store.tombstones import (
+    begin_retitle,
+    create_tombstone,
+    delete_detachment,
+    end_retitle,
+    end_retitles,
+    find_successor,
+    finish_tombstone,
+    has_expired_retitles,
+    list_detachments,
+)
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_source, undone
 
 
@@ -39,3 +50,30 @@ def test_every_member_of_every_line_leads_to_its_living_end(db: Connection, leng
                     finish_tombstone(db, f"src_{name}", LATER)
                 found = [find_successor(db, team_id, f"src_{name}") for team_id in (OURS, THEIRS)]
                 assert found == [f"src_{names[-1]}", None]
+
+
+def test_a_detachment_is_kept_until_every_change_of_the_title_has_ended_or_died(db: Connection) -> None:
+    def free(now_s: float) -> list[str]:
+        return [each.source_id for each in list_detachments(db, now_s=now_s, limit=9)]
+
+    begin_retitle(db, OURS, "src_1", now_s=0, lease_until_s=30)
+    begin_retitle(db, OURS, "src_1", now_s=5, lease_until_s=35)
+    end_retitle(db, "src_1")
+    delete_detachment(db, "src_1", now_s=34)
+    assert (free(34), free(35), has_expired_retitles(db, 34), has_expired_retitles(db, 35)) == (
+        [],
+        ["src_1"],
+        False,
+        True,
+    )
+    # The process of the second change died. A later one is the only one that counts.
+    begin_retitle(db, OURS, "src_1", now_s=40, lease_until_s=70)
+    assert free(41) == []
+    end_retitle(db, "src_1")
+    assert free(41) == ["src_1"]
+    begin_retitle(db, OURS, "src_1", now_s=50, lease_until_s=1e9)
+    end_retitles(db, inf)
+    assert free(51) == ["src_1"]
+    delete_detachment(db, "src_1", now_s=51)
+    end_retitle(db, "src_1")
+    assert free(51) == []

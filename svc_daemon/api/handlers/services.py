@@ -77,7 +77,7 @@ async def limits(request: Request) -> Response:
         limit.name: wire.Limit(value=getattr(context.limits, limit.name), unit=limit.metadata["unit"])
         for limit in fields(Limits)
     }
-    shown["bytes_per_minute"].used = context.rate_limits.used_bytes(key.team_id)
+    shown["bytes_per_minute"].used = await context.rate_limits.used_bytes(key.team_id)
     shown["answers_per_month"].used = used_answers(context, key.team_id)
     shown["agents"].used = context.look(lambda connection: count_named_agents(connection, key.team_id))
     formats = [

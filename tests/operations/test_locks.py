@@ -1,4 +1,4 @@
-"""One request at a time works on a session, and a newcomer takes over from one that lets go."""
+"""One request at a time holds a lock, and a newcomer takes over from one that lets go."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ import time
 import pytest
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.process.gates import TAKEOVER_S, Writers
+from svc_daemon.process.locks import TAKEOVER_S, LocalLocks
 
 pytestmark = pytest.mark.anyio
 
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.anyio
 class Holder:
     """A request that holds a session until it is to end."""
 
-    def __init__(self, writers: Writers, *, lets_go: bool = True) -> None:
+    def __init__(self, locks: LocalLocks, *, lets_go: bool = True) -> None:
         self.entered, self.ends = asyncio.Event(), asyncio.Event()
         self.kept = False
-        self.running = asyncio.create_task(self._run(writers, lets_go=lets_go))
+        self.running = asyncio.create_task(self._run(locks, lets_go=lets_go))
 
-    async def _run(self, writers: Writers, *, lets_go: bool) -> None:
-        async with writers.hold("upl_a", lets_go=lets_go):
+    async def _run(self, locks: LocalLocks, *, lets_go: bool) -> None:
+        async with locks.take_over("upl_a", lets_go=lets_go):
             self.entered.set()
             try:
                 await self.ends.wait()
@@ -41,34 +41,34 @@ class Holder:
         return str(error.code)
 
 
-async def started(writers: Writers, *, lets_go: bool = True) -> Holder:
-    holder = Holder(writers, lets_go=lets_go)
+async def started(locks: LocalLocks, *, lets_go: bool = True) -> Holder:
+    holder = Holder(locks, lets_go=lets_go)
     await holder.entered.wait()
     return holder
 
 
 async def test_a_newcomer_takes_over_after_the_holder_kept_what_came() -> None:
-    writers = Writers()
-    dead = await started(writers)
-    async with writers.hold("upl_a"):
+    locks = LocalLocks()
+    dead = await started(locks)
+    async with locks.take_over("upl_a"):
         assert dead.kept
-    assert (await dead.code(), writers.is_held("upl_a")) == ("request_in_progress", False)
+    assert (await dead.code(), ("upl_a" in locks.names())) == ("request_in_progress", False)
 
 
 async def test_of_many_newcomers_the_last_one_holds() -> None:
-    writers = Writers()
-    *others, last = [Holder(writers) for _ in range(20)]
+    locks = LocalLocks()
+    *others, last = [Holder(locks) for _ in range(20)]
     await last.entered.wait()
     assert {await holder.code() for holder in others} == {"request_in_progress"}
     assert not last.running.done()
     await last.end()
-    assert not writers.is_held("upl_a")
+    assert "upl_a" not in locks.names()
 
 
 async def test_one_that_must_not_be_interrupted_is_waited_for() -> None:
-    writers = Writers()
-    finalizing = await started(writers, lets_go=False)
-    waiting = Holder(writers)
+    locks = LocalLocks()
+    finalizing = await started(locks, lets_go=False)
+    waiting = Holder(locks)
     await asyncio.sleep(0)
     finalizing.ends.set()
     await waiting.entered.wait()
@@ -77,11 +77,11 @@ async def test_one_that_must_not_be_interrupted_is_waited_for() -> None:
 
 
 async def test_a_newcomer_waits_only_so_long() -> None:
-    writers = Writers()
-    finalizing = await started(writers, lets_go=False)
+    locks = LocalLocks()
+    finalizing = await started(locks, lets_go=False)
     began = time.monotonic()
     with pytest.raises(ServiceError) as refused:
-        async with writers.hold("upl_a"):
+        async with locks.take_over("upl_a"):
             pass
     assert time.monotonic() - began >= TAKEOVER_S
     assert (refused.value.code, refused.value.details) == ("request_in_progress", {"retry_after_seconds": 1})
@@ -89,29 +89,29 @@ async def test_a_newcomer_waits_only_so_long() -> None:
 
 
 async def test_sessions_do_not_hinder_each_other() -> None:
-    writers = Writers()
-    async with writers.hold("upl_a"), writers.hold("upl_b"):
-        assert [writers.is_held(f"upl_{name}") for name in "abc"] == [True, True, False]
+    locks = LocalLocks()
+    async with locks.take_over("upl_a"), locks.take_over("upl_b"):
+        assert locks.names() == ["upl_a", "upl_b"]
 
 
 async def test_a_cancelled_newcomer_leaves_the_session_to_its_holder_and_a_cancelled_holder_to_nobody() -> None:
-    writers = Writers()
+    locks = LocalLocks()
     for lets_go in (False, True):
-        holder = await started(writers, lets_go=lets_go)
+        holder = await started(locks, lets_go=lets_go)
         if not lets_go:
-            waiting = Holder(writers)
+            waiting = Holder(locks)
             await asyncio.sleep(0)
             waiting.running.cancel()
             await asyncio.wait([waiting.running])
-            assert writers.is_held("upl_a")
+            assert "upl_a" in locks.names()
         holder.running.cancel()
         await asyncio.wait([holder.running])
-        assert (holder.running.cancelled(), writers.is_held("upl_a")) == (True, False), lets_go
+        assert (holder.running.cancelled(), ("upl_a" in locks.names())) == (True, False), lets_go
 
 
 async def test_a_time_out_of_the_work_itself_stays_one() -> None:
-    writers = Writers()
+    locks = LocalLocks()
     with pytest.raises(TimeoutError):
-        async with writers.hold("upl_a"):
+        async with locks.take_over("upl_a"):
             raise TimeoutError("of the disk")
-    assert not writers.is_held("upl_a")
+    assert "upl_a" not in locks.names()
