@@ -71,6 +71,19 @@ _STOP_WORDS = (
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
+def split_words(text: str) -> list[str]:
+    """Split a text into words of letters, combining marks and digits; all other characters are separators.
+
+    The words are in lower case and in order. Scripts that are written without spaces are split by `cut_unspaced`.
+    """
+    # Normalize to NFC first, so that a letter with a combining accent becomes one character.
+    folded = unicodedata.normalize("NFC", text).lower()
+    # Keep combining marks: many scripts write vowels with them, and splitting at them would leave single letters.
+    separators = {ord(each): " " for each in set(folded) if unicodedata.category(each)[0] not in "LMN"}
+    spelled = (word for word in folded.translate(separators).split() if any(map(str.isalnum, word)))
+    return [piece for word in spelled for piece in cut_unspaced(word) or [word]]
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """The distinct words of a query, in the order typed."""
@@ -81,17 +94,11 @@ class ParsedQuery:
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Split a query into words of letters, combining marks and digits; all other characters are separators.
+    """Split a query into its distinct words.
 
-    Scripts that are written without spaces are split by `cut_unspaced`. Stop words are left out, unless the query has
-    nothing else, such as "to be or not to be".
+    Stop words are left out, unless the query has nothing else, such as "to be or not to be".
     """
-    # Normalize to NFC first, so that a letter with a combining accent becomes one character.
-    folded = unicodedata.normalize("NFC", text).lower()
-    # Keep combining marks: many scripts write vowels with them, and splitting at them would leave single letters.
-    spaced = "".join(character if unicodedata.category(character)[0] in "LMN" else " " for character in folded)
-    spelled = (word for word in spaced.split() if any(map(str.isalnum, word)))
-    words = list(dict.fromkeys(piece for word in spelled for piece in cut_unspaced(word) or [word]))
+    words = list(dict.fromkeys(split_words(text)))
     significant = [word for word in words if word not in STOP_WORDS] or words
     return ParsedQuery(tuple(significant[:MAX_WORDS]), max(0, len(significant) - MAX_WORDS))
 

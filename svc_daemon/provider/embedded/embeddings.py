@@ -15,6 +15,7 @@ from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, unpack_headings
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, KeyRange, overwriting
 from svc_daemon.provider.embedded.scopes import as_json
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.provider.texts import embeddable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,8 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
     chunks = []
     for row in rows:
         ordinal = row["chunk_key"] & (1 << ORDINAL_BITS) - 1
-        parts = dict.fromkeys((row["title"], *unpack_headings(row["headings"]), row["text"]))
         name = chunk_id(row["source_id"], row["generation"], ordinal)
-        chunks.append(ChunkText(name, "\n".join(filter(None, parts))))
+        chunks.append(ChunkText(name, embeddable(row["title"], unpack_headings(row["headings"]), row["text"])))
     return chunks
 
 

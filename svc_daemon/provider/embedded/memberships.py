@@ -1,7 +1,7 @@
 """The buckets of the documents in an index."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 
 def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
@@ -38,8 +38,3 @@ def count_bucket_chunks(connection: sqlite3.Connection, bucket_id: str) -> int:
         "SELECT coalesce(sum(chunks), 0) FROM memberships WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id}
     ).fetchone()
     return int(chunks)
-
-
-def distinct(bucket_ids: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct ids, sorted: the form in which buckets are stored and compared."""
-    return tuple(sorted(set(bucket_ids)))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from svc_daemon.core.text.words import cut_unspaced
 from svc_daemon.provider.contract import IndexDocument
-from svc_daemon.provider.embedded.memberships import distinct
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.provider.texts import distinct, storable
 
 #: The lowest level halves the size of the text in a tenth of a millisecond; higher levels would save little more.
 ZLIB_LEVEL = 1
@@ -120,8 +120,3 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 def pack_unspaced(*texts: str) -> str:
     """Split text that FTS5 can't split into words, and join the words by spaces; empty for most languages."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))
-
-
-def storable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 can't encode, by question marks; offsets don't change."""
-    return text.encode(errors="replace").decode()

@@ -18,10 +18,11 @@ from svc_daemon.provider.contract import (
 )
 from svc_daemon.provider.embedded import documents, embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
-from svc_daemon.provider.embedded.packing import pack, storable
+from svc_daemon.provider.embedded.packing import pack
 from svc_daemon.provider.embedded.searching import search
 from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
+from svc_daemon.provider.texts import storable
 
 #: Number of documents that are listed per snapshot; no snapshot is held open while the caller processes them.
 LIST_PAGE = 500

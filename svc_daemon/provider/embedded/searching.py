@@ -1,25 +1,24 @@
 """Keyword, semantic and hybrid search."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from svc_daemon.core.search.ranking import POOL, fuse, idf
-from svc_daemon.core.text.words import ParsedQuery, parse_query
-from svc_daemon.provider.contract import HitPage, KeywordMatch, SearchMode, SearchQuery
+from svc_daemon.core.search.ranking import POOL, idf
+from svc_daemon.core.text.words import parse_query
+from svc_daemon.provider.contract import HitPage, SearchMode, SearchQuery, VectorCount
 from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank
 from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
 from svc_daemon.provider.embedded.files import TeamIndex
-from svc_daemon.provider.embedded.hits import Placed, Question, read_hits
+from svc_daemon.provider.embedded.hits import Question, read_hits
 from svc_daemon.provider.embedded.refining import refine
 from svc_daemon.provider.embedded.scopes import choose_scope
 from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.vector_signs import SignsCache
+from svc_daemon.provider.rankings import CANDIDATES, Placed, fuse_placed, list_warnings
 
-#: Minimum candidates of each ranking in a hybrid search. With 100, it takes a third longer and gains at most 0.002
-#: nDCG@10.
-CANDIDATES = 50
 #: SQLite's page cache per connection. With 100,000 chunks it saves a quarter of a search's time; more would help
 #: little.
 CACHE_KIB = 12_000
@@ -48,51 +47,39 @@ def search(
         hits=tuple(read_hits(connection, question, order[: query.limit], query.offset)),
         has_more=len(order) > query.limit,
         mode=mode,
-        warnings=tuple(_warnings(connection, counts, parsed, mode, query)),
+        warnings=tuple(list_warnings(query, parsed, mode, partial(_count_vectors, connection, counts, query))),
         chunks=counts.chunks,
     )
 
 
-def _warnings(
-    connection: sqlite3.Connection, counts: Counts, parsed: ParsedQuery, mode: SearchMode, query: SearchQuery
-) -> Iterator[str]:
-    if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
-        yield f"The query is long: its last {parsed.words_left_out} words were left out."
-    if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:
-        yield "The search used keywords only, because the query has no vector."
-    if mode is SearchMode.KEYWORD:
-        return
+def _count_vectors(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> VectorCount:
     model = query.vector.model if query.vector else ""
     if query.source_ids is not None:
-        missing, chunks = count_missing(connection, model, query.bucket_ids, query.source_ids)
-    else:
-        # The counts are cached until the index or its vectors change.
-        (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
-        place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
-        missing = counts.get(
+        return count_missing(connection, model, query.bucket_ids, query.source_ids)
+    # The counts are cached until the index or its vectors change.
+    (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
+    place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
+    return VectorCount(
+        missing=counts.get(
             f"missing {revision} {model}", place, lambda: count_missing(connection, model, query.bucket_ids).missing
-        )
-        chunks = counts.get("chunks", place, lambda: count_missing(connection, model, query.bucket_ids).chunks)
-    if missing:
-        way = "can't be found by meaning" if mode is SearchMode.SEMANTIC else "are found by their words alone"
-        yield f"{missing} of {chunks} passages have no vectors yet and {way}."
+        ),
+        chunks=counts.get("chunks", place, lambda: count_missing(connection, model, query.bucket_ids).chunks),
+    )
 
 
-def _by_words(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:
+def _by_words(
+    connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery
+) -> list[Placed[int]]:
     if not question.weights:
         return []
     words = tuple(question.weights)
     limit = max(POOL, query.offset + query.limit + 1)
     ranked = rank(connection, question.having, choose_scope(connection, counts, query), counts.chunks, limit)
     refined = refine(connection, all_of(words) if len(words) > 1 else None, ranked)
-    placed = [
-        Placed(key, keyword=KeywordMatch(rank=rank, bm25=bm25, feedback=feedback))
-        for rank, (key, bm25, feedback) in enumerate(refined, start=1)
-    ]
-    return placed[query.offset :][: query.limit + 1]
+    return refined[query.offset :][: query.limit + 1]
 
 
-def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, query: SearchQuery) -> list[Placed]:
+def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, query: SearchQuery) -> list[Placed[int]]:
     meaning = question.meaning
     if meaning is None:
         return []
@@ -101,22 +88,15 @@ def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, q
     return placed[query.offset :]
 
 
-def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:
+def _by_both(
+    connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery
+) -> list[Placed[int]]:
     """Fuse the top of both rankings: at least `CANDIDATES` of each, or as many as the page needs."""
     count = max(CANDIDATES, query.offset + query.limit + 1)
     first = replace(query, offset=0, limit=count - 1)
-    words = {placed.key: placed for placed in _by_words(connection, counts, question, first)}
-    meaning = {placed.key: placed for placed in _by_meaning(connection, counts, question, first)}
-    fused = fuse(list(words), list(meaning))[query.offset : query.offset + query.limit + 1]
-    return [
-        Placed(
-            key,
-            keyword=words[key].keyword if key in words else None,
-            semantic=meaning[key].semantic if key in meaning else None,
-            fused=score,
-        )
-        for key, score in fused
-    ]
+    words = _by_words(connection, counts, question, first)
+    meaning = _by_meaning(connection, counts, question, first)
+    return fuse_placed(words, meaning)[query.offset : query.offset + query.limit + 1]
 
 
 #: For each mode, the function that ranks the requested page and, if there is one, the hit after it.

@@ -8,9 +8,9 @@ from heapq import nsmallest
 
 from svc_daemon.provider.contract import QueryVector, SearchQuery, SemanticMatch
 from svc_daemon.provider.embedded.files import TeamIndex
-from svc_daemon.provider.embedded.memberships import distinct
 from svc_daemon.provider.embedded.vector_signs import SignsCache, SignsKey
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.provider.texts import distinct
 
 #: Minimum candidates that are chosen by signs, for which the full cosine is then computed. With 12,829 abstracts
 #: embedded by MiniLM, they include 99.8 % of the 10 nearest and 96 % of the 50 nearest chunks; nDCG@10 of a hybrid

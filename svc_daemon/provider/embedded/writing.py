@@ -24,6 +24,7 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, ste
 from svc_daemon.provider.embedded.packing import PackedDocument, cut_batches, is_large
 from svc_daemon.provider.embedded.steps import MayReplace
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.provider.texts import distinct
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,7 +59,7 @@ def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> set[str]:
 
 def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
     """Set the document's buckets; writes nothing if they don't change. Raises DocumentMissing."""
-    wanted = memberships.distinct(bucket_ids)
+    wanted = distinct(bucket_ids)
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id, generation)

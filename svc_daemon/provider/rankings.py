@@ -1,0 +1,110 @@
+"""What all providers make of ranked chunks: the order within the best, both rankings fused, the score, the warnings.
+
+The functions are pure. A key identifies a chunk in its provider's index.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from svc_daemon.core.search.ranking import (
+    POOL,
+    Candidate,
+    fuse,
+    hybrid_score,
+    reorder,
+    semantic_score,
+    weigh_feedback,
+)
+from svc_daemon.core.text.words import ParsedQuery
+from svc_daemon.provider.contract import (
+    KeywordMatch,
+    Part,
+    SearchMode,
+    SearchQuery,
+    SemanticMatch,
+    VectorCount,
+)
+
+K = TypeVar("K")
+
+#: Minimum candidates of each ranking in a hybrid search. With 100, it takes a third longer and gains at most 0.002
+#: nDCG@10.
+CANDIDATES = 50
+
+#: The parts of a chunk that contain a document's own words.
+PARTS: tuple[Part, ...] = ("title", "headings", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Generic[K]):
+    """A ranked chunk, with its positions in the rankings that were combined."""
+
+    key: K
+    keyword: KeywordMatch | None = None
+    semantic: SemanticMatch | None = None
+    fused: float | None = None
+
+
+def refine(
+    ranked: Sequence[tuple[K, float]], whole: Collection[K], read_texts: Callable[[Sequence[K]], Mapping[K, str]]
+) -> list[Placed[K]]:
+    """Reorder the best of the chunks, which are ranked by BM25: promote those with every query word, and by feedback.
+
+    `whole` has those with every query word, of the first `POOL`. `read_texts` returns the words of the given chunks,
+    and is called only if there are enough chunks for feedback.
+    """
+    pool = ranked[:POOL]
+    feedback: list[float | None] = [None] * len(pool)
+    if len(pool) == POOL:
+        texts = read_texts([key for key, _ in pool])
+        feedback = [*weigh_feedback([bm25 for _, bm25 in pool], [texts[key] for key, _ in pool])]
+    candidates = [
+        Candidate(bm25=bm25, is_whole=key in whole, feedback=share or 0.0)
+        for (key, bm25), share in zip(pool, feedback, strict=True)
+    ]
+    first = [(*pool[position], feedback[position]) for position in reorder(candidates)]
+    rest = [(key, bm25, None) for key, bm25 in ranked[POOL:]]
+    return [
+        Placed(key, keyword=KeywordMatch(rank=rank, bm25=bm25, feedback=share))
+        for rank, (key, bm25, share) in enumerate([*first, *rest], start=1)
+    ]
+
+
+def fuse_placed(words: Sequence[Placed[K]], meaning: Sequence[Placed[K]]) -> list[Placed[K]]:
+    """Fuse a keyword and a semantic ranking, best first."""
+    by_words = {placed.key: placed for placed in words}
+    by_meaning = {placed.key: placed for placed in meaning}
+    return [
+        Placed(
+            key,
+            keyword=by_words[key].keyword if key in by_words else None,
+            semantic=by_meaning[key].semantic if key in by_meaning else None,
+            fused=score,
+        )
+        for key, score in fuse(list(by_words), list(by_meaning))
+    ]
+
+
+def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) -> float:
+    """Compute a hit's score from the query's share that it covers and its similarity, as the mode counts them."""
+    if mode is SearchMode.KEYWORD:
+        return covered
+    cosine = semantic.cosine if semantic else None
+    return hybrid_score(covered, cosine) if mode is SearchMode.HYBRID else semantic_score(cosine or 0.0)
+
+
+def list_warnings(
+    query: SearchQuery, parsed: ParsedQuery, mode: SearchMode, count_vectors: Callable[[], VectorCount]
+) -> Iterator[str]:
+    """List what the search could not do; `mode` is the one that was used."""
+    if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
+        yield f"The query is long: its last {parsed.words_left_out} words were left out."
+    if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:
+        yield "The search used keywords only, because the query has no vector."
+    if mode is SearchMode.KEYWORD:
+        return
+    missing, chunks = count_vectors()
+    if missing:
+        way = "can't be found by meaning" if mode is SearchMode.SEMANTIC else "are found by their words alone"
+        yield f"{missing} of {chunks} passages have no vectors yet and {way}."
