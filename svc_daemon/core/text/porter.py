@@ -1,0 +1,107 @@
+"""Porter's stemmer for English, as FTS5 has it, so that another index matches the same forms of a word.
+
+M. F. Porter, An algorithm for suffix stripping, 1980. A word is seen as a sequence of consonants and vowels; `y` is a
+vowel after a consonant. The measure of a stem is the number of its changes from a vowel to a consonant. Each step looks
+for the longest of its endings; if what precedes the ending has the required measure, the ending is replaced.
+"""
+
+import re
+
+#: Words with fewer or more characters are left as they are.
+SHORTEST, LONGEST = 3, 64
+#: Endings of the second step and their replacements; the stem's measure must be above 0.
+_SECOND = {
+    "ational": "ate",
+    "tional": "tion",
+    "enci": "ence",
+    "anci": "ance",
+    "izer": "ize",
+    "logi": "log",
+    "bli": "ble",
+    "alli": "al",
+    "entli": "ent",
+    "eli": "e",
+    "ousli": "ous",
+    "ization": "ize",
+    "ation": "ate",
+    "ator": "ate",
+    "alism": "al",
+    "iveness": "ive",
+    "fulness": "ful",
+    "ousness": "ous",
+    "aliti": "al",
+    "iviti": "ive",
+    "biliti": "ble",
+}
+#: The same of the third step.
+_THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+#: Endings that the fourth step removes; the stem's measure must be above 1.
+_FOURTH = {
+    **dict.fromkeys(("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou"), ""),
+    **dict.fromkeys(("ism", "ate", "iti", "ous", "ive", "ize"), ""),
+}
+
+
+def _expression(endings: dict[str, str]) -> re.Pattern[str]:
+    """Build an expression that finds the longest ending, after at least one letter."""
+    return re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL)
+
+
+_STEPS = tuple((_expression(endings), endings, least) for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1)))
+_DOUBLED = re.compile(r"([^aeioulsz])\1$")
+
+
+def porter_stem(word: str) -> str:
+    """Return the stem of a word in lower case."""
+    if not SHORTEST <= len(word) <= LONGEST:
+        return word
+    if word.endswith("s") and not word.endswith("ss"):
+        is_long = (word.endswith("sses") and len(word) > 4) or (word.endswith("ies") and len(word) > 3)
+        word = word[:-2] if is_long else word[:-1]
+    word = _cut_past(word)
+    if word.endswith("y") and "v" in _shape(word[:-1]):
+        word = f"{word[:-1]}i"
+    for expression, endings, least in _STEPS:
+        match = expression.search(word)
+        stem = word[: match.start()] if match else ""
+        # Of a word such as `adoption`, the ending is removed only after `s` or `t`.
+        if match and _measure(stem) > least and (match[0] != "ion" or stem.endswith(("s", "t"))):
+            word = stem + endings[match[0]]
+    if word.endswith("e"):
+        measure = _measure(word[:-1])
+        if measure > 1 or (measure == 1 and not _is_short(word[:-1])):
+            word = word[:-1]
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+
+
+def _cut_past(word: str) -> str:
+    """Remove `ed` or `ing`, and restore what was changed before it."""
+    if word.endswith("eed") and len(word) > 3:
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    ending = next((each for each in ("ed", "ing") if word.endswith(each)), "")
+    stem = word.removesuffix(ending)
+    if not ending or "v" not in _shape(stem):
+        return word
+    if stem.endswith(("at", "bl", "iz")) and len(stem) > 2:
+        return f"{stem}e"
+    if _DOUBLED.search(stem):
+        return stem[:-1]
+    return f"{stem}e" if _measure(stem) == 1 and _is_short(stem) else stem
+
+
+def _shape(stem: str) -> str:
+    """Return `c` for each consonant and `v` for each vowel."""
+    shape = ""
+    for letter in stem:
+        is_vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
+        shape += "v" if is_vowel else "c"
+    return shape
+
+
+def _measure(stem: str) -> int:
+    return _shape(stem).count("vc")
+
+
+def _is_short(stem: str) -> bool:
+    """Whether the stem ends with consonant, vowel and a consonant other than `w`, `x` and `y`, as in `hop`."""
+    return _shape(stem).endswith("cvc") and stem[-1] not in "wxy"
