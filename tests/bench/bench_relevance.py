@@ -43,6 +43,8 @@ MOST_CHUNKS = 50
 SOURCE = "src_"
 #: Texts that are embedded by one call.
 BATCH = 32
+#: Documents that are put by one call.
+WAVE = 64
 
 #: The documents that a query finds, best first.
 Find = Callable[[str], Sequence[str]]
@@ -104,17 +106,25 @@ def index_document(entry: Entry, is_cut: bool) -> IndexDocument:
     )
 
 
-def measure(collection: Collection, is_cut: bool, server: VectorServer | None) -> dict[str, object]:
+def measure(
+    provider: SearchProvider, collection: Collection, is_cut: bool, server: VectorServer | None
+) -> dict[str, dict[str, float]]:
+    """Fill the provider, which is empty, and judge what it finds in each mode."""
+    documents = [index_document(entry, is_cut) for entry in collection.documents]
+    waves = [documents[start : start + WAVE] for start in range(0, len(documents), WAVE)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda wave: provider.put_documents(TEAM, wave), waves))
+    figures = {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD, None))}
+    if server:
+        server.fill(provider)
+        for mode in (SearchMode.SEMANTIC, SearchMode.HYBRID):
+            figures[mode.value] = judge(collection, find_in(provider, mode, server))
+    return figures
+
+
+def measure_embedded(collection: Collection, is_cut: bool, server: VectorServer | None) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder, closing(EmbeddedProvider(Path(folder))) as provider:
-        with ThreadPoolExecutor(8) as pool:
-            documents = [index_document(entry, is_cut) for entry in collection.documents]
-            list(pool.map(lambda document: provider.put_documents(TEAM, [document]), documents))
-        figures = {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD, None))}
-        if server:
-            server.fill(provider)
-            for mode in (SearchMode.SEMANTIC, SearchMode.HYBRID):
-                figures[mode.value] = judge(collection, find_in(provider, mode, server))
-        return dict(figures)
+        return measure(provider, collection, is_cut, server)
 
 
 def measure_plain(collection: Collection) -> dict[str, float]:
@@ -145,7 +155,9 @@ def main() -> None:
             "queries": len(collection.queries),
             "judgments": sum(map(len, collection.judgments.values())),
         }
-        results: dict[str, object] = {cut: measure(collection, cut == "chunks", server) for cut in ("whole", "chunks")}
+        results: dict[str, object] = {
+            cut: measure_embedded(collection, cut == "chunks", server) for cut in ("whole", "chunks")
+        }
         report("relevance", parameters, {"plain_bm25": measure_plain(collection)} | results)
 
 

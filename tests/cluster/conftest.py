@@ -1,11 +1,21 @@
 """The tests that need real PostgreSQL, S3 and Milvus: only with `--cluster`, as they need the extra `cluster-test`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.cluster.milvus import RunningMilvus, running_milvus
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     # Not deselected after their import: they import libraries that are not installed without the extra.
     is_wanted = config.getoption("--cluster") or not collection_path.name.startswith("test_")
     return None if is_wanted else True
+
+
+@pytest.fixture(scope="session")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMilvus]:
+    """A Milvus that all tests of this process share."""
+    with running_milvus(tmp_path_factory.mktemp("milvus")) as running:
+        yield running

@@ -79,8 +79,19 @@ class Engine:
         """kill -9, as a crash or the kernel would."""
         self._end(signal.SIGKILL)
 
+    def suspend(self) -> None:
+        """Let the process take connections and answer nothing, as on a machine that hangs."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
     def printed(self) -> str:
         return (self.folder / "engine.log").read_text(encoding="utf-8", errors="replace")[-4000:]
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, number)
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None

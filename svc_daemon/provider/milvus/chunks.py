@@ -1,0 +1,64 @@
+"""Reads the chunks of editions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from svc_daemon.provider.contract import StoredChunk, StoredText, chunk_id
+from svc_daemon.provider.milvus import editions
+from svc_daemon.provider.milvus.editions import Edition
+from svc_daemon.provider.milvus.packing import unpack_chunk, unpack_text
+from svc_daemon.provider.milvus.schema import Row, among, equals, every
+from svc_daemon.provider.milvus.server import MilvusServer
+
+#: What is read of a chunk that is found.
+HIT_FIELDS = (
+    *("source_id", "edition", "ordinal", "char_start", "char_end", "page", "line_start", "line_end"),
+    *("headings", "text", "stems"),
+)
+#: Number of chunks that are read by one call.
+PAGE = 1000
+
+
+def read_edition(
+    server: MilvusServer, collection: str, team_id: str, edition: Edition, fields: Sequence[str]
+) -> Iterator[list[Row]]:
+    """Read an edition's rows of a collection, page by page, each sorted by ordinal."""
+    of_edition = every(equals("team_id", team_id), equals("edition", edition.edition))
+    for start in range(0, edition.chunks, PAGE):
+        wanted = every(of_edition, f"ordinal >= {start}", f"ordinal < {start + PAGE}")
+        yield sorted(server.query(collection, wanted, fields), key=lambda row: int(row["ordinal"]))
+
+
+def read_rows(
+    server: MilvusServer,
+    collection: str,
+    row_ids: Sequence[str],
+    fields: Sequence[str],
+    deadline_s: float | None = None,
+) -> Mapping[str, Row]:
+    """Read rows by their names."""
+    found: dict[str, Row] = {}
+    for start in range(0, len(row_ids), PAGE):
+        wanted = among("id", row_ids[start : start + PAGE])
+        rows = server.query(collection, wanted, ("id", *fields), deadline_s=deadline_s)
+        found |= {row["id"]: row for row in rows}
+    return found
+
+
+def find_text(server: MilvusServer, team_id: str, source_id: str) -> StoredText | None:
+    """Read the source's text and chunks; None if it isn't in the index."""
+    while (shown := editions.find_shown(server, team_id, [source_id]).get(source_id)) is not None:
+        pages = read_edition(server, server.collections.chunks, team_id, shown, HIT_FIELDS)
+        chunks = [unpack_chunk(row) for page in pages for row in page]
+        pieces = editions.read_pieces(server, team_id, shown)
+        # Another edition may be shown by now, and this one half removed.
+        if len(chunks) == shown.chunks and len(pieces) == shown.pieces + 1:
+            return StoredText(
+                generation=shown.generation,
+                title=shown.title,
+                text=unpack_text(pieces, chunks),
+                chunks=tuple(
+                    StoredChunk(chunk_id=chunk_id(source_id, shown.generation, chunk.ordinal), chunk=chunk)
+                    for chunk in chunks
+                ),
+            )
+    return None

@@ -1,0 +1,169 @@
+"""The editions of a document: which of them searches see, and the rows that name them.
+
+Milvus has no transactions, and its rows are written one by one. So whatever changes a document writes a new edition of
+it beside the one that is shown: first a row that names the edition and hides it, then its chunks, then the same row
+again, which shows it. Of the editions that are shown, the last counts: editions sort by generation, then by the time of
+writing. So a late writer of an earlier generation changes nothing, on whatever node it runs, and a row is never both
+read and decided upon. Whoever shows an edition removes those before it; a writer that was killed leaves an edition that
+is hidden and named, and the document's next writer removes it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from svc_daemon.provider.contract import ListedDocument
+from svc_daemon.provider.milvus.schema import Row, among, equals, every
+from svc_daemon.provider.milvus.server import MilvusServer
+
+#: Maximum number of sources that are named in one filter.
+SOURCES_PER_CALL = 1000
+_FIELDS = (
+    *("source_id", "edition", "title", "generation", "chunks", "pieces", "stamped_ms", "is_shown", "bucket_ids"),
+)
+_LISTED = ("source_id", "edition", "generation", "chunks", "bucket_ids")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """A document as it was written once."""
+
+    source_id: str
+    #: Unique; sorts after all earlier editions of the document.
+    edition: str
+    generation: int
+    title: str
+    #: Distinct and sorted.
+    bucket_ids: tuple[str, ...]
+    #: Number of chunks.
+    chunks: int
+    #: When the row was written, by the writer's clock, in milliseconds.
+    stamped_ms: int
+    #: Number of rows with further pieces of the body.
+    pieces: int
+    #: What is in the text and in no chunk, packed (see `packing`): its first piece. Empty unless it was just packed or
+    #: read by `read_pieces`.
+    body: str = ""
+    is_shown: bool = False
+
+
+#: All editions of some documents, shown or not, by source.
+EditionsOf = Mapping[str, Sequence[Edition]]
+
+
+def find(
+    server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
+) -> dict[str, list[Edition]]:
+    """Return all editions of these sources, in order; a source without any is left out."""
+    found: dict[str, list[Edition]] = {}
+    wanted = sorted(set(source_ids))
+    for start in range(0, len(wanted), SOURCES_PER_CALL):
+        named = among("source_id", wanted[start : start + SOURCES_PER_CALL])
+        of_team = every(equals("team_id", team_id), named, equals("piece", 0))
+        for row in server.query(server.collections.documents, of_team, _FIELDS, deadline_s=deadline_s):
+            found.setdefault(row["source_id"], []).append(_from_row(row))
+    return {source_id: sorted(editions, key=lambda each: each.edition) for source_id, editions in found.items()}
+
+
+def find_shown(
+    server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
+) -> dict[str, Edition]:
+    """Return the edition of each source that searches see; a source without one is left out."""
+    found = find(server, team_id, source_ids, deadline_s=deadline_s)
+    return {source_id: shown for source_id, editions in found.items() if (shown := last_shown(editions)) is not None}
+
+
+def last_shown(editions: Iterable[Edition]) -> Edition | None:
+    """Choose the edition that searches see; None if all are hidden."""
+    return max((each for each in editions if each.is_shown), key=lambda each: each.edition, default=None)
+
+
+def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
+    """List the team's documents by source id."""
+    wanted = every(equals("team_id", team_id), equals("is_shown", True))
+    rows = server.list_sorted(server.collections.documents, wanted, _LISTED)
+    for _, of_source in groupby(rows, key=lambda row: str(row["source_id"])):
+        row = max(of_source, key=lambda row: str(row["edition"]))
+        yield ListedDocument(row["source_id"], row["generation"], tuple(row["bucket_ids"]), row["chunks"])
+
+
+def list_teams(server: MilvusServer) -> list[str]:
+    """List the teams that have an index."""
+    rows = server.list_sorted(server.collections.documents, equals("source_id", ""), ("team_id",))
+    return sorted({row["team_id"] for row in rows})
+
+
+def announce(
+    server: MilvusServer, team_id: str, drafts: Sequence[Edition], pieces: Mapping[str, Sequence[str]]
+) -> None:
+    """Write hidden rows that name these editions, before anything else of them; `pieces` are their further pieces."""
+    rows = [_to_row(team_id, draft) for draft in drafts]
+    for draft in drafts:
+        blank = replace(draft, bucket_ids=(), title="")
+        rows += [
+            _to_row(team_id, replace(blank, body=body), piece)
+            for piece, body in enumerate(pieces.get(draft.edition, ()), start=1)
+        ]
+    of_team = every(equals("team_id", team_id), equals("source_id", ""))
+    if server.count(server.collections.documents, of_team, is_estimate=True) == 0:
+        rows.append(_team_row(team_id))
+    server.insert(server.collections.documents, rows)
+
+
+def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], is_shown: bool, now_ms: int) -> None:
+    """Show or hide these editions. Those to be shown must have their bodies, since whole rows are written."""
+    rows = [_to_row(team_id, replace(each, is_shown=is_shown, stamped_ms=now_ms)) for each in editions]
+    server.upsert(server.collections.documents, rows)
+
+
+def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) -> None:
+    """Remove editions that no search sees. Their own rows go last: what is left by a crash stays named."""
+    if not editions:
+        return
+    wanted = every(equals("team_id", team_id), among("edition", (each.edition for each in editions)))
+    for collection in (*server.list_vector_collections(), server.collections.chunks, server.collections.documents):
+        server.delete(collection, wanted)
+
+
+def remove_team(server: MilvusServer, team_id: str) -> None:
+    """Remove all rows of the team; those that name its editions first, so that nothing is found from then on."""
+    for collection in (server.collections.documents, server.collections.chunks, *server.list_vector_collections()):
+        server.delete(collection, equals("team_id", team_id))
+
+
+def read_pieces(server: MilvusServer, team_id: str, edition: Edition) -> list[str]:
+    """Read all pieces of an edition's body, in order."""
+    wanted = every(equals("team_id", team_id), equals("edition", edition.edition))
+    rows = server.query(server.collections.documents, wanted, ("piece", "body"))
+    return [row["body"] for row in sorted(rows, key=lambda row: int(row["piece"]))]
+
+
+def _from_row(row: Row) -> Edition:
+    values = {name: row[name] for name in _FIELDS}
+    return Edition(**{**values, "bucket_ids": tuple(row["bucket_ids"])})
+
+
+def _to_row(team_id: str, each: Edition, piece: int = 0) -> Row:
+    return {
+        # A space sorts before every character of an id, so that rows sort by source id.
+        "id": f"{team_id} {each.source_id} {each.edition} {piece:05}",
+        "team_id": team_id,
+        "source_id": each.source_id,
+        "edition": each.edition,
+        "title": each.title,
+        "generation": each.generation,
+        "bucket_ids": list(each.bucket_ids),
+        "chunks": each.chunks,
+        "piece": piece,
+        "pieces": each.pieces,
+        "stamped_ms": each.stamped_ms,
+        "is_shown": each.is_shown,
+        "body": each.body,
+        "nothing": [0.0, 0.0],
+    }
+
+
+def _team_row(team_id: str) -> Row:
+    """Build the row that says that the team has an index; it is of no source."""
+    none = Edition(source_id="", edition="", generation=0, title="", bucket_ids=(), chunks=0, stamped_ms=0, pieces=0)
+    return _to_row(team_id, none)

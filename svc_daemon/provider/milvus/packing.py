@@ -1,0 +1,103 @@
+"""Converts documents to rows and back.
+
+Milvus's text fields are short, so the whole text is not stored: it is put together from the chunks and from what lies
+between them, which is white space and headings as a rule.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+
+from svc_daemon.core.text.chunking import Chunk
+from svc_daemon.provider.contract import IndexDocument
+from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.provider.milvus.editions import Edition
+from svc_daemon.provider.milvus.schema import MOST_BUCKETS, TEXT_BYTES, Row, chunk_row_id
+from svc_daemon.provider.milvus.stems import list_stems, pack_stems
+from svc_daemon.provider.texts import distinct, storable
+
+#: Numbers of a chunk's place. Those that are unknown are stored as -1.
+_PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end")
+
+
+def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Edition, list[str]]:
+    """Build a hidden edition of the document, and the further pieces of its body.
+
+    Raises ProviderFailed if it can't be stored.
+    """
+    text, end, gaps = storable(document.text), 0, []
+    for chunk in document.chunks:
+        gaps.append(text[end : chunk.char_start])
+        end = max(end, chunk.char_end)
+    packed = base64.b64encode(zlib.compress(json.dumps([*gaps, text[end:]]).encode())).decode()
+    first, *further = [packed[start : start + TEXT_BYTES] for start in range(0, len(packed), TEXT_BYTES)]
+    bucket_ids = distinct(document.bucket_ids)
+    if len(bucket_ids) > MOST_BUCKETS:
+        message = f"{document.source_id} is in {len(bucket_ids)} buckets; an index on Milvus takes {MOST_BUCKETS}."
+        raise ProviderFailed(message, retryable=False)
+    packed_edition = Edition(
+        source_id=document.source_id,
+        edition=edition,
+        generation=document.generation,
+        title=_fitting(document.source_id, "title", document.title),
+        bucket_ids=bucket_ids,
+        chunks=len(document.chunks),
+        stamped_ms=now_ms,
+        body=first,
+        pieces=len(further),
+    )
+    return packed_edition, further
+
+
+def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list[Row]:
+    """Build the rows of an edition's chunks, without vectors. Raises ProviderFailed if one can't be stored."""
+    title_stems = list_stems(edition.title)
+    rows = []
+    for chunk in chunks:
+        text = _fitting(edition.source_id, f"chunk {chunk.ordinal}", chunk.text)
+        headings = json.dumps([storable(heading) for heading in chunk.headings], ensure_ascii=False)
+        values = {name: getattr(chunk, name) for name in _PLACES}
+        rows.append(
+            {
+                "id": chunk_row_id(team_id, edition.source_id, edition.edition, chunk.ordinal),
+                "team_id": team_id,
+                "source_id": edition.source_id,
+                "edition": edition.edition,
+                "bucket_ids": list(edition.bucket_ids),
+                **{name: -1 if value is None else value for name, value in values.items()},
+                "headings": _fitting(edition.source_id, f"heading path of chunk {chunk.ordinal}", headings),
+                "text": text,
+                "stems": pack_stems(title_stems, chunk.headings, text),
+                "model": "",
+            }
+        )
+    return rows
+
+
+def unpack_chunk(row: Row) -> Chunk:
+    """Convert a row to the chunk that it was made of."""
+    values: Row = {name: None if row[name] == -1 else row[name] for name in _PLACES}
+    return Chunk(text=row["text"], headings=tuple(json.loads(row["headings"])), **values)
+
+
+def unpack_text(pieces: Sequence[str], chunks: Sequence[Chunk]) -> str:
+    """Put the whole text together, from the pieces of an edition's body and its chunks in order."""
+    gaps = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
+    parts, end = [gaps[0]], 0
+    for chunk, gap in zip(chunks, gaps[1:], strict=True):
+        # Chunks may overlap.
+        start = max(end, chunk.char_start)
+        parts += [chunk.text[start - chunk.char_start :], gap]
+        end = max(end, chunk.char_end)
+    return "".join(parts)
+
+
+def _fitting(source_id: str, what: str, text: str) -> str:
+    """Return the text as it can be stored. Raises ProviderFailed if it is too long."""
+    text = storable(text)
+    size = len(text.encode())
+    if size > TEXT_BYTES:
+        message = f"The {what} of {source_id} has {size} bytes; an index on Milvus takes {TEXT_BYTES}."
+        raise ProviderFailed(message, retryable=False)
+    return text

@@ -1,0 +1,198 @@
+"""The collections that hold the index, and how their rows are named and filtered.
+
+All teams share the collections; the team is the partition key, so a search reads one team's partition. Chunks and
+vectors are named by team, source, edition and ordinal: a new edition of a document never overwrites rows that a search
+may be reading. A collection of vectors exists for each dimension, since Milvus fixes it for a field.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+#: Part of the names of all collections; incremented with each change of the fields. There are no migrations, because an
+#: index of another version is built again.
+VERSION = 1
+#: Maximum size of any text field, in bytes of UTF-8: Milvus's own limit.
+TEXT_BYTES = 65_535
+#: Maximum size of an id in bytes, and of a row's name, which consists of several ids.
+ID_BYTES, NAME_BYTES = 256, 1024
+#: Maximum number of buckets of a document: Milvus's own limit for arrays.
+MOST_BUCKETS = 4096
+#: Teams are distributed over this many partitions.
+PARTITIONS = 64
+
+FieldType = Literal["VARCHAR", "INT64", "BOOL", "ARRAY", "FLOAT_VECTOR", "SPARSE_FLOAT_VECTOR"]
+#: A row of a collection, by the names of its fields.
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldSpec:
+    """A field of a collection."""
+
+    name: str
+    type: FieldType
+    #: Further parameters of the field, by pymilvus's names.
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: Parameters of its index, by pymilvus's names; None for a field without one.
+    index: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionSpec:
+    """A collection's name and fields."""
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+    #: The analysed field and the field for its BM25 weights, which Milvus computes.
+    bm25: tuple[str, str] | None = None
+
+
+def _text(name: str, *, is_indexed: bool = False, **options: Any) -> FieldSpec:
+    options = {"max_length": TEXT_BYTES, **options}
+    return FieldSpec(name=name, type="VARCHAR", options=options, index=_SCALAR if is_indexed else None)
+
+
+def _number(name: str) -> FieldSpec:
+    return FieldSpec(name=name, type="INT64")
+
+
+_SCALAR = {"index_type": "INVERTED"}
+_VECTOR = {"index_type": "AUTOINDEX", "metric_type": "IP"}
+#: FTS5's constants, so that both engines rank alike.
+_BM25 = {
+    "index_type": "SPARSE_INVERTED_INDEX",
+    "metric_type": "BM25",
+    "params": {"bm25_k1": 1.2, "bm25_b": 0.75},
+}
+
+#: The fields that all collections begin with.
+_IDS = (
+    _text("id", is_primary=True, max_length=NAME_BYTES),
+    _text("team_id", is_partition_key=True, max_length=ID_BYTES),
+    _text("source_id", is_indexed=True, max_length=ID_BYTES),
+    _text("edition", is_indexed=True, max_length=ID_BYTES),
+    FieldSpec(
+        name="bucket_ids",
+        type="ARRAY",
+        options={"element_type": "VARCHAR", "max_capacity": MOST_BUCKETS, "max_length": ID_BYTES},
+        index=_SCALAR,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Collections:
+    """The names of an installation's collections."""
+
+    #: What the names begin with, so that several installations can share a Milvus.
+    prefix: str
+
+    @property
+    def documents(self) -> str:
+        """One small row for each edition of a document, and rows for what is too long for it (see `editions`)."""
+        return f"{self.prefix}_{VERSION}_documents"
+
+    @property
+    def chunks(self) -> str:
+        return f"{self.prefix}_{VERSION}_chunks"
+
+    def vectors(self, dimension: int) -> str:
+        return f"{self.prefix}_{VERSION}_vectors_{dimension}"
+
+    def find_dimension(self, name: str) -> int | None:
+        """Return the dimension of the vectors in this collection; None if it isn't one of vectors."""
+        begin, _, dimension = name.rpartition("_")
+        return int(dimension) if f"{begin}_0" == self.vectors(0) and dimension.isdecimal() else None
+
+    def list_fixed(self) -> list[CollectionSpec]:
+        """Return the collections that exist whatever is in them."""
+        return [
+            CollectionSpec(
+                name=self.documents,
+                fields=(
+                    *_IDS,
+                    _text("title"),
+                    _number("generation"),
+                    _number("chunks"),
+                    _number("piece"),
+                    _number("pieces"),
+                    _number("stamped_ms"),
+                    FieldSpec(name="is_shown", type="BOOL"),
+                    _text("body"),
+                    # Never searched: Milvus wants a vector in every collection.
+                    FieldSpec(name="nothing", type="FLOAT_VECTOR", options={"dim": 2}, index=_VECTOR),
+                ),
+            ),
+            CollectionSpec(
+                name=self.chunks,
+                fields=(
+                    *_IDS,
+                    *map(_number, ("ordinal", "char_start", "char_end", "page", "line_start", "line_end")),
+                    _text("headings"),
+                    _text("text"),
+                    _text("stems", enable_analyzer=True, enable_match=True, analyzer_params={"tokenizer": "standard"}),
+                    _text("model", is_indexed=True, max_length=NAME_BYTES),
+                    FieldSpec(name="bm25", type="SPARSE_FLOAT_VECTOR", index=_BM25),
+                ),
+                bm25=("stems", "bm25"),
+            ),
+        ]
+
+    def of_vectors(self, dimension: int) -> CollectionSpec:
+        fields = (
+            *_IDS,
+            _number("ordinal"),
+            _text("model", is_indexed=True, max_length=NAME_BYTES),
+            FieldSpec(name="vector", type="FLOAT_VECTOR", options={"dim": dimension}, index=_VECTOR),
+        )
+        return CollectionSpec(name=self.vectors(dimension), fields=fields)
+
+
+def chunk_row_id(team_id: str, source_id: str, edition: str, ordinal: int) -> str:
+    """Build the name of a chunk's row; names sort by source, then by ordinal."""
+    return f"{team_id} {source_id} {edition} {ordinal:07}"
+
+
+def equals(name: str, value: str | int | bool) -> str:
+    """Build the filter for rows with this value."""
+    return f"{name} == {_literal(value)}"
+
+
+def differs(name: str, value: str) -> str:
+    """Build the filter for rows with another value."""
+    return f"{name} != {_literal(value)}"
+
+
+def among(name: str, values: Iterable[str | int]) -> str:
+    """Build the filter for rows with one of these values, of which there must be some."""
+    return f"{name} in [{', '.join(map(_literal, values))}]"
+
+
+def outside(name: str, values: Iterable[str]) -> str:
+    """Build the filter for rows with none of these values, of which there must be some."""
+    return f"{name} not in [{', '.join(map(_literal, values))}]"
+
+
+def having_word(stem: str) -> str:
+    """Build the filter for chunks with this stem."""
+    return f"text_match(stems, {_literal(stem)})"
+
+
+def within_buckets(bucket_ids: Iterable[str]) -> str:
+    """Build the filter for rows in one of these buckets, of which there must be some."""
+    return f"array_contains_any(bucket_ids, [{', '.join(map(_literal, bucket_ids))}])"
+
+
+def every(*filters: str | None) -> str:
+    """Build the filter for rows that pass all of these; None is left out."""
+    return " and ".join(f"({each})" for each in filters if each)
+
+
+def _literal(value: str | int) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    escaped = value.encode(errors="replace").decode().replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

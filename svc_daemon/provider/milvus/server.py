@@ -1,0 +1,325 @@
+"""The connection to Milvus, and the only user of pymilvus.
+
+It is opened by the first call, and opened again after it was lost. Every call has a time limit; a call that fails
+raises ProviderFailed, which can be retried, or SearchTimeout if the search's deadline has passed. Reads are strongly
+consistent: a source is reported ready, and a deleted one gone, on the strength of what any node reads next.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from grpc import FutureTimeoutError, RpcError
+from pymilvus import CollectionSchema, DataType, Function, FunctionType, MilvusClient
+from pymilvus.exceptions import MilvusException
+
+from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
+from svc_daemon.provider.milvus.schema import PARTITIONS, Collections, CollectionSpec, Row
+
+#: Maximum time of one call that has no earlier deadline.
+CALL_S = 30.0
+#: Maximum time to open the connection. It is short, because calls wait for each other meanwhile.
+CONNECT_S = 5.0
+#: After the connection could not be opened, calls fail at once for this long.
+PAUSE_S = 1.0
+#: Maximum number of rows that Milvus returns for one call: its own limit.
+MOST_ROWS = 16_384
+#: Maximum number of rows and of bytes of one insert; Milvus's message queue takes 5 MB by default.
+SLICE_ROWS, SLICE_BYTES = 500, 3_000_000
+#: Maximum length of what is repeated of an error's text.
+REASON_CHARACTERS = 300
+#: Milvus's error codes for a collection that is missing or not loaded: it was restored or restarted.
+_NOT_THERE = (100, 101)
+
+
+class MilvusServer:
+    """The collections of one installation in a Milvus. Thread-safe."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        prefix: str = "svc",
+        partitions: int = PARTITIONS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is connected yet.
+
+        `prefix` begins the names of the collections, over whose `partitions` teams are distributed. `clock` returns
+        monotonic seconds, for deadlines.
+        """
+        self.collections = Collections(prefix)
+        self.clock = clock
+        self._url = url
+        self._token = token
+        self._partitions = partitions
+        self._lock = threading.Lock()
+        self._opened: MilvusClient | None = None
+        self._failed: tuple[float, ProviderError] | None = None
+        self._is_closed = False
+        #: Names of collections of vectors that exist.
+        self._seen: set[str] = set()
+
+    def insert(self, collection: str, rows: Sequence[Row]) -> None:
+        """Insert rows, in several calls if they are many. Their ids must be new."""
+        for rows_of_call in _cut(rows):
+            self._call("insert", collection, data=rows_of_call)
+
+    def upsert(self, collection: str, rows: Sequence[Row]) -> None:
+        """Insert rows, or replace those with the same ids; all of a small number of rows at once."""
+        for rows_of_call in _cut(rows):
+            self._call("upsert", collection, data=rows_of_call)
+
+    def delete(self, collection: str, wanted: str) -> None:
+        """Delete the rows that pass the filter."""
+        self._call("delete", collection, filter=wanted)
+
+    def query(
+        self,
+        collection: str,
+        wanted: str,
+        fields: Sequence[str],
+        *,
+        limit: int = MOST_ROWS,
+        deadline_s: float | None = None,
+    ) -> list[Row]:
+        """Return the fields of up to `limit` rows that pass the filter, in no particular order."""
+        limit = min(limit, MOST_ROWS)
+        rows = self._call(
+            "query", collection, deadline_s=deadline_s, filter=wanted, output_fields=[*fields], limit=limit
+        )
+        return [dict(row) for row in rows]
+
+    def count(self, collection: str, wanted: str, *, is_estimate: bool = False, deadline_s: float | None = None) -> int:
+        """Count the rows that pass the filter; an estimate may miss the writes of the last seconds.
+
+        A strongly consistent read waits for Milvus's next tick, a fifth of a second by default.
+        """
+        level = "Bounded" if is_estimate else "Strong"
+        rows = self._call(
+            "query",
+            collection,
+            deadline_s=deadline_s,
+            filter=wanted,
+            output_fields=["count(*)"],
+            consistency_level=level,
+        )
+        return int(rows[0]["count(*)"])
+
+    def list_sorted(self, collection: str, wanted: str, fields: Sequence[str], page: int = 1000) -> Iterator[Row]:
+        """List all rows that pass the filter, sorted by their ids."""
+        rows = self._call("query_iterator", collection, filter=wanted, output_fields=[*fields], batch_size=page)
+        try:
+            while batch := self._translate(rows.next, None):
+                yield from map(dict, batch)
+        finally:
+            rows.close()
+
+    def search(
+        self,
+        collection: str,
+        query: str | list[float],
+        wanted: str,
+        fields: Sequence[str],
+        *,
+        limit: int,
+        deadline_s: float | None = None,
+    ) -> list[tuple[float, Row]]:
+        """Return up to `limit` rows that pass the filter, best first, with the score of each; higher is better.
+
+        A text is compared with `bm25`, a vector with `vector`.
+        """
+        is_text = isinstance(query, str)
+        (hits,) = self._call(
+            "search",
+            collection,
+            deadline_s=deadline_s,
+            data=[query],
+            anns_field="bm25" if is_text else "vector",
+            search_params={"metric_type": "BM25" if is_text else "IP"},
+            filter=wanted,
+            output_fields=[*fields],
+            limit=min(limit, MOST_ROWS),
+        )
+        # milvus-lite returns BM25 scores as negative numbers; a score of a found chunk is never negative.
+        return [(abs(hit["distance"]) if is_text else hit["distance"], dict(hit["entity"])) for hit in hits]
+
+    def list_vector_collections(self) -> list[str]:
+        """List the collections of vectors, of whatever dimension."""
+        return [*filter(self.collections.find_dimension, self._call("list_collections"))]
+
+    def find_vectors(self, dimension: int) -> str | None:
+        """Return the name of the collection for vectors of this dimension; None if there is none."""
+        name = self.collections.vectors(dimension)
+        # Collections are never removed, so one that was seen needs no look.
+        if name not in self._seen:
+            self._seen.update(self.list_vector_collections())
+        return name if name in self._seen else None
+
+    def prepare_vectors(self, dimension: int) -> str:
+        """Return the name of the collection for vectors of this dimension; creates it if there is none."""
+        spec = self.collections.of_vectors(dimension)
+        if self.find_vectors(dimension) is None:
+            self._translate(lambda: self._provide(self._connect(None), spec, False), None)
+        return spec.name
+
+    def close(self) -> None:
+        """Close the connection. No method may be called afterwards."""
+        with self._lock:
+            self._is_closed = True
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
+
+    def _call(self, method: str, *places: str, deadline_s: float | None = None, **values: Any) -> Any:
+        """Call a method of pymilvus's client. If a collection is not there or not loaded, prepares it and repeats."""
+
+        def work() -> Any:
+            client = self._connect(deadline_s)
+            call = partial(getattr(client, method), *places, **values)
+            try:
+                return call(timeout=self._left_s(deadline_s))
+            except MilvusException as error:
+                if error.code not in _NOT_THERE:
+                    raise
+                self._prepare(client)
+                return call(timeout=self._left_s(deadline_s))
+
+        return self._translate(work, deadline_s)
+
+    def _left_s(self, deadline_s: float | None) -> float:
+        """Return the time that a call may take. Raises SearchTimeout if the deadline has passed."""
+        if deadline_s is None:
+            return CALL_S
+        left_s = min(CALL_S, deadline_s - self.clock())
+        if left_s <= 0:
+            raise SearchTimeout
+        return left_s
+
+    def _translate(self, work: Callable[[], Any], deadline_s: float | None) -> Any:
+        """Do the work, and convert pymilvus's exceptions to ProviderError."""
+        try:
+            return work()
+        except (MilvusException, RpcError, FutureTimeoutError) as error:
+            if deadline_s is not None and self.clock() >= deadline_s:
+                raise SearchTimeout from error
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> ProviderFailed:
+        reason = " ".join(str(error).split())
+        if self._token:
+            reason = reason.replace(self._token, "...")
+        return ProviderFailed(f"The search index on Milvus failed: {reason[:REASON_CHARACTERS]}", retryable=True)
+
+    def _connect(self, deadline_s: float | None) -> MilvusClient:
+        """Return the client; connects it first if necessary."""
+        client = self._opened
+        if client is not None:
+            return client
+        with self._locked(self._left_s(deadline_s)):
+            if self._is_closed:
+                raise ProviderFailed("The search index is closed: the service is stopping.", retryable=True)
+            if self._opened is None:
+                if self._failed is not None and self.clock() - self._failed[0] < PAUSE_S:
+                    raise self._failed[1]
+                self._opened = self._open()
+            return self._opened
+
+    @contextmanager
+    def _locked(self, limit_s: float) -> Iterator[None]:
+        if not self._lock.acquire(timeout=limit_s):
+            raise ProviderFailed("The search index on Milvus does not answer.", retryable=True)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _open(self) -> MilvusClient:
+        # It writes every failure with its traceback to standard error; they are raised here, and logged by who acts.
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
+        try:
+            client = MilvusClient(self._url, token=self._token, timeout=CONNECT_S, dedicated=True)
+            self._prepare(client)
+        except MilvusException as error:
+            failure = self._failure(error)
+            self._failed = self.clock(), failure
+            raise failure from error
+        return client
+
+    def _prepare(self, client: MilvusClient) -> None:
+        """Create the collections that are missing, and load all."""
+        existing = client.list_collections(timeout=CALL_S)
+        dimensions = [dimension for name in existing if (dimension := self.collections.find_dimension(name))]
+        for spec in [*self.collections.list_fixed(), *map(self.collections.of_vectors, dimensions)]:
+            self._provide(client, spec, spec.name in existing)
+
+    def _provide(self, client: MilvusClient, spec: CollectionSpec, exists: bool) -> None:
+        """Create a collection and its indexes, whatever is missing, and load it. Other nodes may do the same."""
+        if not exists:
+            options = {"num_partitions": self._partitions, "consistency_level": "Strong", "timeout": CALL_S}
+            _make(
+                lambda: client.create_collection(spec.name, schema=_build_schema(client, spec), **options),
+                lambda: client.has_collection(spec.name, timeout=CALL_S),
+            )
+        # milvus-lite, which tests use, has no index for arrays, and goes through the rows.
+        is_lite = "lite" in client.get_server_version(timeout=CALL_S)
+        for each in spec.fields:
+            if each.index is None or (is_lite and each.type == "ARRAY"):
+                continue
+            is_there = partial(client.list_indexes, spec.name, field_name=each.name, timeout=CALL_S)
+            if not is_there():
+                index = client.prepare_index_params()
+                index.add_index(each.name, **each.index)
+                _make(partial(client.create_index, spec.name, index, timeout=CALL_S), is_there)
+        client.load_collection(spec.name, timeout=CALL_S)
+
+
+def _make(create: Callable[[], object], is_there: Callable[[], object]) -> None:
+    """Create something that another node may be creating at the same time."""
+    try:
+        create()
+    except MilvusException:
+        if not is_there():
+            raise
+
+
+def _build_schema(client: MilvusClient, spec: CollectionSpec) -> CollectionSchema:
+
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+    for each in spec.fields:
+        options = dict(each.options)
+        if "element_type" in options:
+            options["element_type"] = DataType[options["element_type"]]
+        schema.add_field(each.name, DataType[each.type], **options)
+    if spec.bm25 is not None:
+        analysed, weights = spec.bm25
+        schema.add_function(
+            Function(
+                name="weigh",
+                function_type=FunctionType.BM25,
+                input_field_names=[analysed],
+                output_field_names=[weights],
+            )
+        )
+    return schema
+
+
+def _cut(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Cut rows into slices that Milvus takes in one call."""
+    part: list[Row] = []
+    size = 0
+    for row in rows:
+        row_bytes = len(json.dumps(row, ensure_ascii=False, default=str).encode())
+        if part and (len(part) == SLICE_ROWS or size + row_bytes > SLICE_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += row_bytes
+    if part:
+        yield part

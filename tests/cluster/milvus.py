@@ -1,0 +1,38 @@
+"""Milvus, as the server of milvus-lite: one process, several clients."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.engines import Engine, free_port, listens, running
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMilvus:
+    """A server, and where it listens."""
+
+    engine: Engine
+    port: int
+
+    @property
+    def url(self) -> str:
+        """As in SVC_INDEX_URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start_again(self) -> None:
+        """Start it on its files after it was stopped or killed."""
+        self.engine.start(lambda: listens(self.port))
+
+
+@contextmanager
+def running_milvus(folder: Path) -> Iterator[RunningMilvus]:
+    """A server that keeps its data in this folder."""
+    port = free_port()
+    code = "import sys; from milvus_lite.cmdline import main; sys.exit(main())"
+    # One call at a time: milvus-lite does not take writes from several threads at once.
+    options = ("--data-dir", str(folder / "data"), "--host", "127.0.0.1", "--port", str(port), "--max-workers", "1")
+    engine = Engine(folder, [sys.executable, "-c", code, "server", *options])
+    with running(engine, lambda: listens(port)):
+        yield RunningMilvus(engine, port)
