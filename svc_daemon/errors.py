@@ -4,6 +4,7 @@ ServiceError            an error that is reported to the caller, with its code
  ├─ NotFound            `get_…` found no row that the caller may see
  └─ StorageError        the disk is full, or there was an I/O error
          ├─ CommitUnknown   a commit failed so that it may have been carried out
+         ├─ StoreUnavailable    an engine of the cluster does not answer
          └─ ShuttingDown    the databases are already closed
 """
 
@@ -137,6 +138,17 @@ class CommitUnknown(StorageError):
 
     def __init__(self) -> None:
         super().__init__("The database failed during a commit, which may have been carried out.", retry_after_seconds=1)
+
+
+#: When a request that met an unavailable store should be sent again, in seconds.
+UNAVAILABLE_RETRY_S = 5
+
+
+class StoreUnavailable(StorageError):
+    """A store on another machine does not answer or refuses; the operation was rolled back."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after_seconds=UNAVAILABLE_RETRY_S)
 
 
 class ShuttingDown(StorageError):

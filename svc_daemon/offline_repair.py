@@ -121,9 +121,9 @@ async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
     async with AsyncExitStack() as stack:
         # A repair fetches nothing, so the fetcher's policy doesn't matter.
         context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None)
-        if context.folders is None:
-            raise AssertionError("the bytes of a data directory are in its folders")
-        return await repair_problems(context, context.folders, problems)
+        if not isinstance(context.stores, DataFolders):
+            raise TypeError("the bytes of a data directory are in its folders")
+        return await repair_problems(context, context.stores, problems)
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:

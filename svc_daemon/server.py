@@ -257,7 +257,7 @@ def open_context(
         blobs=stores.blobs,
         parts=stores.parts,
         asides=stores.asides,
-        folders=stores if isinstance(stores, DataFolders) else None,
+        stores=stores,
         provider=provider,
         fetcher=fetcher,
         clock=clock,

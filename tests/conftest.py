@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--large", action="store_true", help="run the acceptance tests at full size (minutes more)")
     parser.addoption("--cluster", action="store_true", help="collect tests/cluster (needs the extra `cluster-test`)")
     parser.addoption("--twice", action="store_true", help="run each transaction of daemons in the test's process twice")
+    parser.addoption("--s3", action="store_true", help="keep the bytes of daemons in the test's process on S3")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,6 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.api.rehearsals import rehearsing  # noqa: PLC0415
 
         Daemon.open_state = staticmethod(rehearsing(Daemon.open_state))
+    if config.getoption("--s3"):
+        from tests.cluster.object_store import keep_bytes_there  # noqa: PLC0415
+
+        keep_bytes_there(config)
 
 
 @pytest.fixture

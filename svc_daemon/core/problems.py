@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from svc_daemon.errors import StoreUnavailable
+
 #: Minimum number of stored files without a row for a warning that the state database was probably replaced by an older
 #: copy. A killed process leaves fewer.
 MANY_FILES = 10
@@ -85,6 +87,8 @@ class Lack(StrEnum):
     MEMORY = "memory"
     #: The system can't start another process or thread.
     PROCESSES = "processes"
+    #: An engine on another machine, such as the object store, does not answer.
+    STORE = "store"
 
 
 SENTENCES = {
@@ -93,6 +97,7 @@ SENTENCES = {
     Lack.DESCRIPTORS: "No more files can be opened.",
     Lack.MEMORY: "There is not enough memory.",
     Lack.PROCESSES: "No more processes or threads can be started.",
+    Lack.STORE: "A store on another machine does not answer.",
 }
 
 #: Operating system errors that mean a shortage.
@@ -119,6 +124,8 @@ def find_lack(error: BaseException) -> Lack | None:
     for cause in _causes(error):
         if isinstance(cause, MemoryError):
             return Lack.MEMORY
+        if isinstance(cause, StoreUnavailable):
+            return Lack.STORE
         if isinstance(cause, RuntimeError) and str(cause) == _NO_THREAD:
             return Lack.PROCESSES
         errno_ = cause.errno if isinstance(cause, OSError) else None

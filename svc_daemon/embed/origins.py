@@ -13,7 +13,7 @@ from pathlib import Path
 from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
-#: DataFolders that may contain a model's files, relative to the root of a folder or package.
+#: Folders that may contain a model's files, relative to the root of a folder or package.
 _PLACES = ("", "model/", "onnx/")
 #: Maximum size of a file, also in an archive; larger than any graph.
 _MAX_FILE_BYTES = 2 * 1024**3

@@ -105,7 +105,7 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
         except ServiceError as error:
             made.append(Finalized(upload, error=error))
     names = {session_id: context.ids.make(ids.SOURCE) for session_id in hashes}
-    heads = await context.parts.link(names)
+    heads = await context.parts.link(names, hashes)
     for place, one in enumerate(made):
         session_id = one.upload.id
         if session_id in hashes:

@@ -46,8 +46,8 @@ async def sort_leftovers(context: Context) -> Counter[str]:
     Call this only at startup of the process that owns the data directory: while uploads run, a blob is stored before
     its row. If the bytes aren't in the data directory, it does nothing.
     """
-    folders = context.folders
-    if folders is None:
+    folders = context.stores
+    if not isinstance(folders, DataFolders):
         return Counter()
     done = await asyncio.to_thread(_sort, context, folders)
     await count_asides(context)

@@ -10,13 +10,15 @@ from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import ids, readiness, retries
+from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.rebuilding import list_generations, rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store import deliveries, histories, memberships, sources, tasks, teams, tombstones, uploads
+from svc_daemon.store import deliveries, histories, memberships, owners, sources, tasks, teams, tombstones, uploads
+from svc_daemon.store.contract import SweptStores
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.tombstones import Tombstone
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of rows per step, which share one commit.
 STEP_LIMIT = 100
+#: Minimum age of a part that is deleted because its session is not open, in seconds; no request takes as long.
+PART_AGE_S = 86400
 
 
 async def clean_tombstones(context: Context) -> int:
@@ -95,6 +99,31 @@ async def expire_uploads(context: Context) -> int:
             if held:
                 await context.parts.delete(*await context.write(partial(work, held=held)))
     return len(locks)
+
+
+async def sweep_objects(context: Context, after: str) -> str | None:
+    """Delete the objects of the next page that are old and that no row names, if bytes are in an object store.
+
+    `after` is the key to go on from. Returns the next one; None at the end.
+    """
+    stores = context.stores
+    if not isinstance(stores, SweptStores):
+        return None
+    page = await stores.list_page(after)
+    # Bytes are stored before their row. And if an older copy of the state is restored, its rows name older blobs.
+    blobs_before = from_text(context.clock.timestamp(-86400 * context.limits.set_aside_days))
+    parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
+    old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
+    old_parts = [each for each in page if each.session_id and each.modified_at < parts_before]
+    sessions = {each.session_id for each in old_parts if each.session_id}
+    named = context.read(lambda connection: owners.list_named_blobs(connection, old_blobs))
+    open_ids = context.read(lambda connection: owners.list_open_sessions(connection, sessions))
+    unnamed = [each.key for name, each in old_blobs.items() if name not in named]
+    ended = [each.key for each in old_parts if each.session_id not in open_ids]
+    if unnamed or ended:
+        log.info("%d old blobs and %d old parts that no row names are deleted", len(unnamed), len(ended))
+        await stores.delete([*unnamed, *ended])
+    return page[-1].key if page else None
 
 
 async def recall_far_pauses(context: Context) -> int:

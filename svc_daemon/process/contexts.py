@@ -22,8 +22,7 @@ from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
-from svc_daemon.store.asides import DataFolders
-from svc_daemon.store.contract import AsideStore, BlobStore, PartStore
+from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -136,8 +135,8 @@ class Context:
     blobs: BlobStore
     parts: PartStore
     asides: AsideStore
-    #: The same byte stores, for work on their files; None if the bytes aren't in the data directory.
-    folders: DataFolders | None = None
+    #: The same three together, for work that only one kind of store needs.
+    stores: ByteStores
     provider: SearchProvider
     fetcher: Fetcher
     clock: Clock

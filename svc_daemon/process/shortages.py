@@ -151,7 +151,7 @@ class Shortages:
             if not await asyncio.to_thread(self._blobs.has_room, self._reserve_bytes):
                 return Lack.RESERVE
             await asyncio.to_thread(_take_a_little, self._blobs)
-        except (OSError, MemoryError, RuntimeError) as error:
+        except (OSError, MemoryError, RuntimeError, StorageError) as error:
             return find_lack(error)
         return None
 

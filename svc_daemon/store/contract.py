@@ -6,6 +6,7 @@ objects of an S3 store. Callers never see where bytes are: they read ranges or a
 Methods that aren't coroutines and say "blocking" may wait for a disk or the network; call them in a thread.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -123,10 +124,11 @@ class PartStore(Protocol):
     async def head(self, session_id: str) -> bytes:
         """Read the first bytes, for sniffing the media type."""
 
-    async def link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
+    async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
         """Store the bytes of whole sessions durably as blobs too; `sources` maps session ids to blob names.
 
-        Returns the first bytes of each by session id. Raises StorageError; no row may then refer to the blobs.
+        `hashes` maps session ids to the results of `hash`. Returns the first bytes of each by session id. Raises
+        StorageError, also if the bytes don't have their hash any more; no row may then refer to the blobs.
         """
 
     async def delete(self, *session_ids: str) -> None:
@@ -165,3 +167,28 @@ class ByteStores:
     blobs: BlobStore
     parts: PartStore
     asides: AsideStore
+
+
+@dataclass(frozen=True, slots=True)
+class SweptObject:
+    """An object of a byte store, and what should have a row for it."""
+
+    key: str
+    #: The name of the blob, or None.
+    blob: str | None
+    #: The id of the upload session, or None.
+    session_id: str | None
+    modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SweptStores(ByteStores, ABC):
+    """Byte stores that several nodes use. What no row names is deleted when it is old, instead of moved aside."""
+
+    @abstractmethod
+    async def list_page(self, after: str) -> Sequence[SweptObject]:
+        """List the next objects in the order of their keys, about 1,000; `after` is the last key before, or empty."""
+
+    @abstractmethod
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects by their keys. Idempotent; raises StorageError."""

@@ -75,7 +75,7 @@ class Parts:
         """Read the first bytes, for sniffing the media type."""
         return await self._blobs.run(lambda: _head(self.path(session_id)))
 
-    async def link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
+    async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:  # noqa: ARG002
         """Create the blobs of sources as durable hard links to parts; `sources` maps session ids to source ids.
 
         Returns the first bytes of each part by session id, for sniffing the media type. If this fails or is cancelled,

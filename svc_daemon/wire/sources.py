@@ -18,7 +18,7 @@ class Shortage(WireModel):
     """A resource of which the daemon has too little, such as disk space or memory. Work that needs it waits, and the
     wait doesn't count as an attempt."""
 
-    lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes"]
+    lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
     message: str
     since: str
 

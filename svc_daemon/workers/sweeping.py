@@ -13,6 +13,7 @@ from svc_daemon.operations.sweeping import (
     forget_old_keys,
     recall_far_pauses,
     reconcile_index,
+    sweep_objects,
 )
 from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.operations.usage import record_usage
@@ -43,6 +44,8 @@ class SweepingWorker(Worker):
         super().__init__(context, context.wakes.sweeping)
         self._rounds = 0
         self._due_s: float | None = None
+        #: The key from which the sweep of the object store goes on; None between two sweeps.
+        self._swept: str | None = None
 
     async def work(self) -> float:
         monotonic = self.context.clock.monotonic
@@ -67,8 +70,14 @@ class SweepingWorker(Worker):
                 # Don't delete these files right after a start: a wrong clock is often corrected soon afterwards, and
                 # the files may be the only copies.
                 await _try(self, forget_asides)
+                self._swept = self._swept or ""
+        if self._swept is not None:
+            await _try(self, self._sweep_page)
         self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
         return ROUND_S
+
+    async def _sweep_page(self, context: Context) -> None:
+        self._swept = await sweep_objects(context, self._swept or "")
 
 
 class CountingWorker(Worker):

@@ -52,7 +52,7 @@ def test_chunks_gather_to_the_file_and_only_a_new_one_syncs_its_name(folder: Fol
 
 def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: list[str]) -> None:
     (folder.files.parts / "upl_a").write_bytes(DATA)
-    assert asyncio.run(folder.parts.link({"upl_a": "src_a"})) == {"upl_a": DATA[:8192]}, "what sniffing looks at"
+    assert asyncio.run(folder.parts.link({"upl_a": "src_a"}, {})) == {"upl_a": DATA[:8192]}, "what sniffing looks at"
     assert synced == ["upl_a", "parts", "blobs"]
     assert folder.blobs.path("src_a").read_bytes() == folder.stored() == DATA
     asyncio.run(folder.parts.delete("upl_a", "upl_unknown"))
@@ -72,7 +72,7 @@ def test_a_link_that_fails_is_reported_where_its_clean_up_fails_too(folder: Fold
     folder.files.blobs.rename(folder.files.root / "away")
     folder.files.blobs.write_text("in the way")
     with pytest.raises(StorageError) as refused:
-        asyncio.run(folder.parts.link({"upl_a": "src_a"}))
+        asyncio.run(folder.parts.link({"upl_a": "src_a"}, {}))
     assert refused.value.details["errno"] == errno.ENOTDIR
 
 

@@ -1,0 +1,125 @@
+"""Blobs as objects: each is stored in one piece, read by range, and never changed."""
+
+import asyncio
+import hashlib
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from svc_daemon.core import ids
+from svc_daemon.errors import StorageError
+from svc_daemon.store.contract import BlobFacts
+from svc_daemon.store.objects.clients import ListedObject, ObjectClient
+from svc_daemon.store.staging import StagedFile, Staging
+
+log = logging.getLogger(__name__)
+
+FOLDER = "blobs"
+
+
+class ObjectBlobs(Staging):
+    """The blobs of all sources in an object store; `staging` is a folder of this node for bytes on their way."""
+
+    def __init__(self, client: ObjectClient, staging: Path, executor: Executor, random_name: Callable[[], str]) -> None:
+        super().__init__(staging, executor, random_name)
+        self.client = client
+
+    def stage(self) -> "StagedObject":
+        return StagedObject(self)
+
+    def blob(self, name: str) -> "BlobObject":
+        return BlobObject(self.client, _key(name), self.folder)
+
+    async def put(self, name: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
+        """Store a blob; raises StorageError, after which no row may name it."""
+        await self.client.put(_key(name), content)
+
+    async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
+        try:
+            await self.client.delete([_key(name) for name in names])
+        except StorageError as error:
+            return dict.fromkeys(names, error)
+        return {}
+
+    async def drop(self, names: Sequence[str]) -> None:
+        if errors := await self.delete(names):
+            log.warning("%d blobs could not be removed; they are removed when they are old", len(errors))
+
+    def list_ids(self) -> list[str]:
+        return [name for found in self.client.list_all(FOLDER) if (name := blob_name(found))]
+
+    def has_room(self, reserve_bytes: int) -> bool:  # noqa: ARG002 - deletes need no room in an object store
+        return True
+
+    def try_room(self, size_bytes: int) -> None:
+        """Check that this node can stage bytes and that the store answers; raises OSError or StoreUnavailable."""
+        super().try_room(size_bytes)
+        self.client.probe(f"{FOLDER}/probe")
+
+
+class StagedObject(StagedFile):
+    """The bytes of an upload that are kept as an object."""
+
+    def __init__(self, blobs: ObjectBlobs) -> None:
+        super().__init__(blobs)
+        self._blobs = blobs
+
+    async def keep(self, name: str) -> None:
+        try:
+            if self._file is None:
+                await self._blobs.put(name, bytes(self._buffer))
+            else:
+                await self._blobs.run(self._spill)
+                await self._blobs.put(name, self._path)
+        finally:
+            await self.discard()
+
+
+@dataclass(frozen=True, slots=True)
+class BlobObject:
+    """A blob in the object store."""
+
+    client: ObjectClient
+    key: str
+    #: Where `open_file` puts its temporary file.
+    folder: Path
+
+    async def find(self) -> BlobFacts | None:
+        found = await self.client.find(self.key)
+        return BlobFacts(found.size_bytes, found.modified_at) if found else None
+
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        return await self.client.read(self.key, offset_bytes, offset_bytes + most_bytes)
+
+    def stream(self) -> AsyncIterator[bytes]:
+        return self.client.stream(self.key)
+
+    async def hash(self) -> str:
+        hashed = hashlib.sha256()
+        async for chunk in self.client.stream(self.key):
+            await asyncio.to_thread(hashed.update, chunk)
+        return hashed.hexdigest()
+
+    @asynccontextmanager
+    async def open_file(self) -> AsyncIterator[int]:
+        # The file has no name, so it is gone whenever this process ends.
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            async for chunk in self.client.stream(self.key):
+                await asyncio.to_thread(file.write, chunk)
+            file.seek(0)
+            yield file.fileno()
+
+
+def blob_name(found: ListedObject) -> str | None:
+    """Return the name of the blob that this object is; None if it is none."""
+    folder, _, name = found.key.rpartition("/")
+    return name if folder.startswith(f"{FOLDER}/") and ids.BLOB_NAME.fullmatch(name) else None
+
+
+def _key(name: str) -> str:
+    # A store divides its load by the beginning of keys. Names begin with the time, so begin with random characters.
+    return f"{FOLDER}/{name[-2:]}/{name}"

@@ -1,0 +1,290 @@
+"""Parts as objects: the bytes of open upload sessions, as chains of objects (`core.uploads.chains`).
+
+A writer stores what it receives in objects of up to `OBJECT_BYTES`, each of which is durable once the store has
+acknowledged it. To finalize a session, its chain is read through this node and stored as one blob. Its objects are
+deleted after the source is committed; those that a failure leaves are deleted when they are old.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from svc_daemon.core import ids
+from svc_daemon.core.uploads import packs as rules
+from svc_daemon.core.uploads.chains import Chain, PartObject, chain_of, object_name, parse_object
+from svc_daemon.core.uploads.packs import PackItem
+from svc_daemon.errors import StorageError
+from svc_daemon.store.objects.blobs import ObjectBlobs
+from svc_daemon.store.objects.clients import ListedObject, gather
+from svc_daemon.store.staging import HEAD_BYTES
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+log = logging.getLogger(__name__)
+
+FOLDER = "parts"
+#: Number of bytes that a writer collects before it stores them; also the largest blob that is composed in memory.
+OBJECT_BYTES = 8 * 1024 * 1024
+#: Hash more bytes than this in a thread, because it takes longer than switching to another one.
+SMALL_BYTES = 64 * 1024
+#: From so many sessions of the same moment on, one listing of that moment is cheaper than one of each session.
+MANY_SESSIONS = 4
+#: Number of sessions whose running hash is remembered.
+MOST_REMEMBERED = 10_000
+
+
+class ObjectParts:
+    """The bytes of all open sessions in an object store. It remembers hashes, but nothing that another node needs."""
+
+    def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
+        self.client = blobs.client
+        self.random_name = random_name
+        self._blobs = blobs
+        #: The last known chain of sessions, and the hash of its bytes if this node has it.
+        self._known: OrderedDict[str, tuple[Chain, _Hash | None]] = OrderedDict()
+
+    async def measure(self, *session_ids: str) -> list[int]:
+        return [chain.size_bytes for chain in await self._list(session_ids)]
+
+    async def settle(self, *session_ids: str) -> list[int]:
+        """Count the stored bytes, which are durable already, and remember the chains for a writer."""
+        chains = await self._list(session_ids)
+        for session_id, chain in zip(session_ids, chains, strict=True):
+            self.remember(session_id, chain, self.hash_of(session_id, chain))
+        return [chain.size_bytes for chain in chains]
+
+    async def hash(self, session_id: str) -> str:
+        """Return the hash of the stored bytes, and remember it for `link`; reads them only if it isn't known."""
+        (chain,) = await self._list([session_id])
+        if chain.sha256 is not None:
+            self.remember(session_id, chain, None)
+            return chain.sha256
+        hashed = self.hash_of(session_id, chain)
+        if hashed is None:
+            hashed = hashlib.sha256()
+            async for chunk in self._stream(session_id, chain):
+                await _update(hashed, chunk)
+        self.remember(session_id, chain, hashed)
+        return hashed.hexdigest()
+
+    async def head(self, session_id: str) -> bytes:
+        (chain,) = await self._list([session_id])
+        return await self._read(session_id, chain, HEAD_BYTES)
+
+    async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
+        try:
+            heads = await gather(self._compose(each, name, hashes.get(each)) for each, name in sources.items())
+        except StorageError:
+            await self._blobs.drop(list(sources.values()))
+            raise
+        return dict(zip(sources, heads, strict=True))
+
+    async def delete(self, *session_ids: str) -> None:
+        """Delete the bytes. Errors are logged, not raised: the objects are deleted when they are old."""
+        for session_id in session_ids:
+            self.forget(session_id)
+        try:
+            listed = await self._list_objects(session_ids)
+            await self.client.delete([found.key for each in listed.values() for found in each])
+        except StorageError:
+            log.warning("the bytes of %d sessions could not be removed; they are removed later", len(session_ids))
+
+    def writer(self, items: Sequence[PackItem], first: int, end: int) -> "ObjectPartWriter":  # noqa: ARG002
+        return ObjectPartWriter(self, items, first)
+
+    def remember(self, session_id: str, chain: Chain, hashed: "_Hash | None") -> None:
+        self._known[session_id] = chain, hashed
+        self._known.move_to_end(session_id)
+        while len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def forget(self, session_id: str) -> None:
+        self._known.pop(session_id, None)
+
+    def known(self, session_id: str, size_bytes: int) -> "tuple[Chain | None, _Hash | None]":
+        """Return the chain of the first `size_bytes` bytes and a copy of its hash, as far as they are known."""
+        chain, _ = self._known.get(session_id, (None, None))
+        if chain is None or chain.size_bytes != size_bytes:
+            return None, None
+        return chain, self.hash_of(session_id, chain)
+
+    def hash_of(self, session_id: str, chain: Chain) -> "_Hash | None":
+        """Return a copy, which the caller may update, of the hash of the chain's bytes; None if it isn't known."""
+        if not chain.links:
+            return hashlib.sha256()
+        known, hashed = self._known.get(session_id, (None, None))
+        return hashed.copy() if hashed is not None and known == chain else None
+
+    async def _list(self, session_ids: Sequence[str]) -> list[Chain]:
+        listed = await self._list_objects(session_ids)
+        return [chain_of(filter(None, map(_part_of, listed[session_id]))) for session_id in session_ids]
+
+    async def _list_objects(self, session_ids: Sequence[str]) -> dict[str, list[ListedObject]]:
+        """List the objects of each session, many sessions of a batch by a few requests."""
+        found: dict[str, list[ListedObject]] = {session_id: [] for session_id in session_ids}
+        moments: dict[str, list[str]] = {}
+        for session_id in found:
+            moments.setdefault(_moment(session_id), []).append(session_id)
+        prefixes = [
+            prefix
+            for moment, together in moments.items()
+            for prefix in ([moment] if len(together) >= MANY_SESSIONS else map(_folder, together))
+        ]
+        for page in await gather(self.client.list(prefix) for prefix in prefixes):
+            for each in page:
+                if (session_id := session_of(each)) in found:
+                    found[session_id].append(each)
+        return found
+
+    async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
+        """Store the session's bytes as a blob, and return the first ones."""
+        # Prefer the chain that `hash` has read: another one, with an object that was stored since, may differ.
+        chain, _ = self._known.get(session_id, (None, None))
+        if chain is None:
+            (chain,) = await self._list([session_id])
+        hashed, head = hashlib.sha256(), bytearray()
+
+        async def read() -> AsyncIterator[bytes]:
+            async for chunk in self._stream(session_id, chain):
+                await _update(hashed, chunk)
+                if len(head) < HEAD_BYTES:
+                    head.extend(chunk[: HEAD_BYTES - len(head)])
+                yield chunk
+
+        if chain.size_bytes <= OBJECT_BYTES:
+            await self._blobs.put(name, b"".join([chunk async for chunk in read()]))
+        else:
+            await self._blobs.put(name, read())
+        if expected is not None and hashed.hexdigest() != expected:
+            raise StorageError("The bytes of the session changed while they were stored; finalize it again.")
+        return bytes(head)
+
+    async def _stream(self, session_id: str, chain: Chain) -> AsyncIterator[bytes]:
+        """Read all bytes of the chain. Raises StorageError if an object is gone, because the session has ended."""
+        try:
+            for link in chain.links:
+                async for chunk in self.client.stream(_key(session_id, link.part.name), link.skip_bytes):
+                    yield chunk
+        except FileNotFoundError:
+            raise StorageError("The bytes of the session are gone, because it has ended.") from None
+
+    async def _read(self, session_id: str, chain: Chain, most_bytes: int) -> bytes:
+        read = bytearray()
+        async for chunk in self._stream(session_id, chain):
+            read += chunk[: most_bytes - len(read)]
+            if len(read) >= most_bytes:
+                break
+        return bytes(read)
+
+
+class ObjectPartWriter:
+    """Stores a stream as objects of the sessions of a pack. After an error it stores nothing more."""
+
+    def __init__(self, parts: ObjectParts, items: Sequence[PackItem], first: int) -> None:
+        self._parts = parts
+        self._items = items
+        self._next = first
+        self._buffer = bytearray()
+        self._is_broken = False
+        #: The keys of the objects that were stored.
+        self._keys: list[str] = []
+        #: The sessions that were written to, and how far.
+        self._sending: dict[str, _Sending] = {}
+
+    async def append(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) >= OBJECT_BYTES:
+            await self._flush()
+
+    async def sync(self) -> None:
+        if self._buffer and not self._is_broken:
+            await self._flush()
+
+    async def drop(self) -> None:
+        self._buffer.clear()
+        for session_id in self._sending:
+            self._parts.forget(session_id)
+        self._sending.clear()
+        await self._parts.client.delete(self._keys)
+        self._keys = []
+
+    def close(self) -> None:
+        self._buffer.clear()
+
+    async def _flush(self) -> None:
+        data, self._buffer = bytes(self._buffer), bytearray()
+        pieces = rules.split(self._items, self._next, memoryview(data))
+        self._next += len(data)
+        # If this fails, whatever was stored may stay: it is part of the file that the client sends.
+        self._is_broken = True
+        await gather(self._put(item, bytes(piece)) for item, piece in pieces)
+        self._is_broken = False
+
+    async def _put(self, item: PackItem, data: bytes) -> None:
+        sending = self._sending.get(item.session_id)
+        if sending is None:
+            sending = _Sending(item.held_bytes, *self._parts.known(item.session_id, item.held_bytes))
+            self._sending[item.session_id] = sending
+        first, sha256 = sending.end_bytes, None
+        if first == 0:
+            sending.chain, sending.hash = Chain(), hashlib.sha256()
+        if sending.hash is not None:
+            await _update(sending.hash, data)
+            sha256 = sending.hash.hexdigest() if first == 0 else None
+        part = PartObject(object_name(first, len(data), self._parts.random_name(), sha256), first, len(data), sha256)
+        key = _key(item.session_id, part.name)
+        self._keys.append(key)
+        await self._parts.client.put(key, data)
+        sending.end_bytes += len(data)
+        if sending.chain is not None:
+            sending.chain = sending.chain.followed_by(part)
+            self._parts.remember(item.session_id, sending.chain, sending.hash and sending.hash.copy())
+
+
+@dataclass(slots=True)
+class _Sending:
+    """What a writer knows of a session."""
+
+    #: Offset at which the next bytes are stored.
+    end_bytes: int
+    #: The chain up to there, and the hash of its bytes; None if they aren't known.
+    chain: Chain | None
+    hash: "_Hash | None"
+
+
+async def _update(hashed: "_Hash", data: bytes) -> None:
+    if len(data) > SMALL_BYTES:
+        await asyncio.to_thread(hashed.update, data)
+    else:
+        hashed.update(data)
+
+
+def _moment(session_id: str) -> str:
+    """Return the folder of the sessions that were created in the same 32 ms, such as all of a small batch."""
+    # The nine digits after the prefix `upl_` are the time; the tenth counts single milliseconds. They are reversed,
+    # because a store divides its load by the beginning of keys.
+    return f"{FOLDER}/{session_id[12:3:-1]}"
+
+
+def _folder(session_id: str) -> str:
+    return f"{_moment(session_id)}/{session_id}"
+
+
+def _key(session_id: str, name: str) -> str:
+    return f"{_folder(session_id)}/{name}"
+
+
+def session_of(found: ListedObject) -> str | None:
+    """Return the id of the session whose bytes this object contains; None if it contains none."""
+    places = found.key.split("/")
+    return places[2] if len(places) == 4 and places[0] == FOLDER and ids.PART_NAME.fullmatch(places[2]) else None
+
+
+def _part_of(found: ListedObject) -> PartObject | None:
+    part = parse_object(found.key.rpartition("/")[2])
+    return part if part is not None and part.size_bytes == found.size_bytes else None

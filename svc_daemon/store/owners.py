@@ -1,0 +1,26 @@
+"""Which stored objects have a row, for the sweeper: looked up by name, a page at a time."""
+
+import json
+from collections.abc import Collection
+
+from svc_daemon.core import ids
+from svc_daemon.databases.contract import Connection
+
+
+def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]:
+    """Return those of the blob names that a source has, and those that contain no source id to look it up by."""
+    source_ids = {name: ids.source_of(name) for name in names}
+    rows = connection.execute(
+        "SELECT COALESCE(blob, id) AS name FROM sources WHERE id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(sorted(filter(None, source_ids.values())))},
+    ).fetchall()
+    return {row["name"] for row in rows} | {name for name, source_id in source_ids.items() if source_id is None}
+
+
+def list_open_sessions(connection: Connection, session_ids: Collection[str]) -> set[str]:
+    """Return those of the sessions that are open."""
+    rows = connection.execute(
+        "SELECT id FROM uploads WHERE status = 'open' AND id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(sorted(session_ids))},
+    ).fetchall()
+    return {row["id"] for row in rows}

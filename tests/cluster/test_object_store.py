@@ -1,0 +1,148 @@
+"""The byte stores on a real S3 store: the contract, several nodes at the same time, and a store that is away."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from svc_daemon.core.uploads.packs import PackItem
+from svc_daemon.errors import StoreUnavailable
+from svc_daemon.store.objects.stores import ObjectStores, open_objects
+from svc_daemon.store.staging import SPILL_BYTES
+from tests.cluster.object_store import BUCKET, SECRET_KEY, ObjectStore, object_store
+from tests.store.byte_suite import ByteStoreContract, Node, OpenNode, content, hash_of, new_blob, new_session
+
+pytestmark = pytest.mark.anyio
+
+OpenStores = Callable[[], ObjectStores]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("swift")) as store:
+        yield store
+
+
+@pytest.fixture
+def open_stores(store: ObjectStore, tmp_path: Path) -> Iterator[OpenStores]:
+    """Opens the same bytes as one more node."""
+    prefix = uuid4().hex
+    with ThreadPoolExecutor(2) as executor:
+        yield lambda: open_objects(f"s3://{BUCKET}/{prefix}", store.environ, tmp_path, executor)
+
+
+@pytest.fixture
+def open_node(open_stores: OpenStores) -> OpenNode:
+    def make() -> Node:
+        stores = open_stores()
+        return Node(stores.blobs, stores.parts)
+
+    return make
+
+
+class TestObjects(ByteStoreContract):
+    """The contract."""
+
+
+async def test_nothing_is_left_on_the_node(open_node: OpenNode, tmp_path: Path) -> None:
+    def left() -> list[Path]:
+        return list(tmp_path.iterdir())
+
+    node = open_node()
+    name = await node.keep(content(SPILL_BYTES + 1))
+    async with node.blobs.blob(name).open_file():
+        assert left() == []
+
+
+async def test_overlapping_bytes_of_two_nodes_count_once(open_node: OpenNode) -> None:
+    """A client that sends a chunk again, while another node still receives the first one."""
+    name, data = new_session(), content(2 * SPILL_BYTES)
+    nodes = [open_node(), open_node()]
+    writers = []
+    for node in nodes:
+        assert await node.parts.settle(name) == [0]
+        writers.append(node.parts.writer([PackItem(name, 0, len(data), 0)], 0, len(data)))
+    for writer, end in zip(writers, (SPILL_BYTES, 1000), strict=True):
+        with closing(writer):
+            await writer.append(data[:end])
+            await writer.sync()
+    assert await nodes[1].parts.measure(name) == [SPILL_BYTES]
+    await nodes[1].send({name: len(data)}, data[SPILL_BYTES:])
+    for node in nodes:
+        assert await node.parts.hash(name) == hash_of(data)
+    blob = new_blob()
+    await nodes[0].parts.link({name: blob}, {name: hash_of(data)})
+    assert await nodes[1].read(blob) == data
+
+
+async def test_a_hash_of_other_bytes_links_nothing(open_node: OpenNode) -> None:
+    node, name, blob = open_node(), new_session(), new_blob()
+    await node.send({name: 10}, content(10))
+    with pytest.raises(Exception, match="changed"):
+        await node.parts.link({name: blob}, {name: hash_of(b"other")})
+    assert await node.blobs.blob(blob).find() is None
+
+
+async def test_a_page_shows_what_each_object_is(open_stores: OpenStores) -> None:
+    stores, session = open_stores(), new_session()
+    node = Node(stores.blobs, stores.parts)
+    name = await node.keep(b"x")
+    await node.send({session: 4}, b"some")
+    page = await stores.list_page("")
+    assert [(each.blob, each.session_id) for each in page] == [(name, None), (None, session)]
+    assert [each.key for each in await stores.list_page(page[0].key)] == [page[1].key]
+    assert await stores.list_page(page[1].key) == []
+    await stores.delete([each.key for each in page])
+    assert await stores.list_page("") == []
+
+
+async def test_a_store_that_is_away_is_reported_and_harms_nothing(
+    store: ObjectStore, open_stores: OpenStores, caplog: pytest.LogCaptureFixture
+) -> None:
+    stores, session = open_stores(), new_session()
+    node = Node(stores.blobs, stores.parts)
+    name, data = await node.keep(b"kept"), content(100)
+    await node.send({session: 100}, data[:60])
+    staged = node.blobs.stage()
+    await staged.append(b"new")
+    with closing(node.parts.writer([PackItem(session, 0, 100, 60)], 60, 100)) as writer:
+        await writer.append(data[60:])
+        store.proxy.stop()
+        refused: list[Coroutine[Any, Any, Any]] = [staged.keep(new_blob()), node.parts.measure(session), writer.sync()]
+        refused += [node.parts.link({session: new_blob()}, {}), node.blobs.blob(name).read(0, 9), node.read(name)]
+        results = await asyncio.gather(*refused, return_exceptions=True)
+        assert [type(each) for each in results] == [StoreUnavailable] * len(refused)
+        assert list(await node.blobs.delete([name])) == [name]
+        await node.parts.delete(session)
+        with pytest.raises(StoreUnavailable):
+            await asyncio.to_thread(node.blobs.try_room, 10)
+        await writer.sync()
+    store.start()
+    assert (await node.read(name), await node.parts.measure(session)) == (b"kept", [60])
+    await node.send({session: 100}, data[60:])
+    assert await node.parts.hash(session) == hash_of(data)
+    text = caplog.text + "".join(map(repr, [*results, stores]))
+    assert "object store does not answer" in text
+    assert not [word for word in (SECRET_KEY, store.endpoint, BUCKET + "/") if word in text]
+
+
+async def test_a_wrong_secret_is_refused_and_not_shown(
+    store: ObjectStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {**store.environ, "AWS_SECRET_ACCESS_KEY": "something-else"}
+    with ThreadPoolExecutor(1) as executor:
+        stores = open_objects(f"s3://{BUCKET}/x", environ, tmp_path, executor)
+        with pytest.raises(StoreUnavailable) as refused:
+            await stores.parts.measure(new_session())
+    assert "something-else" not in caplog.text + str(refused.value)
+    assert "status 403" in caplog.text
