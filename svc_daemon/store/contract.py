@@ -137,6 +137,9 @@ class PartStore(Protocol):
     def writer(self, items: Sequence[PackItem], first: int, end: int) -> PartWriter:
         """Prepare to write the pack's bytes from `first` to `end`, exclusive; call `settle` for all items before."""
 
+    def list_ids(self) -> Collection[str]:
+        """List the ids of all sessions that have bytes. Blocking."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:

@@ -264,7 +264,20 @@ class Daemon:
     def kept(self) -> dict[str, int]:
         """How much there is of everything that the create of a source may leave."""
         rows = {name: self.count(name) for name in ("sources", "memberships", "tasks", "idempotency", "deliveries")}
-        return rows | {each.name: len(list(each.iterdir())) for each in (self.files.blobs, self.files.staging)}
+        return rows | {"blobs": len(self.blob_names()), "staging": len(list(self.files.staging.iterdir()))}
+
+    def blob_names(self) -> list[str]:
+        return sorted(self.context.blobs.list_ids())
+
+    def part_ids(self) -> list[str]:
+        """The sessions that have bytes."""
+        return sorted(self.context.parts.list_ids())
+
+    def read_blob(self, name: str) -> bytes:
+        return self.loop.run(self.context.blobs.blob(name).read(0, self.limits.file_bytes))
+
+    def lose_blob(self, name: str) -> None:
+        assert self.loop.run(self.context.blobs.delete([name])) == {}
 
     def add_team(self) -> str:
         """Another team; its admin key."""

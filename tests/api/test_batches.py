@@ -81,7 +81,7 @@ def test_finalizing_accumulates_until_the_batch_is_ready(working: Daemon) -> Non
     last = finalize_batch(working, batch)["replayed"]
     assert {(item["status"], item["ready"]) for item in last} == {("active", True)}
     assert {sessions.stored_bytes(working, source_id) for source_id in sources.values()} == set(dict(THREE).values())
-    assert list(working.files.parts.iterdir()) == []
+    assert working.part_ids() == []
 
 
 def test_items_come_with_the_status_when_asked_for(daemon: Daemon) -> None:
@@ -233,7 +233,7 @@ def test_what_is_missing_can_be_given_up(working: Daemon) -> None:
     working.wait_ready(finalized["finalized"][0]["knowledge_id"])
     assert state(batch_status(working, batch)) == ("completed_with_failures", True, False)
     assert outcomes(finalize_batch(working, batch)) == {"a": "replayed", "b": "failed", "c": "failed"}
-    assert list(working.files.parts.iterdir()) == []
+    assert working.part_ids() == []
     everything = open_batch(working, THREE)
     assert finalize_batch(working, everything, mode="abandon_pending")["status"] == "failed"
     working.advance(90_000)
@@ -279,7 +279,7 @@ def test_a_file_whose_predecessor_is_gone_fails_alone(daemon: Daemon) -> None:
         assert codes(finalized["failed"]) == {"a": "source_not_found"}
     item = batch_status(daemon, batch, include_items="true")["items"][0]
     assert (item["status"], item["error"]["code"]) == ("failed", "source_not_found")
-    assert list(daemon.files.parts.iterdir()) == []
+    assert daemon.part_ids() == []
 
 
 def test_items_carry_the_warnings_of_their_sources(working: Daemon) -> None:
@@ -333,7 +333,7 @@ def test_a_hundred_files_at_once(working: Daemon) -> None:
     made = [item["client_file_id"] for body in bodies for item in body["finalized"]]
     assert sorted(made) == sorted(dict(files))
     assert all(outcomes(body).keys() == dict(files).keys() for body in bodies)
-    assert (working.count("sources"), len(list(working.files.blobs.iterdir()))) == (100, 100)
+    assert (working.count("sources"), len(working.blob_names())) == (100, 100)
     working.wait(lambda: bool(batch_status(working, batch)["terminal"]), "the batch ends")
     assert batch_status(working, batch)["counters"]["active"] == 100
     assert state(batch_status(working, batch)) == ("completed", True, True)

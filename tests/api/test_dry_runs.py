@@ -27,8 +27,8 @@ def kept(daemon: Daemon) -> list[Any]:
         names = [table["name"] for table in tables if "fts" not in table["name"]]
         return [(name, [tuple(row) for row in connection.execute(f'SELECT * FROM "{name}"')]) for name in names]
 
-    folders = (daemon.files.blobs, daemon.files.staging, daemon.files.parts)
-    return [daemon.read(rows), *(sorted(path.name for path in folder.iterdir()) for folder in folders)]
+    staged = sorted(path.name for path in daemon.files.staging.iterdir())
+    return [daemon.read(rows), daemon.blob_names(), daemon.part_ids(), staged]
 
 
 def variants(row: Endpoint, call: Call) -> list[Call]:

@@ -26,7 +26,7 @@ def test_an_upload_is_answered_with_its_source(daemon: Daemon) -> None:
     expected |= dict.fromkeys(("source_url", "replaces", "error", "extraction"))
     assert {name: source[name] for name in expected} == expected
     assert (source["task"]["type"], source["task"]["status"]) == ("provider_file_search_indexing", "queued")
-    assert (daemon.files.blobs / source["id"]).read_bytes() == NOTES
+    assert daemon.read_blob(source["id"]) == NOTES
 
 
 def test_only_the_file_is_required(shared: Daemon) -> None:

@@ -90,7 +90,7 @@ def test_a_pack_becomes_the_sources_of_its_items(working: Daemon) -> None:
     for name, data in PIECES:
         assert sessions.stored_bytes(working, made[name]) == data
         assert working.source(made[name])["sha256"] == sessions.sha256_of(data)
-    assert list(working.files.parts.iterdir()) == []
+    assert working.part_ids() == []
 
 
 def test_what_a_pack_needs_is_asked_for(shared: Daemon) -> None:
@@ -212,14 +212,14 @@ def test_an_item_that_ended_leaves_its_place_empty(daemon: Daemon) -> None:
     given_up = in_state(daemon, "uploading")
     finalize_batch(daemon, given_up, mode="abandon_pending")
     assert body_of(put(daemon, given_up, b"", "bytes */*"))["status"] == "finalized"
-    assert list(daemon.files.parts.iterdir()) == []
+    assert daemon.part_ids() == []
 
 
 def test_an_expired_pack_takes_nothing_and_is_swept(daemon: Daemon) -> None:
     batch = in_state(daemon, "uploading")
     daemon.advance(86_500)
     details_of(put(daemon, batch, DATA), "session_expired")
-    sessions.wait_swept(daemon, lambda: list(daemon.files.parts.iterdir()) == [], "its bytes are removed")
+    sessions.wait_swept(daemon, lambda: daemon.part_ids() == [], "its bytes are removed")
     details_of(put(daemon, batch, DATA), "session_expired")
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
 

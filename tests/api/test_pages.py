@@ -61,7 +61,7 @@ def test_of_pages_that_come_in_together_one_stays(daemon: Daemon, site: Site) ->
     (source_id,) = (answer.json()["id"] for answer in answers if answer.status_code == 201)
     late = [answer for answer in answers if answer.status_code != 201]
     assert [details_of(answer, "website_url_exists")["source_id"] for answer in late] == [source_id] * 7
-    assert [path.name for path in daemon.files.blobs.iterdir()] == [source_id]
+    assert daemon.blob_names() == [source_id]
     assert list(daemon.files.staging.iterdir()) == []
 
 

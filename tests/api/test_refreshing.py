@@ -48,7 +48,7 @@ def generation(daemon: Daemon, source_id: str) -> int:
 
 
 def blobs(daemon: Daemon) -> list[bytes]:
-    return sorted(path.read_bytes() for path in daemon.files.blobs.iterdir())
+    return sorted(map(daemon.read_blob, daemon.blob_names()))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_source_that_has_lost_its_bytes_gets_them_again_though_the_host_has_no
     working: Daemon, site: Site
 ) -> None:
     source_id = add_ready(working, site.url("/notes.md"))
-    (working.files.blobs / source_id).unlink()
+    working.lose_blob(source_id)
     refresh_ready(working, source_id)
     assert working.ask("GET", f"/v1/sources/{source_id}/content").content == NOTES
 
@@ -136,7 +136,7 @@ def test_refreshed_bytes_survive_a_start_and_go_with_their_source(make_daemon: M
     assert blobs(again) == [NEWER]
     again.start()
     body_of(again.ask("DELETE", f"/v1/sources/{source_id}"))
-    again.wait(lambda: not any(again.files.blobs.iterdir()), "the bytes are gone")
+    again.wait(lambda: not again.blob_names(), "the bytes are gone")
 
 
 def test_what_cannot_take_its_place_leaves_the_old_content(working: Daemon, site: Site) -> None:

@@ -192,7 +192,7 @@ def test_the_stored_bytes_come_back_whole(daemon: Daemon) -> None:
     for asked in ("bytes=0-3", "bytes=9999-", "bytes=x", "lines=1-2", "bytes=0-1,4-5"):
         ranged = daemon.ask("GET", path, headers={"Range": asked})
         assert (ranged.status_code, ranged.content) == (200, answer.content), asked
-    (daemon.files.blobs / source_id).unlink()
+    daemon.lose_blob(source_id)
     details_of(daemon.ask("GET", path), "source_not_found")
 
 
@@ -224,5 +224,5 @@ def test_a_deleted_source_is_gone_at_once_and_its_traces_soon(working: Daemon) -
         assert details_of(working.ask(method, path), "source_not_found") == {}
     working.start()
     wait_until(lambda: working.count("tombstones") == 0, "the tombstone is gone", PATIENCE_S)
-    assert not (working.files.blobs / source_id).exists()
+    assert source_id not in working.blob_names()
     assert working.provider.get_document(working.team_id, source_id) is None

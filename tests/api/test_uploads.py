@@ -27,7 +27,7 @@ CREATE = "/v1/buckets/inbox/uploads"
 
 
 def parts(daemon: Daemon) -> set[str]:
-    return {path.name for path in daemon.files.parts.iterdir()}
+    return set(daemon.part_ids())
 
 
 def open_uploaded(daemon: Daemon, data: bytes = NOTES, **fields: Any) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest
     answers = [answer for answer in answers if answer not in late] + [finalize(daemon, session) for _ in late]
     assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
     assert len({answer.json()["id"] for answer in answers}) == 1
-    assert (daemon.count("sources"), len(list(daemon.files.blobs.iterdir()))) == (1, 1)
+    assert (daemon.count("sources"), len(daemon.blob_names())) == (1, 1)
 
 
 def test_an_expired_session_is_shown_as_such_and_its_bytes_go(daemon: Daemon) -> None:

@@ -62,4 +62,4 @@ def test_giving_up_stops_what_is_being_sent(daemon: Daemon) -> None:
     task = daemon.loop.run(begin())
     report = finalize_batch(daemon, batch, mode="abandon_pending")
     assert (report["status"], outcomes(report)) == ("failed", {"f00": "failed", "f01": "failed"})
-    assert (task.done(), list(daemon.files.parts.iterdir())) == (True, [])
+    assert (task.done(), daemon.part_ids()) == (True, [])

@@ -101,4 +101,4 @@ def test_sessions_end_with_their_only_bucket_and_go_on_into_another(daemon: Daem
     put: dict[str, Any] = {"content": b"c", "headers": {"Content-Range": "bytes 2-2/3"}}
     details_of(daemon.ask("PUT", lone["upload_url"], **put), "session_canceled")
     body_of(daemon.ask("PUT", both["upload_url"], **put))
-    assert [path.name for path in daemon.files.parts.iterdir()] == [both["session_id"]]
+    assert daemon.part_ids() == [both["session_id"]]

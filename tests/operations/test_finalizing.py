@@ -24,10 +24,6 @@ from tests.api.sessions import finalize, finalize_batch, open_batch, open_sessio
 FILES = [(f"f{number}", b"Crane %d.\n" % number) for number in range(5)]
 
 
-def names(folder: Any) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
 def filled(daemon: Daemon) -> dict[str, Any]:
     """A batch with all its bytes."""
     batch = open_batch(daemon, FILES)
@@ -47,9 +43,9 @@ def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatc
     with monkeypatch.context() as patched, pytest.raises(CancelledError):
         patched.setattr(SqliteDatabase, "submit", Mock(side_effect=asyncio.CancelledError))
         daemon.loop.run(finalize_all(daemon.context, [row]))
-    assert (len(names(daemon.files.blobs)), daemon.count("sources")) == (1, 0)
+    assert (len(daemon.blob_names()), daemon.count("sources")) == (1, 0)
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
-    assert (names(daemon.files.blobs), state_of(daemon, session)[0]) == (set(), "uploaded")
+    assert (set(daemon.blob_names()), state_of(daemon, session)[0]) == (set(), "uploaded")
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 
 
@@ -70,7 +66,7 @@ def test_a_stale_look_at_a_session_makes_no_second_source(daemon: Daemon) -> Non
     outcome = daemon.loop.run(finalize_all(daemon.context, stale))
     assert [one.source.id for one in outcome if one.source] == [item["knowledge_id"] for item in made]
     assert all(one.replayed for one in outcome)
-    assert daemon.count("sources") == len(names(daemon.files.blobs)) == len(FILES)
+    assert daemon.count("sources") == len(daemon.blob_names()) == len(FILES)
 
 
 def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +83,7 @@ def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pyt
     fresh = [one.source.id for one in ended if one.source and not one.replayed]
     every = {one.source.id for one in ended if one.source}
     assert len(fresh) == len(set(fresh)) == len(every) == len(FILES)
-    assert (names(daemon.files.blobs), names(daemon.files.parts)) == (every, set())
+    assert (set(daemon.blob_names()), set(daemon.part_ids())) == (every, set())
 
 
 @pytest.mark.parametrize("name", ["link", "fsync"])
@@ -103,7 +99,7 @@ def test_a_disk_that_refuses_a_file_leaves_no_blob(daemon: Daemon, monkeypatch: 
     with monkeypatch.context() as patched:
         patched.setattr(os, name, failing)
         details_of(sessions.ask_finalize(daemon, batch), "storage_full")
-    kept = (len(names(daemon.files.blobs)), daemon.count("sources"), len(names(daemon.files.parts)))
+    kept = (len(daemon.blob_names()), daemon.count("sources"), len(daemon.part_ids()))
     assert kept == (0, 0, len(FILES))
     if name == "link":
         assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized"}
@@ -120,7 +116,7 @@ def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> Non
         lambda connection: connection.execute("UPDATE uploads SET sha256 = :sha256", {"sha256": "0" * 64}).rowcount
     )
     (daemon.files.parts / batch["by_id"][FILES[0][0]]["session_id"]).write_bytes(FILES[0][1])
-    assert (set(outcomes(finalize_batch(daemon, batch)).values()), names(daemon.files.blobs)) == ({"pending"}, set())
+    assert (set(outcomes(finalize_batch(daemon, batch)).values()), set(daemon.blob_names())) == ({"pending"}, set())
 
 
 def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> None:
@@ -129,6 +125,6 @@ def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> 
     daemon.patch("/v1/buckets/inbox", status="archived")
     ended = daemon.loop.run(finalize_all(daemon.context, members))
     assert {one.error.code for one in ended if one.error} == {"bucket_not_found"}
-    assert (names(daemon.files.blobs), names(daemon.files.parts)) == (set(), set())
+    assert (set(daemon.blob_names()), set(daemon.part_ids())) == (set(), set())
     status = sessions.batch_status(daemon, batch)
     assert (status["status"], status["counters"]["failed"]) == ("failed", len(FILES))

@@ -14,7 +14,7 @@ from tests.api.holds import PATIENCE_S
 
 
 def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
-    return daemon.read(list_all_ids), {path.name for path in daemon.files.blobs.iterdir()}
+    return daemon.read(list_all_ids), set(daemon.blob_names())
 
 
 @pytest.mark.parametrize("begun", [False, True])

@@ -41,7 +41,7 @@ def test_the_new_one_takes_the_place_when_it_is_ready(working: Daemon, old: str)
     assert (working.source(new)["replaces"], replaced_by(working, old)) == (None, new)
     assert working.members() == working.members(status="all") == working.found("quay") == [new]
     details_of(working.ask("PATCH", f"/v1/sources/{old}", json={"title": "x"}), "source_not_found")
-    working.wait(lambda: not (working.files.blobs / old).exists(), "the old bytes are gone")
+    working.wait(lambda: old not in working.blob_names(), "the old bytes are gone")
 
 
 def test_a_chain_of_replacements_leads_to_the_last(working: Daemon, old: str) -> None:

@@ -23,7 +23,7 @@ BROKEN = ProviderFailed("The engine is on fire.", retryable=True)
 
 
 def blobs(daemon: Daemon) -> set[str]:
-    return {path.name for path in daemon.files.blobs.iterdir()}
+    return set(daemon.blob_names())
 
 
 def clean(daemon: Daemon) -> int:

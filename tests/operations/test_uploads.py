@@ -83,7 +83,7 @@ def test_a_cancel_stops_a_running_put_and_leaves_no_byte_and_an_early_finalize_d
     details_of(finalize(daemon, session), "blob_not_uploaded")
     assert not task.done()
     assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "canceled"
-    assert (code_of(daemon, task), list(daemon.files.parts.iterdir())) == ("request_in_progress", [])
+    assert (code_of(daemon, task), daemon.part_ids()) == ("request_in_progress", [])
 
 
 def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
@@ -100,7 +100,7 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
 
     with pytest.raises(ServiceError) as refused:
         daemon.loop.run(work())
-    assert (refused.value.code, list(daemon.files.parts.iterdir())) == ("session_canceled", [])
+    assert (refused.value.code, daemon.part_ids()) == ("session_canceled", [])
 
 
 def test_one_round_expires_every_session_whose_time_is_over(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_one_round_expires_every_session_whose_time_is_over(daemon: Daemon, monk
     for _ in range(5):
         put_part(daemon, open_session(daemon, DATA), DATA, 0, 9)
     daemon.advance(4000)
-    assert (daemon.loop.run(expire_uploads(daemon.context)), list(daemon.files.parts.iterdir())) == (5, [])
+    assert (daemon.loop.run(expire_uploads(daemon.context)), daemon.part_ids()) == (5, [])
 
 
 def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
@@ -120,7 +120,7 @@ def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
     daemon.loop.call(task.cancel)
     daemon.loop.run(asyncio.wait([task]))
     assert [daemon.loop.run(expire_uploads(daemon.context)) for _ in range(2)] == [1, 0]
-    assert list(daemon.files.parts.iterdir()) == []
+    assert daemon.part_ids() == []
 
 
 def test_parts_of_ended_sessions_go_at_the_next_start_and_others_stay(daemon: Daemon) -> None:

@@ -38,7 +38,7 @@ def test_a_bucket_goes_with_everything_that_is_in_it_alone(working: Daemon) -> N
     details_of(working.ask("GET", "/v1/buckets/inbox"), "bucket_not_found")
     details_of(working.ask("DELETE", "/v1/buckets/inbox", params=FORCE), "bucket_not_found")
     assert (working.found("quay"), working.members("second")) == ([shared], [shared])
-    working.wait(lambda: [path.name for path in working.files.blobs.iterdir()] == [shared], "the blob goes")
+    working.wait(lambda: working.blob_names() == [shared], "the blob goes")
     working.wait(lambda: contents(working) == {shared: (1, (second,), 1)}, "the index forgets the bucket")
     # Its slug is free again.
     answer = body_of(working.ask("PUT", "/v1/buckets/inbox"), 201)

@@ -105,7 +105,7 @@ def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: 
         task_id = begin(filled)
         hold.wait_entered()
         delete(filled, gone)
-        filled.wait(lambda: not (filled.files.blobs / gone).exists(), "its bytes go")
+        filled.wait(lambda: gone not in filled.blob_names(), "its bytes go")
     assert wait_rebuilt(filled, task_id)["status"] == "succeeded" and gone not in contents(filled)
 
 

@@ -186,7 +186,7 @@ def test_what_changed_once_more_meanwhile_is_cut_once_more(working: Daemon) -> N
 def test_one_that_can_no_longer_be_read_keeps_its_pieces_with_a_warning(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     before = sizes(working, source_id)
-    (working.files.blobs / source_id).unlink()
+    working.lose_blob(source_id)
     rechunk(working, SMALL)
     wait_cut(working)
     source = working.source(source_id)

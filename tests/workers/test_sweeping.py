@@ -26,7 +26,7 @@ def test_deletes_are_cleared_without_waiting_for_the_round(daemon: Daemon, monke
     daemon.start("indexing", "syncing")
     delete(daemon, daemon.add_ready())
     daemon.wait(lambda: daemon.count("tombstones") == 0, "the later one is gone")
-    assert list(daemon.files.blobs.iterdir()) == []
+    assert daemon.blob_names() == []
 
 
 def test_the_start_clears_documents_of_no_source(daemon: Daemon) -> None:

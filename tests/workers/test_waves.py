@@ -126,7 +126,7 @@ def test_what_only_looks_small_goes_on_alone_and_costs_no_attempt(daemon: Daemon
 
 def test_each_of_a_wave_fails_for_its_own_reason(daemon: Daemon) -> None:
     good, blank, lost = add_wave(daemon, 2), daemon.add_source(b" \n"), daemon.add_source(b"Lost.\n")
-    (daemon.files.blobs / lost).unlink()
+    daemon.lose_blob(lost)
     daemon.start("indexing")
     daemon.wait_ready(*good)
     codes = [daemon.wait_status(source_id, "failed")["error"]["code"] for source_id in (blank, lost)]

@@ -55,9 +55,6 @@ class Chain:
         """Return the chain with one more object, which begins where the chain ends."""
         return Chain((*self.links, Link(part, self.size_bytes - part.first)))
 
-    def begins_with(self, other: "Chain") -> bool:
-        return self.links[: len(other.links)] == other.links
-
 
 def object_name(first: int, size_bytes: int, nonce: str, sha256: str | None) -> str:
     """Build a name that sorts by offset; `nonce` are 32 random hexadecimal digits."""

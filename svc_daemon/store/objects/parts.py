@@ -97,6 +97,9 @@ class ObjectParts:
     def writer(self, items: Sequence[PackItem], first: int, end: int) -> "ObjectPartWriter":  # noqa: ARG002
         return ObjectPartWriter(self, items, first)
 
+    def list_ids(self) -> set[str]:
+        return {session_id for found in self.client.list_all(FOLDER) if (session_id := session_of(found))}
+
     def remember(self, session_id: str, chain: Chain, hashed: "_Hash | None") -> None:
         self._known[session_id] = chain, hashed
         self._known.move_to_end(session_id)
@@ -137,8 +140,7 @@ class ObjectParts:
         ]
         for page in await gather(self.client.list(prefix) for prefix in prefixes):
             for each in page:
-                if (session_id := session_of(each)) in found:
-                    found[session_id].append(each)
+                found.get(session_of(each) or "", []).append(each)
         return found
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
