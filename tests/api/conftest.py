@@ -7,8 +7,9 @@ import pytest
 
 from svc_daemon.extract.cages import Extractor
 from tests.api.asking import HANDBOOK
-from tests.api.daemons import Daemon, Loop
+from tests.api.daemons import Daemon
 from tests.api.fixtures import daemon, extractor, limited, loop, make_daemon, shared, working
+from tests.api.loops import Loop
 from tests.api.servers import client_of
 from tests.api.sites import Site, hosting
 from tests.api.stages import Stage, staging

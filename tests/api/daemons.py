@@ -6,10 +6,9 @@ can fail or be held, and each worker is started by name.
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -54,6 +53,7 @@ from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
 from tests.api.holds import PATIENCE_S, HeldProvider
+from tests.api.loops import Loop
 
 T = TypeVar("T")
 OpenState = Callable[[DataFiles, Callable[[Exception], None]], Database]
@@ -70,37 +70,6 @@ class Worker(Protocol):
     """Something that runs until it is cancelled."""
 
     async def run(self) -> None: ...
-
-
-class Loop:
-    """An event loop in a thread of its own, so that tests read from top to bottom."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="test-loop", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the coroutine, or what it raises."""
-        return self.begin(work).result(PATIENCE_S)
-
-    def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Start the coroutine; its result can be waited for."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
-
-    def call(self, function: Callable[[], object]) -> None:
-        """Run a plain function on the loop; returns when it has."""
-
-        async def work() -> None:
-            function()
-
-        self.run(work())
-
-    def close(self) -> None:
-        self.run(self.loop.shutdown_default_executor())
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(PATIENCE_S)
-        self.loop.close()
 
 
 class Daemon:

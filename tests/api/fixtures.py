@@ -8,7 +8,8 @@ import pytest
 
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.settings import Limits
-from tests.api.daemons import LOOPBACK, UNLIMITED, Daemon, Loop
+from tests.api.daemons import LOOPBACK, UNLIMITED, Daemon
+from tests.api.loops import Loop
 
 MakeDaemon = Callable[..., Daemon]
 #: Opens a fresh daemon with a bucket `inbox` and with these limits; of rate and quota those that are named.

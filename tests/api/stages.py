@@ -18,7 +18,8 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.process.rate_limits import LocalRateLimits
 from tests.api.answers import body_of
-from tests.api.daemons import NOTES, Daemon, Loop
+from tests.api.daemons import NOTES, Daemon
+from tests.api.loops import Loop
 from tests.api.sessions import open_batch, open_pack, open_session, path_of, put
 from tests.api.sites import PAGE, Receiver, Site, hosting, receiving
 

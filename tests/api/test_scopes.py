@@ -11,7 +11,8 @@ import pytest
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.wire.scopes import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
 from tests.api.answers import details_of
-from tests.api.daemons import Daemon, Loop
+from tests.api.daemons import Daemon
+from tests.api.loops import Loop
 from tests.api.tool_callers import Caller
 
 QUESTION = "Where is the umber quay?"

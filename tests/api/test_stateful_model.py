@@ -17,7 +17,8 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from svc_daemon.extract.cages import Extractor
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import Daemon, Loop
+from tests.api.daemons import Daemon
+from tests.api.loops import Loop
 from tests.api.models import ACTIVE, FAILED, Model, ModelSource
 from tests.api.rehearsals import RehearsingDaemon
 from tests.api.sessions import ask_finalize, ask_session, batch_status, open_batch, outcomes, part_kept, put, put_part

@@ -13,7 +13,8 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.store.deliveries import DeliveryRow, create_delivery
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import NOTES, Daemon, Loop
+from tests.api.daemons import NOTES, Daemon
+from tests.api.loops import Loop
 from tests.api.sessions import batch_body, open_batch, open_session, session_body
 
 #: The code of a path parameter that is not there.

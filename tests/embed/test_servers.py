@@ -17,7 +17,7 @@ from svc_daemon.embed.generations import PROBE
 from svc_daemon.embed.servers import ServerEmbedder
 from svc_daemon.settings import EmbedSettings
 from tests.acceptance.installations import wait_until
-from tests.api.daemons import Loop
+from tests.api.loops import Loop
 from tests.embed.vector_servers import DIMENSION, Reply, VectorServer, vector_server
 
 KEY = "sk-not-to-be-seen-0123456789"

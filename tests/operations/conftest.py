@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.extract.cages import Extractor
-from tests.api.daemons import Daemon, Loop
+from tests.api.daemons import Daemon
 from tests.api.fixtures import daemon, extractor, loop, make_daemon, shared, working
+from tests.api.loops import Loop
 from tests.operations.directories import Whole, filled
 
 __all__ = ["daemon", "extractor", "loop", "make_daemon", "shared", "working"]

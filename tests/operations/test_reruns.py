@@ -7,7 +7,7 @@ import pytest
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.extract.cages import Extractor
-from tests.api.daemons import Loop
+from tests.api.loops import Loop
 from tests.api.rehearsals import RehearsingDaemon
 
 

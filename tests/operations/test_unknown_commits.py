@@ -17,7 +17,8 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.sources import list_all_blobs
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import NOTES, Daemon, Loop, OpenState
+from tests.api.daemons import NOTES, Daemon, OpenState
+from tests.api.loops import Loop
 from tests.api.sessions import finalize, open_session, put_part
 
 T = TypeVar("T")

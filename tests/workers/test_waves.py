@@ -20,9 +20,10 @@ from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.runners import LONGEST_S
 from tests import samples
 from tests.api.answers import body_of
-from tests.api.daemons import UNLIMITED, Daemon, Loop
+from tests.api.daemons import UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
+from tests.api.loops import Loop
 from tests.api.sessions import finalize_batch, open_batch, put
 from tests.workers.rebuilds import delete
 from tests.workers.test_shortages import refused, short_pauses
