@@ -12,7 +12,7 @@ from functools import partial
 from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
-from svc_daemon.operations.rebuilding import list_generations, rebuild_store
+from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
@@ -181,7 +181,8 @@ async def reconcile_index(context: Context) -> int:
     """Compare each team's index with the state database, at startup. Returns how many documents did not match.
 
     A document without a source, left by an interrupted delete, is removed unless its bytes are still stored. A source
-    whose document is missing is queued to be indexed again from its stored bytes.
+    whose document is missing is queued to be indexed again from its stored bytes. A document that has other buckets
+    than its source, after an older state was restored, gets those of the source.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -197,7 +198,8 @@ async def reconcile_index(context: Context) -> int:
 async def _reconcile_team(context: Context, team_id: str) -> int:
     # Read the state database before the index: every source that is active now must be in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
-    listed = await asyncio.to_thread(list_generations, context, team_id)
+    places = await context.read_aside(partial(memberships.list_places, team_id=team_id))
+    listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
     # If stored bytes have no source, only their document still describes them, so keep it.
     stored = [*await asyncio.to_thread(context.asides.list_names), *await asyncio.to_thread(context.blobs.list_ids)]
     described = {ids.source_of(name) for name in stored}
@@ -214,7 +216,26 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     if count:
         log.warning("%d documents are missing in the index of %s; they are read again", count, team_id)
         context.wakes.indexing.set()
-    return len(orphans) + count
+    misplaced &= active.keys()
+    for source_id in misplaced:
+        await context.write(partial(tombstones.create_detachment, team_id=team_id, source_id=source_id))
+        context.wakes.syncing.set()
+    return len(orphans) + count + len(misplaced)
+
+
+def _list_documents(
+    context: Context, team_id: str, places: dict[str, tuple[str, ...] | None]
+) -> tuple[dict[str, int], set[str]]:
+    """Return the generation of each source in the team's index, and the sources that have other buckets there.
+
+    Sources that are still to be synced are left to their sync.
+    """
+    listed, misplaced = dict[str, int](), set[str]()
+    for document in context.provider.list_documents(team_id):
+        listed[document.source_id] = document.generation
+        if places.get(document.source_id, ()) not in (document.bucket_ids, None):
+            misplaced.add(document.source_id)
+    return listed, misplaced
 
 
 def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, str, int | None]) -> int:

@@ -94,6 +94,20 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
     return [row["source_id"] for row in rows]
 
 
+def list_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
+    """Map the id of each of the team's sources to the sorted ids of its buckets; None if one must be synced."""
+    rows = connection.execute(
+        "SELECT source_id, bucket_id, sync_status FROM memberships WHERE team_id = :team_id"
+        " ORDER BY source_id, bucket_id",
+        {"team_id": team_id},
+    )
+    places: dict[str, tuple[str, ...] | None] = {}
+    for source_id, bucket_id, status in rows:
+        before = places.get(source_id, ())
+        places[source_id] = None if before is None or status != "active" else (*before, bucket_id)
+    return places
+
+
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
     """Make the syncs of all the source's memberships due, because it has been indexed."""
     connection.execute(

@@ -17,7 +17,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.provider.samples import make_document
-from tests.workers.rebuilds import add_unsynced, importing
+from tests.workers.rebuilds import add_unsynced, contents, importing
 
 BROKEN = ProviderFailed("The engine is on fire.", retryable=True)
 
@@ -83,6 +83,21 @@ def test_documents_of_no_source_leave_the_index_and_sources_without_one_are_read
     working.start()
     working.wait_ready(lost)
     assert set(working.found("quay")) == {kept, lost}
+
+
+def test_documents_get_back_the_buckets_that_their_sources_have(working: Daemon) -> None:
+    """The state was restored from an older copy: since then, one source had left its bucket, and one joined another."""
+    left, joined, same = (working.add_ready() for _ in range(3))
+    second = working.make_bucket("second")
+    working.stop()
+    (bucket_id,) = working.source(same)["bucket_ids"]
+    for source_id, buckets in ((left, []), (joined, [bucket_id, second])):
+        working.provider.set_buckets(working.team_id, source_id, 1, buckets)
+    assert reconcile(working) == 2
+    working.start("syncing")
+    expected = dict.fromkeys((left, joined, same), (bucket_id,))
+    working.wait(lambda: {name: each[1] for name, each in contents(working).items()} == expected, "all are in it again")
+    assert set(working.found("quay")) == expected.keys() and reconcile(working) == 0
 
 
 def test_a_wall_clock_that_is_moved_back_holds_up_no_sync(daemon: Daemon) -> None:

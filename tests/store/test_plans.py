@@ -15,8 +15,9 @@ from tests.rules.modules import Module, modules
 from tests.store.rows import NOW, OURS, plan
 
 #: Functions that look at everything, or at tables that stay small: open tasks and sessions, keys, teams.
-WHOLE = {"keys.list_keys", "memberships.renew_syncs", "memberships.withdraw_syncs", "sources.list_all_blobs"}
-WHOLE |= {"sources.list_all_ids", "tasks.count_open", "tasks.has_attempts_after", "tasks.list_expired"}
+WHOLE = {"keys.list_keys", "memberships.list_places", "memberships.renew_syncs", "memberships.withdraw_syncs"}
+WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open"}
+WHOLE |= {"tasks.has_attempts_after", "tasks.list_expired"}
 WHOLE |= {"tasks.recall_attempts", "teams.find_team", "teams.list_team_ids", "teams.list_teams"}
 WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.list_open_uploads"}
 #: Rows that a statement has made itself, or was given.
