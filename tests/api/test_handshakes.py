@@ -3,6 +3,7 @@
 import logging
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
@@ -16,8 +17,15 @@ from svc_daemon.api.layers.deadlines import ClientLimits
 from tests.api.servers import PATIENCE_S, connected, hardened, is_closed, read_answer, serving, wait_until
 
 LIMITS = ClientLimits(
-    head_s=0.5, body_grace_s=0.2, keep_alive_s=1, linger_s=0.5, linger_bytes=20_000_000, max_connections=20
+    unread_answer_s=60,
+    head_s=0.5,
+    body_grace_s=0.2,
+    keep_alive_s=1,
+    linger_s=0.5,
+    linger_bytes=20_000_000,
+    max_connections=20,
 )
+POURED_BYTES = 5_000_000
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -33,7 +41,16 @@ async def read(request: Request) -> Response:
     return JSONResponse({"size": len(await request.body())})
 
 
-ROUTES = [Route("/", hello), Route("/refuse", refuse, methods=["POST"]), Route("/read", read, methods=["POST"])]
+async def pour(request: Request) -> Response:
+    return Response(b"x" * POURED_BYTES)
+
+
+ROUTES = [
+    Route("/", hello),
+    Route("/pour", pour),
+    Route("/refuse", refuse, methods=["POST"]),
+    Route("/read", read, methods=["POST"]),
+]
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +103,7 @@ def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(port: in
     arrived, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = trust.wrap_bio(arrived, leaving, server_hostname="localhost")
     with connected(port) as client:
-        while True:
-            try:
-                tls.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                client.sendall(leaving.read())
-                arrived.write(client.recv(65536))
+        shake(client, tls, arrived, leaving)
         tls.write(GET)
         client.sendall(leaving.read())
         seen = b""
@@ -104,6 +115,16 @@ def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(port: in
                 seen += tls.read()
             except ssl.SSLWantReadError:
                 continue
+
+
+def shake(client: socket.socket, tls: ssl.SSLObject, arrived: ssl.MemoryBIO, leaving: ssl.MemoryBIO) -> None:
+    """Do the client's part of the handshake, but for its last bytes, which stay in `leaving`."""
+    while True:
+        try:
+            return tls.do_handshake()
+        except ssl.SSLWantReadError:
+            client.sendall(leaving.read())
+            arrived.write(client.recv(65536))
 
 
 def test_slow_heads_and_bodies_are_timed_out(port: int, trust: ssl.SSLContext) -> None:
@@ -125,6 +146,28 @@ def test_an_early_refusal_reaches_a_client_that_is_still_sending(port: int, trus
         client.sendall(post("/refuse", 9_000_000_000))
         for _ in range(1000):
             client.sendall(b"x" * 100_000)
+
+
+def test_a_client_that_reads_late_gets_all_of_the_last_answer(port: int, trust: ssl.SSLContext) -> None:
+    with shaken(port, trust) as client:
+        client.sendall(b"GET /pour HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        # Longer than the server waits for a client that goes on sending.
+        time.sleep(3 * LIMITS.linger_s)
+        received = 0
+        while data := client.recv(65536):
+            received += len(data)
+    assert received > POURED_BYTES
+
+
+def test_a_connection_ends_although_its_client_says_nothing_to_that(port: int, trust: ssl.SSLContext) -> None:
+    arrived, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = trust.wrap_bio(arrived, leaving, server_hostname="localhost")
+    with connected(port) as client:
+        shake(client, tls, arrived, leaving)
+        tls.write(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        client.sendall(leaving.read())
+        # The end of TLS arrives, and this client does not answer it.
+        assert is_ended(client)
 
 
 def test_a_client_that_ends_its_body_early_gets_an_answer(port: int, trust: ssl.SSLContext) -> None:

@@ -63,7 +63,8 @@ class Handshake(asyncio.Protocol):
                     self._tls,
                     server_side=True,
                     ssl_handshake_timeout=limits.head_s,
-                    ssl_shutdown_timeout=limits.linger_s,
+                    # The connection is closed as soon as all is sent, but a slow client must get all of it.
+                    ssl_shutdown_timeout=limits.unread_answer_s,
                 )
         finally:
             self._connections.discard(self)
@@ -72,6 +73,7 @@ class Handshake(asyncio.Protocol):
         if secured is None:
             return
         secured.set_protocol(self._client)
+        self._client.wire = self._transport
         self._client.connection_made(secured)
         if early.data:
             self._client.data_received(bytes(early.data))

@@ -153,6 +153,8 @@ class ClientProtocol(H11Protocol):
     #: All connections of the server.
     crowd: Crowd
     link: ClientTransport
+    #: The transport below TLS; None without TLS.
+    wire: asyncio.Transport | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -185,7 +187,7 @@ class ClientProtocol(H11Protocol):
     # Methods called by the event loop.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.link = ClientTransport(transport, self.limits, self.is_client_sending)
+        self.link = ClientTransport(transport, self.limits, self.is_client_sending, self.wire)
         super().connection_made(self.link)
         self.waiting_since_s = self._head_since_s = self.loop.time()
         self._watch = self.loop.call_later(self.limits.head_s, self._look)

@@ -18,6 +18,8 @@ from svc_daemon.api.layers.deadlines import ClientLimits
 
 #: Buffered bytes that trigger an immediate send, so that backpressure from a slow client still reaches the writer.
 _GATHERED_BYTES = 64 * 1024
+#: How often to check whether the last bytes of a TLS connection have been sent, in seconds.
+_SENT_CHECK_S = 0.05
 
 
 def has_arrivals(transport: asyncio.BaseTransport) -> bool:
@@ -30,11 +32,19 @@ def has_arrivals(transport: asyncio.BaseTransport) -> bool:
 class ClientTransport(asyncio.Transport):
     """Wraps the event loop's transport, which the loop itself continues to use."""
 
-    def __init__(self, transport: asyncio.Transport, limits: ClientLimits, is_sending: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        limits: ClientLimits,
+        is_sending: Callable[[], bool],
+        wire: asyncio.Transport | None = None,
+    ) -> None:
+        """`wire` is the transport below TLS; None without TLS."""
         super().__init__()
         #: Whether the response has been sent and incoming bytes are being discarded.
         self.lingering = False
         self._transport = transport
+        self._wire = wire
         self._limits = limits
         self._left_bytes = limits.linger_bytes
         #: Returns whether the client is still sending its request.
@@ -51,6 +61,7 @@ class ClientTransport(asyncio.Transport):
         self._flush()
         if not self._is_sending():
             self._transport.close()
+            self._end_tls()
             return
         self.lingering = True
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
@@ -62,6 +73,15 @@ class ClientTransport(asyncio.Transport):
         except OSError:
             # The client has already disconnected.
             self._transport.abort()
+
+    def _end_tls(self) -> None:
+        """Close the socket once all is sent. asyncio would wait for the client to end TLS on its side too."""
+        if self._wire is None or self._wire.is_closing():
+            return
+        if self._transport.get_write_buffer_size() or self._wire.get_write_buffer_size():
+            self._cut = asyncio.get_running_loop().call_later(_SENT_CHECK_S, self._end_tls)
+        else:
+            self._wire.close()
 
     def throw_away(self, size_bytes: int) -> None:
         """Count bytes that were discarded while lingering. If there are too many, abort the connection."""
