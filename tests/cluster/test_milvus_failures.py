@@ -1,15 +1,19 @@
 """The provider on Milvus where Milvus, a node or the network fails, and where several nodes write at once."""
 
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
+from svc_daemon.core.search.ranking import POOL
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import IndexDocument, SearchProvider
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
@@ -24,6 +28,7 @@ from tests.acceptance.installations import wait_until
 from tests.cluster.engines import free_port
 from tests.cluster.milvus import RunningMilvus
 from tests.cluster.test_milvus import STAMPS, open_server
+from tests.cluster.tls import tls_before
 from tests.provider.samples import MODEL, TEAM, found, make_document, near, put, search, unit
 
 TOKEN = "root:correct-horse"
@@ -83,6 +88,12 @@ def test_what_a_killed_put_left_is_never_seen_and_the_next_one_removes_it(
     assert len(provider.list_unembedded(TEAM, MODEL, 3)) == 3
     provider.delete_document(TEAM, "src_1")
     assert count_rows(server) == [1, *[0] * (len(count_rows(server)) - 1)]
+
+
+def test_chunks_that_are_not_shown_leave_room_for_others(provider: MilvusProvider, server: MilvusServer) -> None:
+    put(provider, "src_1", "a fox in a long text that is about others, too")
+    leave_half_a_document(server, make_document("src_2", *["fox"] * 2 * POOL), 2 * POOL)
+    assert found(provider, "fox", limit=POOL // 2) == ["src_1"]
 
 
 def test_a_late_writer_of_an_earlier_generation_changes_nothing(provider: MilvusProvider, server: MilvusServer) -> None:
@@ -228,6 +239,22 @@ def test_a_milvus_that_was_never_there_fails_retryably_and_without_the_token() -
     provider.close()
     with pytest.raises(ProviderFailed, match="stopping"):
         provider.list_teams()
+
+
+def test_the_certificate_of_milvus_is_checked(milvus: RunningMilvus, tmp_path: Path) -> None:
+    authority, stranger = trustme.CA(), trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.set_alpn_protocols(["h2"])
+    authority.issue_cert("localhost").configure_cert(context)
+    for name, ca in (("ours", authority), ("theirs", stranger)):
+        ca.cert_pem.write_to_path(tmp_path / name)
+    with tls_before(milvus.port, context) as port:
+        url = f"https://localhost:{port}"
+        with closing(MilvusServer(url, ca_file=str(tmp_path / "ours"), partitions=2)) as server:
+            editions.list_teams(server)
+        for ca_file in (str(tmp_path / "theirs"), "", str(tmp_path / "missing")):
+            with closing(MilvusServer(url, ca_file=ca_file)) as server, pytest.raises(ProviderFailed):
+                editions.list_teams(server)
 
 
 def test_nodes_that_start_at_once_on_an_empty_milvus_share_its_collections(milvus: RunningMilvus) -> None:

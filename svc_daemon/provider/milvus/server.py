@@ -10,7 +10,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -45,19 +44,22 @@ class MilvusServer:
         url: str,
         token: str = "",
         *,
+        ca_file: str = "",
         prefix: str = "svc",
         partitions: int = PARTITIONS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Nothing is connected yet.
 
-        `prefix` begins the names of the collections, over whose `partitions` teams are distributed. `clock` returns
-        monotonic seconds, for deadlines.
+        An `https` URL is connected by TLS; the server's certificate is checked against the authorities in `ca_file`, or
+        the public ones. `prefix` begins the names of the collections, over whose `partitions` teams are distributed.
+        `clock` returns monotonic seconds, for deadlines.
         """
         self.collections = Collections(prefix)
         self.clock = clock
         self._url = url
         self._token = token
+        self._ca_file = ca_file
         self._partitions = partitions
         self._lock = threading.Lock()
         self._opened: MilvusClient | None = None
@@ -222,34 +224,37 @@ class MilvusServer:
         client = self._opened
         if client is not None:
             return client
-        with self._locked(self._left_s(deadline_s)):
+        if not self._lock.acquire(timeout=self._left_s(deadline_s)):
+            # Raises SearchTimeout if that is the reason.
+            self._left_s(deadline_s)
+            raise ProviderFailed("The search index on Milvus does not answer.", retryable=True)
+        try:
             if self._is_closed:
                 raise ProviderFailed("The search index is closed: the service is stopping.", retryable=True)
             if self._opened is None:
                 if self._failed is not None and self.clock() - self._failed[0] < PAUSE_S:
                     raise self._failed[1]
-                self._opened = self._open()
+                self._opened = self._open(min(CONNECT_S, self._left_s(deadline_s)))
             return self._opened
-
-    @contextmanager
-    def _locked(self, limit_s: float) -> Iterator[None]:
-        if not self._lock.acquire(timeout=limit_s):
-            raise ProviderFailed("The search index on Milvus does not answer.", retryable=True)
-        try:
-            yield
         finally:
             self._lock.release()
 
-    def _open(self) -> MilvusClient:
+    def _open(self, limit_s: float) -> MilvusClient:
         # It writes every failure with its traceback to standard error; they are raised here, and logged by who acts.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
         try:
-            client = MilvusClient(self._url, token=self._token, timeout=CONNECT_S, dedicated=True)
-            self._prepare(client)
-        except MilvusException as error:
+            client = MilvusClient(
+                self._url, token=self._token, timeout=limit_s, dedicated=True, server_pem_path=self._ca_file
+            )
+        except (MilvusException, OSError) as error:
             failure = self._failure(error)
             self._failed = self.clock(), failure
             raise failure from error
+        try:
+            self._prepare(client)
+        except BaseException:
+            client.close()
+            raise
         return client
 
     def _prepare(self, client: MilvusClient) -> None:
