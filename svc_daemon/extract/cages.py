@@ -77,7 +77,7 @@ class Extractor:
         if len(documents) > WAVE_DOCUMENTS:
             raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
         async with self._slots:
-            contents = [(document, await _read_small(document)) for document in documents]
+            contents = list(zip(documents, await asyncio.gather(*map(_read_small, documents)), strict=True))
             readable = [(document, data) for document, data in contents if isinstance(data, bytes)]
             results = iter(await self._read_wave(pack_wave(readable), len(readable)) if readable else ())
         return [next(results) if isinstance(data, bytes) else data for _, data in contents]

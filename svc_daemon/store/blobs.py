@@ -14,6 +14,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
@@ -179,17 +180,20 @@ class BlobFile:
 
     async def find(self) -> BlobFacts | None:
         try:
-            found = self.path.stat()
+            found = os.lstat(self.path)
         except FileNotFoundError:
             return None
-        if not self.path.is_file() or self.path.is_symlink():
+        if not stat.S_ISREG(found.st_mode):
             return None
         return BlobFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
         # On the calling thread, because switching to another one takes longer than a small read.
-        async with self.open_file() as descriptor:
+        descriptor = self._open()
+        try:
             return os.pread(descriptor, most_bytes, offset_bytes)
+        finally:
+            os.close(descriptor)
 
     async def stream(self) -> AsyncIterator[bytes]:
         async with self.open_file() as descriptor:
@@ -202,13 +206,17 @@ class BlobFile:
 
     @asynccontextmanager
     async def open_file(self) -> AsyncIterator[int]:
-        if await self.find() is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path.name)
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = self._open()
         try:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _open(self) -> int:
+        # Not opened at once: opening a pipe would wait for its writer.
+        if not stat.S_ISREG(os.lstat(self.path).st_mode):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path.name)
+        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
 
 def _hash(descriptor: int) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.milvus import RunningMilvus, running_milvus
+from tests.cluster.object_store import ObjectStore, object_store
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -19,3 +20,10 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMilvus]:
     """A Milvus that all tests of this process share."""
     with running_milvus(tmp_path_factory.mktemp("milvus")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """An S3 store that all tests of this process share, each below its own prefix."""
+    with object_store(tmp_path_factory.mktemp("swift")) as store:
+        yield store

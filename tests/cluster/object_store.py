@@ -82,6 +82,11 @@ class ObjectStore:
     def start(self) -> None:
         self.proxy.start(lambda: listens(self.port))
 
+    def open_bytes(self, files: DataFiles, executor: Executor, _: object) -> ObjectStores:
+        """The bytes of the daemon with these files, below a prefix of its own."""
+        prefix = hashlib.sha256(str(files.root).encode()).hexdigest()[:16]
+        return open_objects(f"s3://{BUCKET}/{prefix}", self.environ, files.staging, executor)
+
 
 def keep_bytes_there(config: pytest.Config) -> None:
     """Have all daemons in the test's process keep their bytes in a store of this run, each below its own prefix."""
@@ -90,13 +95,7 @@ def keep_bytes_there(config: pytest.Config) -> None:
     stack = ExitStack()
     config.add_cleanup(stack.close)
     store = stack.enter_context(object_store(Path(stack.enter_context(TemporaryDirectory()))))
-
-    def open_bytes(files: DataFiles, executor: Executor, _: object) -> ObjectStores:
-        files.staging.mkdir(parents=True, exist_ok=True)
-        prefix = hashlib.sha256(str(files.root).encode()).hexdigest()[:16]
-        return open_objects(f"s3://{BUCKET}/{prefix}", store.environ, files.staging, executor)
-
-    Daemon.open_bytes = staticmethod(open_bytes)
+    Daemon.open_bytes = staticmethod(store.open_bytes)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.errors import StoreUnavailable
 from svc_daemon.store.objects.stores import ObjectStores, open_objects
 from svc_daemon.store.staging import SPILL_BYTES
-from tests.cluster.object_store import BUCKET, SECRET_KEY, ObjectStore, object_store
+from tests.cluster.object_store import BUCKET, SECRET_KEY, ObjectStore
 from tests.store.byte_suite import ByteStoreContract, Node, OpenNode, content, hash_of, new_blob, new_session
 
 pytestmark = pytest.mark.anyio
@@ -25,12 +25,6 @@ OpenStores = Callable[[], ObjectStores]
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with object_store(tmp_path_factory.mktemp("swift")) as store:
-        yield store
 
 
 @pytest.fixture
