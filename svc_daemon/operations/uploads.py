@@ -248,7 +248,7 @@ async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = Tru
 
     With `drops`, bytes that don't match the checksum are deleted, so that the client can send them again.
     """
-    actual = await context.parts.hash(upload.id)
+    actual = await context.parts.hash(upload.id, upload.size_bytes)
     if upload.sha256 is not None and upload.sha256 != actual:
         if drops:
             await context.parts.delete(upload.id)

@@ -118,8 +118,8 @@ class PartStore(Protocol):
     async def settle(self, *session_ids: str) -> list[int]:
         """Make the stored bytes of each session durable, so that they can be acknowledged, and count them."""
 
-    async def hash(self, session_id: str) -> str:
-        """Return the hexadecimal SHA-256 of the stored bytes."""
+    async def hash(self, session_id: str, size_bytes: int) -> str:
+        """Return the hexadecimal SHA-256 of the stored bytes, `size_bytes` as `measure` or `settle` counted them."""
 
     async def head(self, session_id: str) -> bytes:
         """Read the first bytes, for sniffing the media type."""

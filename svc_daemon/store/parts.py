@@ -62,9 +62,8 @@ class Parts:
             await self._blobs.run(lambda: self._settle(unsynced))
         return sizes
 
-    async def hash(self, session_id: str) -> str:
+    async def hash(self, session_id: str, size_bytes: int) -> str:
         """Return the hexadecimal SHA-256 of the stored bytes; reads the file only if this process has no hash of it."""
-        size_bytes = self.size_bytes(session_id)
         known = self.hash_at(session_id, size_bytes)
         if known is None:
             known = await self._blobs.run(lambda: _hash(self.path(session_id)))

@@ -73,7 +73,7 @@ async def test_overlapping_bytes_of_two_nodes_count_once(open_node: OpenNode) ->
     assert await nodes[1].parts.measure(name) == [SPILL_BYTES]
     await nodes[1].send({name: len(data)}, data[SPILL_BYTES:])
     for node in nodes:
-        assert await node.parts.hash(name) == hash_of(data)
+        assert await node.hash(name) == hash_of(data)
     blob = new_blob()
     await nodes[0].parts.link({name: blob}, {name: hash_of(data)})
     assert await nodes[1].read(blob) == data
@@ -124,7 +124,7 @@ async def test_a_store_that_is_away_is_reported_and_harms_nothing(
     store.start()
     assert (await node.read(name), await node.parts.measure(session)) == (b"kept", [60])
     await node.send({session: 100}, data[60:])
-    assert await node.parts.hash(session) == hash_of(data)
+    assert await node.hash(session) == hash_of(data)
     text = caplog.text + "".join(map(repr, [*results, stores]))
     assert "object store does not answer" in text
     assert not [word for word in (SECRET_KEY, store.endpoint, BUCKET + "/") if word in text]

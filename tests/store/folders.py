@@ -51,7 +51,7 @@ class Folder:
         return (self.files.parts / "upl_a").read_bytes()
 
     def hash(self) -> str:
-        return asyncio.run(self.parts.hash("upl_a"))
+        return asyncio.run(self.parts.hash("upl_a", self.parts.size_bytes("upl_a")))
 
 
 def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:

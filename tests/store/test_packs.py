@@ -48,6 +48,10 @@ def send(folder: Folder, data: bytes, *, ends: bool = True) -> None:
     asyncio.run(work())
 
 
+def hashed(folder: Folder, name: str) -> str:
+    return asyncio.run(folder.parts.hash(name, folder.parts.size_bytes(name)))
+
+
 def stored(folder: Folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.files.parts.iterdir()}
 
@@ -94,7 +98,7 @@ def test_each_part_is_hashed_as_it_passes(folder: Folder, monkeypatch: pytest.Mo
     for path in folder.files.parts.iterdir():
         path.chmod(0)
     monkeypatch.setattr("svc_daemon.store.parts._hash", None)
-    assert {name: asyncio.run(folder.parts.hash(name)) for name in NAMES[:5]} == {
+    assert {name: hashed(folder, name) for name in NAMES[:5]} == {
         name: sha256(data).hexdigest() for name, data in list(PIECES.items())[:5]
     }
 
@@ -131,7 +135,7 @@ def test_a_full_disk_keeps_the_beginning(folder: Folder, monkeypatch: pytest.Mon
         with pytest.raises(StorageError):
             send(folder, WHOLE)
     assert b"".join(stored(folder).get(name, b"") for name in NAMES) == WHOLE[:350]
-    hashes = {name: asyncio.run(folder.parts.hash(name)) for name in stored(folder)}
+    hashes = {name: hashed(folder, name) for name in stored(folder)}
     assert hashes == {name: sha256(data).hexdigest() for name, data in stored(folder).items()}
 
 
@@ -142,4 +146,4 @@ def test_what_is_dropped_was_never_there(folder: Folder) -> None:
     assert {name: data for name, data in stored(folder).items() if data} == before
     send(folder, WHOLE[100:])
     assert stored(folder) == PIECES
-    assert asyncio.run(folder.parts.hash(NAMES[1])) == sha256(PIECES[NAMES[1]]).hexdigest()
+    assert hashed(folder, NAMES[1]) == sha256(PIECES[NAMES[1]]).hexdigest()

@@ -48,19 +48,22 @@ class ObjectParts:
         #: The last known chain of sessions, and the hash of its bytes if this node has it.
         self._known: OrderedDict[str, tuple[Chain, _Hash | None]] = OrderedDict()
 
-    async def measure(self, *session_ids: str) -> list[int]:
-        return [chain.size_bytes for chain in await self._list(session_ids)]
-
     async def settle(self, *session_ids: str) -> list[int]:
-        """Count the stored bytes, which are durable already, and remember the chains for a writer."""
+        """Count the stored bytes, which are durable already."""
+        return await self.measure(*session_ids)
+
+    async def measure(self, *session_ids: str) -> list[int]:
         chains = await self._list(session_ids)
         for session_id, chain in zip(session_ids, chains, strict=True):
             self.remember(session_id, chain, self.hash_of(session_id, chain))
         return [chain.size_bytes for chain in chains]
 
-    async def hash(self, session_id: str) -> str:
-        """Return the hash of the stored bytes, and remember it for `link`; reads them only if it isn't known."""
-        (chain,) = await self._list([session_id])
+    async def hash(self, session_id: str, size_bytes: int) -> str:
+        """Return the hash of the stored bytes; reads them only if it isn't known."""
+        chain, _ = self.known(session_id, size_bytes)
+        if chain is None:
+            # Another request has counted the bytes in the meantime.
+            (chain,) = await self._list([session_id])
         if chain.sha256 is not None:
             self.remember(session_id, chain, None)
             return chain.sha256
