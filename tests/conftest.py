@@ -3,10 +3,14 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.acceptance.installations import Installation
+
+if TYPE_CHECKING:
+    from tests.cluster.states import PostgresStates
 
 # Programs that tests start keep their compiled modules, as an installation does: without them a daemon compiles for a
 # fifth of a second before it answers.
@@ -16,18 +20,33 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": "0"}
 
 MakeInstallation = Callable[..., Installation]
+#: The databases of a run with `--state postgresql`.
+STATES: "pytest.StashKey[PostgresStates]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--large", action="store_true", help="run the acceptance tests at full size (minutes more)")
     parser.addoption("--cluster", action="store_true", help="collect tests/cluster (needs the extra `cluster-test`)")
+    parser.addoption(
+        "--state",
+        choices=("sqlite", "postgresql"),
+        default="sqlite",
+        help="where daemons in the test's process and the tests of the store keep their rows",
+    )
     parser.addoption("--twice", action="store_true", help="run each transaction of daemons in the test's process twice")
     parser.addoption("--s3", action="store_true", help="keep the bytes of daemons in the test's process on S3")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # The daemon is imported late: most runs of one file don't need it.
+    if config.getoption("--state") == "postgresql":
+        from tests.api.daemons import Daemon  # noqa: PLC0415
+        from tests.cluster.states import PostgresStates  # noqa: PLC0415
+
+        config.stash[STATES] = states = PostgresStates()
+        Daemon.open_state = staticmethod(states.open_state)
+        config.add_cleanup(states.close)
     if config.getoption("--twice"):
-        # The daemon is imported late: most runs of one file don't need it.
         from tests.api.daemons import Daemon  # noqa: PLC0415
         from tests.api.rehearsals import rehearsing  # noqa: PLC0415
 
@@ -36,6 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.cluster.object_store import keep_bytes_there  # noqa: PLC0415
 
         keep_bytes_there(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if STATES in config.stash:
+        left_out = [item for item in items if item.get_closest_marker("sqlite")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A dry run is honoured where something is made, attached or finalized, and refused wherever else something changes."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.databases.contract import Connection
+from svc_daemon.store.schemas import SCHEMA
 from tests.api import aliases
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
@@ -23,9 +25,8 @@ def kept(daemon: Daemon) -> list[Any]:
     """All that the daemon has stored: every row and every file of bytes."""
 
     def rows(connection: Connection) -> list[Any]:
-        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
-        names = [table["name"] for table in tables if "fts" not in table["name"]]
-        return [(name, [tuple(row) for row in connection.execute(f'SELECT * FROM "{name}"')]) for name in names]
+        names = re.findall(r"CREATE TABLE (\w+)", SCHEMA)
+        return [(name, sorted(map(repr, map(tuple, connection.execute(f"SELECT * FROM {name}"))))) for name in names]
 
     staged = sorted(path.name for path in daemon.files.staging.iterdir())
     return [daemon.read(rows), daemon.blob_names(), daemon.part_ids(), staged]

@@ -11,6 +11,7 @@ from svc_daemon.settings import Limits
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import LimitDaemon, MakeDaemon
+from tests.api.triggers import allow, refuse
 
 MAX_BYTES = 26_214_400
 SHA256 = hashlib.sha256(NOTES).hexdigest()
@@ -229,11 +230,10 @@ def test_a_nearly_full_disk_takes_nothing_in_and_lets_deletes_work(make_daemon: 
 
 def test_a_commit_that_fails_leaves_no_blob(daemon: Daemon) -> None:
     before = daemon.kept()
-    refuse = "CREATE TRIGGER refuse BEFORE INSERT ON memberships BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
-    daemon.write(lambda connection: connection.execute(refuse))
+    refuse(daemon, "INSERT", "memberships")
     details_of(daemon.upload(repeat_key="k1"), "internal_error")
     assert daemon.kept() == before
-    daemon.write(lambda connection: connection.execute("DROP TRIGGER refuse"))
+    allow(daemon, "memberships")
     body_of(daemon.upload(repeat_key="k1"), 201)
 
 

@@ -13,6 +13,7 @@ from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.sessions import batch_body, session_body
 from tests.api.sites import Site
+from tests.api.triggers import allow, refuse
 
 MAKING: dict[str, Any] = {"bucket": "new", "create_missing_buckets": True}
 
@@ -123,11 +124,10 @@ def test_a_create_that_fails_in_its_transaction_makes_no_bucket(
     daemon: Daemon, site: Site, door: str, table: str
 ) -> None:
     before, body = kept(daemon), body_for(door, site.url("/page"), **MAKING)
-    trigger = f"CREATE TEMP TRIGGER broken BEFORE INSERT ON main.{table} BEGIN SELECT RAISE(ABORT, 'broken'); END"
-    daemon.write(lambda connection: connection.execute(trigger))
+    refuse(daemon, "INSERT", table)
     details_of(ask(daemon, door, body, "k"), "internal_error")
     assert kept(daemon) == before
-    daemon.write(lambda connection: connection.execute("DROP TRIGGER broken"))
+    allow(daemon, table)
     create(daemon, door, body, "k")
 
 

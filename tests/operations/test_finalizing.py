@@ -36,6 +36,7 @@ def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[UploadRow]:
     return daemon.read(lambda connection: list_uploads(connection, batch["batch_id"]))
 
 
+@pytest.mark.sqlite
 def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))

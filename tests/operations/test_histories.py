@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from svc_daemon.offline_repair import verify_directory
 from svc_daemon.operations import sweeping
 from tests.api.answers import body_of
@@ -67,6 +69,7 @@ def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -
     assert all(working.show(f"/v1/sources/{each}")["ready"] for each in made)
 
 
+@pytest.mark.sqlite
 def test_a_deleted_bucket_leaves_nothing_and_the_directory_is_whole(working: Daemon) -> None:
     working.make_bucket("gone")
     working.add_ready(bucket="gone")

@@ -17,7 +17,7 @@ def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
     return daemon.read(list_all_ids), set(daemon.blob_names())
 
 
-@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("begun", [False, pytest.param(True, marks=pytest.mark.sqlite)])
 def test_an_upload_that_is_cut_off_while_it_commits_keeps_row_and_blob_together(daemon: Daemon, begun: bool) -> None:
     """A stop that runs out of time cancels requests; their commit may be waiting, or under way."""
     goes_on, inside = threading.Event(), threading.Event()

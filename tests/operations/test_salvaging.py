@@ -14,6 +14,8 @@ from svc_daemon.store.migrations import migrate
 from tests.api.fixtures import MakeDaemon
 from tests.operations.directories import Whole
 
+pytestmark = pytest.mark.sqlite
+
 
 def _forget_all(whole: Whole) -> None:
     """As a state that was made before everything but teams and keys."""

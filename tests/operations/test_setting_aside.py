@@ -123,6 +123,7 @@ def test_bytes_of_what_was_deleted_and_second_names_of_an_open_sessions_go(daemo
     assert (sort(daemon), names(daemon.files.parts)) == ({"removed": 1}, {session["session_id"]})
 
 
+@pytest.mark.sqlite
 def test_what_lies_aside_goes_back_once_it_has_a_row(working: Daemon, make_daemon: MakeDaemon, tmp_path: Path) -> None:
     source_id = working.add_ready(DATA)
     session = open_session(working, DATA)

@@ -21,6 +21,8 @@ from tests.api.daemons import NOTES, Daemon, OpenState
 from tests.api.loops import Loop
 from tests.api.sessions import finalize, open_session, put_part
 
+pytestmark = pytest.mark.sqlite
+
 T = TypeVar("T")
 
 

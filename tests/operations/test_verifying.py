@@ -21,6 +21,8 @@ from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, HALF, Break, overwrite
 from tests.operations.directories import Whole, change
 
+pytestmark = pytest.mark.sqlite
+
 
 def test_a_whole_directory_is_reported_whole_and_counted(whole: Whole) -> None:
     verdict = whole.verify(read_data=True)

@@ -8,6 +8,7 @@ import pytest
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.store.migrations import migrate
+from tests.conftest import STATES
 from tests.store.rows import add_teams
 
 
@@ -17,7 +18,12 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def db() -> Iterator[Connection]:
+def db(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    if states := request.config.stash.get(STATES, None):
+        with states.transaction() as connection:
+            add_teams(connection)
+            yield connection
+        return
     opened = open_connection(Path(":memory:"))
     migrate(opened)
     add_teams(opened)

@@ -1,7 +1,5 @@
 """Stored answers: one a key, read back whole, replaced when old, forgotten in time."""
 
-import sqlite3
-
 import pytest
 
 from svc_daemon.core.idempotency import Claim
@@ -25,7 +23,8 @@ def test_an_answer_reads_back_whole_under_its_api_key_and_its_letters(db: Connec
         assert find_answer(db, key_id, key, "1") is None, (key_id, key)
     create(db, THEIR_KEY, "Key!~", OTHER, "2")
     assert (find_answer(db, OUR_KEY, "Key!~", "1"), find_answer(db, THEIR_KEY, "Key!~", "1")) == (ANSWER, OTHER)
-    with pytest.raises(sqlite3.IntegrityError):
+    # Each engine has an error of its own for it.
+    with pytest.raises(Exception, match=r"(?i)foreign key"):
         create(db, "key_none", "k", ANSWER, "1")
 
 

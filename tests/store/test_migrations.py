@@ -23,6 +23,8 @@ from svc_daemon.store.migrations import FORMER, MIGRATIONS, check_current, migra
 from svc_daemon.store.sources import get_source
 from svc_daemon.store.teams import create_team, find_team
 
+pytestmark = pytest.mark.sqlite
+
 #: The state of a data directory that the seven former migrations made: three sources in a bucket, two teams.
 SEVEN = (Path(__file__).parent / "seven_migrations.sql").read_text(encoding="utf-8")
 INSERT = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('{}', 'm999', 'x')"

@@ -4,6 +4,8 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+import pytest
+
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store import buckets, deliveries, idempotency, keys, memberships, sources, tasks, tombstones
 from svc_daemon.store.candidates import list_active_sources
@@ -13,6 +15,8 @@ from svc_daemon.store.tasks import TaskQueue
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.rules.modules import Module, modules
 from tests.store.rows import NOW, OURS, plan
+
+pytestmark = pytest.mark.sqlite
 
 #: Functions that look at everything, or at tables that stay small: open tasks and sessions, keys, teams.
 WHOLE = {"keys.list_keys", "memberships.list_places", "memberships.renew_syncs", "memberships.withdraw_syncs"}

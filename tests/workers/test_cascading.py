@@ -7,6 +7,7 @@ import pytest
 from svc_daemon.operations import cascades
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
+from tests.api.triggers import allow, refuse
 from tests.workers.rebuilds import contents, join, wait_rebuilt
 
 FORCE = {"force": "true"}
@@ -19,12 +20,6 @@ def empty(daemon: Daemon) -> str:
 
 def wait_emptied(daemon: Daemon) -> dict[str, Any]:
     return wait_rebuilt(daemon, empty(daemon))
-
-
-def refuse_deletes(daemon: Daemon, table: str, condition: str = "1") -> None:
-    """Have the database refuse to delete these rows, as those that something else still needs."""
-    held = f"held BEFORE DELETE ON {table} WHEN {condition} BEGIN SELECT RAISE(ABORT, 'something needs it'); END"
-    daemon.write(lambda connection: connection.execute(f"CREATE TRIGGER {held}").rowcount)
 
 
 def test_a_bucket_goes_with_everything_that_is_in_it_alone(working: Daemon) -> None:
@@ -47,7 +42,7 @@ def test_a_bucket_goes_with_everything_that_is_in_it_alone(working: Daemon) -> N
 
 def test_what_cannot_be_deleted_brings_the_bucket_back_and_the_same_call_runs_again(working: Daemon) -> None:
     kept, *others = [working.add_ready() for _ in range(4)]
-    refuse_deletes(working, "sources", f"OLD.id = '{kept}'")
+    refuse(working, "DELETE", "sources", f"OLD.id = '{kept}'")
     task = wait_emptied(working)
     assert task["status"] == "failed"
     assert task["deletion"] == {"task_id": task["id"], "total": 4, "deleted": 3, "detached": 0, "failed": 1}
@@ -59,7 +54,7 @@ def test_what_cannot_be_deleted_brings_the_bucket_back_and_the_same_call_runs_ag
     for source_id in others:
         details_of(working.ask("GET", f"/v1/sources/{source_id}"), "source_not_found")
 
-    working.write(lambda connection: connection.execute("DROP TRIGGER held").rowcount)
+    allow(working, "sources")
     assert wait_emptied(working)["status"] == "succeeded"
     assert (working.count("sources"), working.count("buckets")) == (0, 0)
 
@@ -74,7 +69,7 @@ def test_a_bucket_that_is_back_is_searched_although_the_index_had_forgotten_it(w
     working.start("syncing")
     working.wait_ready(shared)
     working.stop()
-    refuse_deletes(working, "memberships")
+    refuse(working, "DELETE", "memberships")
     working.start()
     assert wait_rebuilt(working, task_id)["status"] == "failed"
     working.wait_ready(shared)

@@ -6,6 +6,7 @@ from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
+from tests.api.triggers import allow, refuse
 from tests.workers.rebuilds import adding, contents, delete, join, leave, wait_gone
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
@@ -167,14 +168,13 @@ def test_stops_at_any_moment_cost_no_attempt(daemon: Daemon) -> None:
 
 def test_a_disk_that_is_full_for_a_moment_does_not_end_the_worker(daemon: Daemon) -> None:
     """A trigger takes the place of the disk: what matters is that the claim raises."""
-    refuse = "CREATE TRIGGER full BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'no room'); END"
     source_id = daemon.add_source()
-    daemon.write(lambda connection: connection.execute(refuse))
+    refuse(daemon, "UPDATE", "tasks")
     before = daemon.context.database.operations
     daemon.start()
     daemon.wait(lambda: daemon.context.database.operations > before, "a claim fails")
     assert state_of(daemon, source_id) == ("queued", "queued", 0)
-    daemon.write(lambda connection: connection.execute("DROP TRIGGER full"))
+    allow(daemon, "tasks")
     daemon.wait_ready(source_id)
 
 

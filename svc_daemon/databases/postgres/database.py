@@ -10,7 +10,7 @@ of work may run many times, and only its last run counts.
 A group ends in one of these ways:
 
 committed             the futures get the results
-refused               the server is out of a resource or of reach: nothing was stored, StorageError
+refused               the server is out of a resource or of reach: nothing was stored, StoreUnavailable
 conflict, too often   nothing was stored, StorageError
 unknown               the connection was lost during COMMIT, which the server may have carried out: CommitUnknown
 
@@ -31,6 +31,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.postgres.functions import make_functions
 from svc_daemon.databases.postgres.readers import Readers
 from svc_daemon.databases.postgres.servers import (
+    AWAY,
     NoConnection,
     PostgresServer,
     ServerConnection,
@@ -40,7 +41,7 @@ from svc_daemon.databases.postgres.servers import (
     needs_new_connection,
 )
 from svc_daemon.databases.writers import GroupWriter, Job, Outcome, resolve
-from svc_daemon.errors import CommitUnknown, StorageError
+from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -134,13 +135,13 @@ class PostgresDatabase:
             outcomes = [(None, _caused(StorageError(OVERTAKEN, retry_after_seconds=1), conflict))]
         except CommitUnknown as error:
             outcomes = [(None, _caused(CommitUnknown(), error)) for _ in group]
-        except StorageError as error:
-            outcomes = [(None, _caused(StorageError(error.message, **error.details), error)) for _ in group]
+        except StoreUnavailable as error:
+            outcomes = [(None, _caused(StoreUnavailable(AWAY), error)) for _ in group]
         for (_, future), (result, failure) in zip(group, outcomes, strict=True):
             resolve(future, result, failure)
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
-        """Run the transaction until it is committed; raises _Conflict after the last try, and StorageError."""
+        """Run the transaction until it is committed; raises _Conflict after the last try."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:
@@ -158,7 +159,7 @@ class PostgresDatabase:
     def _transact(self, group: Sequence[Job]) -> list[Outcome]:
         """Run the group in one transaction.
 
-        Raises _Conflict, _Lost or StorageError if nothing was stored, and CommitUnknown if it may have been.
+        Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, and CommitUnknown if it may have been.
         """
         connection = self._connection = self._connection or self._connect()
         was_used, connection.is_used = connection.is_used, True
@@ -204,13 +205,13 @@ class PostgresDatabase:
             return _Conflict()
         if is_lost and was_used:
             return _Lost()
-        return StorageError("The database takes no writes; nothing was stored.", retry_after_seconds=1)
+        return StoreUnavailable(AWAY)
 
     def _connect(self) -> ServerConnection:
         try:
             return self._server.connect(*_SETTINGS)
         except NoConnection as error:
-            raise StorageError("The database can't be reached.", retry_after_seconds=1) from error
+            raise StoreUnavailable(AWAY) from error
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -8,13 +8,14 @@ import psycopg
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.postgres.servers import (
+    AWAY,
     NoConnection,
     PostgresServer,
     ServerConnection,
     is_refusal,
     needs_new_connection,
 )
-from svc_daemon.errors import ShuttingDown, StorageError
+from svc_daemon.errors import ShuttingDown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ class Readers:
                     self._forget_idle()
                     continue
                 if is_lost or is_refusal(error):
-                    raise StorageError("The database can't be reached.", retry_after_seconds=1) from error
+                    raise StoreUnavailable(AWAY) from error
                 raise
             finally:
                 self._give_back(connection)
@@ -92,7 +93,7 @@ class Readers:
         try:
             connection = self._server.connect(*_SETTINGS)
         except NoConnection as error:
-            raise StorageError("The database can't be reached.", retry_after_seconds=1) from error
+            raise StoreUnavailable(AWAY) from error
         finally:
             with self._changed:
                 self._opening -= 1

@@ -34,6 +34,8 @@ _DEFAULTS = {
     # After a failover, a former primary takes no writes.
     "target_session_attrs": "read-write",
 }
+#: The message to callers while the server is away, or takes no work.
+AWAY = "The database can't be reached."
 #: Pause in seconds between attempts to end an outage.
 PROBE_S = 0.5
 #: States of transactions that the server has ended: idle for too long, or running for too long.

@@ -1,0 +1,82 @@
+"""A daemon whose state is on PostgreSQL, while the server is away, and with documents that it can hardly take."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from svc_daemon.databases.contract import Database
+from svc_daemon.databases.postgres.database import PostgresDatabase
+from svc_daemon.errors import UNAVAILABLE_RETRY_S
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.migrations import migrate_shared
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import NOTES, Daemon, Loop, OpenState
+from tests.api.fixtures import extractor, loop
+from tests.cluster.postgres import PostgresEngine, running_postgres
+
+__all__ = ["extractor", "loop"]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[PostgresEngine]:
+    with running_postgres() as engine:
+        yield engine
+
+
+@pytest.fixture
+def working(engine: PostgresEngine, loop: Loop, extractor: Extractor, tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon with a bucket `inbox` on a database of its own; all workers run."""
+    url = engine.make_database()
+
+    def open_state(files: DataFiles, on_broken: Callable[[Exception], None]) -> Database:
+        return PostgresDatabase(url, prepare=migrate_shared)
+
+    class PostgresDaemon(Daemon):
+        open_state: ClassVar[OpenState] = staticmethod(open_state)
+
+    daemon = PostgresDaemon(loop, tmp_path / "data", extractor)
+    daemon.make_bucket()
+    daemon.start()
+    yield daemon
+    daemon.close()
+
+
+def test_while_the_server_is_away_requests_are_refused_and_work_waits_and_goes_on(
+    working: Daemon, engine: PostgresEngine
+) -> None:
+    first = working.add_ready(NOTES)
+    waiting = working.add_source(b"# Second\n\nThe ochre bridge.\n", filename="b.md")
+    engine.stop()
+    for method, path in (("GET", "/v1/buckets"), ("GET", f"/v1/sources/{first}"), ("PUT", "/v1/buckets/other")):
+        answer = working.ask(method, path)
+        details_of(answer, "storage_full")
+        assert int(answer.headers["Retry-After"]) == UNAVAILABLE_RETRY_S
+    blobs = set(working.files.blobs.iterdir())
+    details_of(working.ask("POST", "/v1/buckets/inbox/files", files={"file": ("c.md", NOTES)}), "storage_full")
+    assert set(working.files.blobs.iterdir()) == blobs
+    working.wake()
+    working.wait(lambda: working.context.shortages.now is not None, "a worker has noticed")
+    engine.start(engine.is_ready)
+    working.wait(lambda: working.ask("GET", "/v1/buckets").status_code == 200, "the service is back")
+    working.wait_ready(waiting, working.add_source(b"# Third\n\nThe teal tower.\n", filename="d.md"))
+    assert body_of(working.ask("GET", f"/v1/sources/{waiting}"))["status"] == "active"
+    attempts = working.read(lambda c: [row[0] for row in c.execute("SELECT attempt FROM tasks").fetchall()])
+    assert set(attempts) == {1}
+
+
+def test_a_nul_in_a_request_is_no_error_of_the_service(working: Daemon) -> None:
+    for method, path in (
+        ("GET", "/v1/buckets/in%00box"),
+        ("GET", "/v1/buckets/inbox/sources?q=a%00b&tag=%00&title=%00"),
+        ("GET", "/v1/sources/src_%00"),
+        ("GET", "/v1/webhook-deliveries?source_id=%00"),
+        ("PUT", "/v1/buckets/new%00"),
+    ):
+        assert working.ask(method, path).status_code < 500, path
+    for fields in ({"title": "a\0b"}, {"tags": "a\0"}, {"mapping": "\0"}, {"metadata": '{"a": "\\u0000"}'}):
+        answer = working.ask("POST", "/v1/buckets/inbox/files", files={"file": ("a\0.md", NOTES)}, data=fields)
+        assert answer.status_code < 500, fields
+    working.wait(lambda: working.count("tasks WHERE finished_at IS NULL") == 0, "all is read")
