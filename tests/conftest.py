@@ -20,26 +20,21 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": "0"}
 
 MakeInstallation = Callable[..., Installation]
-#: The databases of a run with `--state postgresql`.
+#: The databases of a run with `--postgresql`.
 STATES: "pytest.StashKey[PostgresStates]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--large", action="store_true", help="run the acceptance tests at full size (minutes more)")
     parser.addoption("--cluster", action="store_true", help="collect tests/cluster (needs the extra `cluster-test`)")
-    parser.addoption(
-        "--state",
-        choices=("sqlite", "postgresql"),
-        default="sqlite",
-        help="where daemons in the test's process and the tests of the store keep their rows",
-    )
+    parser.addoption("--postgresql", action="store_true", help="keep the rows of daemons and stores on PostgreSQL")
     parser.addoption("--twice", action="store_true", help="run each transaction of daemons in the test's process twice")
     parser.addoption("--s3", action="store_true", help="keep the bytes of daemons in the test's process on S3")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # The daemon is imported late: most runs of one file don't need it.
-    if config.getoption("--state") == "postgresql":
+    if config.getoption("--postgresql"):
         from tests.api.daemons import Daemon  # noqa: PLC0415
         from tests.cluster.states import PostgresStates  # noqa: PLC0415
 

@@ -29,7 +29,8 @@ def kept(daemon: Daemon) -> list[Any]:
         return [(name, sorted(map(repr, map(tuple, connection.execute(f"SELECT * FROM {name}"))))) for name in names]
 
     staged = sorted(path.name for path in daemon.files.staging.iterdir())
-    return [daemon.read(rows), daemon.blob_names(), daemon.part_ids(), staged]
+    # By the writer, so after all that is still queued.
+    return [daemon.write(rows), daemon.blob_names(), daemon.part_ids(), staged]
 
 
 def variants(row: Endpoint, call: Call) -> list[Call]:

@@ -1,4 +1,4 @@
-"""Runs the tests of other folders with their state on PostgreSQL: `pytest --state postgresql tests/api`."""
+"""Runs the tests of other folders with their state on PostgreSQL: `pytest --postgresql tests/api`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -13,8 +13,9 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate_shared
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import NOTES, Daemon, Loop, OpenState
+from tests.api.daemons import NOTES, Daemon, OpenState
 from tests.api.fixtures import extractor, loop
+from tests.api.loops import Loop
 from tests.cluster.postgres import PostgresEngine, running_postgres
 
 __all__ = ["extractor", "loop"]
@@ -31,11 +32,11 @@ def working(engine: PostgresEngine, loop: Loop, extractor: Extractor, tmp_path: 
     """A daemon with a bucket `inbox` on a database of its own; all workers run."""
     url = engine.make_database()
 
-    def open_state(files: DataFiles, on_broken: Callable[[Exception], None]) -> Database:
+    def open_there(files: DataFiles, on_broken: Callable[[Exception], None]) -> Database:
         return PostgresDatabase(url, prepare=migrate_shared)
 
     class PostgresDaemon(Daemon):
-        open_state: ClassVar[OpenState] = staticmethod(open_state)
+        open_state: ClassVar[OpenState] = staticmethod(open_there)
 
     daemon = PostgresDaemon(loop, tmp_path / "data", extractor)
     daemon.make_bucket()
