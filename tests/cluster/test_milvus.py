@@ -2,11 +2,14 @@
 
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from svc_daemon.provider.contract import SearchProvider
+from svc_daemon.provider.milvus import editions
 from svc_daemon.provider.milvus.provider import MilvusProvider
 from svc_daemon.provider.milvus.server import MilvusServer
 from svc_daemon.provider.milvus.writing import Stamps
@@ -20,15 +23,21 @@ def open_server(milvus: RunningMilvus) -> MilvusServer:
     return MilvusServer(milvus.url, partitions=2)
 
 
+@contextmanager
+def emptied_server(milvus: RunningMilvus) -> Iterator[MilvusServer]:
+    """A server without teams. Collections take seconds to make, so all tests share them."""
+    with closing(open_server(milvus)) as server:
+        for team_id in editions.list_teams(server):
+            editions.remove_team(server, team_id)
+        yield server
+
+
 class TestMilvus(ProviderContract):
     @pytest.fixture(autouse=True)
     def _milvus(self, milvus: RunningMilvus) -> None:
-        """Collections take seconds to make, so all tests share them; each begins without teams."""
         self.milvus = milvus
-        provider = self.open(Path())
-        for team_id in provider.list_teams():
-            provider.delete_team(team_id)
-        provider.close()
+        with emptied_server(milvus):
+            pass
 
     def open(self, _: Path) -> SearchProvider:
         server = open_server(self.milvus)

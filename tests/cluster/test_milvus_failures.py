@@ -27,7 +27,7 @@ from svc_daemon.provider.milvus.settling import settle
 from tests.acceptance.installations import wait_until
 from tests.cluster.engines import free_port
 from tests.cluster.milvus import RunningMilvus
-from tests.cluster.test_milvus import STAMPS, open_server
+from tests.cluster.test_milvus import STAMPS, emptied_server, open_server
 from tests.cluster.tls import tls_before
 from tests.provider.samples import MODEL, TEAM, found, make_document, near, put, search, unit
 
@@ -36,9 +36,7 @@ TOKEN = "root:correct-horse"
 
 @pytest.fixture
 def server(milvus: RunningMilvus) -> Iterator[MilvusServer]:
-    with closing(open_server(milvus)) as server:
-        for team_id in editions.list_teams(server):
-            editions.remove_team(server, team_id)
+    with emptied_server(milvus) as server:
         yield server
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from svc_daemon.provider.contract import ListedDocument
-from svc_daemon.provider.milvus.schema import Row, among, equals, every
+from svc_daemon.provider.milvus.schema import Row, among, differs, equals, every
 from svc_daemon.provider.milvus.server import MilvusServer
 
 #: Maximum number of sources that are named in one filter.
@@ -85,6 +85,12 @@ def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
     for _, of_source in groupby(rows, key=lambda row: str(row["source_id"])):
         row = max(of_source, key=lambda row: str(row["edition"]))
         yield ListedDocument(row["source_id"], row["generation"], tuple(row["bucket_ids"]), row["chunks"])
+
+
+def list_all(server: MilvusServer, team_id: str) -> Iterator[Edition]:
+    """List all editions of the team's documents, shown or not, by source and in order."""
+    wanted = every(equals("team_id", team_id), equals("piece", 0), differs("source_id", ""))
+    return map(_from_row, server.list_sorted(server.collections.documents, wanted, _FIELDS))
 
 
 def list_teams(server: MilvusServer) -> list[str]:
