@@ -281,7 +281,9 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 
 async def _repair(context: Context) -> None:
     """Clean up after an unclean shutdown. At startup, all leases and staging files are left from the last run."""
-    released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
+    # Where several nodes share the state, the leases alone show which claims are left from a process that died.
+    until_s = inf if context.clock.shared is None else context.clock.lease_s()
+    released = await release_expired(context, until_s) + await release_expired_syncs(context, until_s)
     await sort_leftovers(context)
     await rebuild_lost(context)
     if released:

@@ -15,12 +15,15 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.facts import create_fact, find_fact
+from svc_daemon.store.facts import find_fact, keep_fact
 from svc_daemon.store.keys import create_key
+from svc_daemon.store.staging import clear_away
 from svc_daemon.store.teams import create_team
 from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
 
 INSTALLATION_ID = "installation_id"
+#: The name of the fact that has the secret of an installation with several nodes.
+SHARED_SECRET = "secret"  # noqa: S105 - a name
 
 
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
@@ -37,13 +40,18 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     minted = mint_key(make_ids, team_id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
     write_secret(files.admin_key, minted.text)
 
-    def work(connection: Connection) -> None:
-        create_team(connection, team_id, "default", to_text(make_ids.now()))
-        create_key(connection, minted.key)
-        create_fact(connection, INSTALLATION_ID, installation_id)
+    def work(connection: Connection) -> str:
+        kept = keep_fact(connection, INSTALLATION_ID, installation_id)
+        if kept == installation_id:
+            create_team(connection, team_id, "default", to_text(make_ids.now()))
+            create_key(connection, minted.key)
+        return kept
 
-    database.write(work)
-    return installation_id
+    kept = database.write(work)
+    if kept != installation_id:
+        # Another node was faster, and only its key is valid.
+        clear_away(files.admin_key)
+    return kept
 
 
 def refuse_lost_state(files: DataFiles) -> None:
@@ -76,6 +84,19 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
         raise StorageError(
             f"{files.secret} is damaged. Put it back from a copy; or delete it, and the next start makes another: "
             "webhooks are signed with new secrets then, and open upload URLs end."
+        )
+    return secret
+
+
+def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) -> bytes:
+    """Return the secret bytes of an installation with several nodes; the first node creates them in the state."""
+    made = random(SECRET_BYTES).hex()
+    kept = database.write(lambda connection: keep_fact(connection, SHARED_SECRET, made))
+    secret = parse_secret(kept)
+    if secret is None:
+        raise StorageError(
+            "The secret in the database is damaged. Put it back from a copy; or delete its row in `facts`, and the next"
+            " start makes another: webhooks are signed with new secrets then, and open upload URLs end."
         )
     return secret
 

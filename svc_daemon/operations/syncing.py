@@ -24,9 +24,10 @@ from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
 from svc_daemon.store.buckets import touch_buckets
 from svc_daemon.store.memberships import SyncClaim
-from svc_daemon.store.sources import SourceRow, find_source, update_state
+from svc_daemon.store.sources import SourceRow, find_source, find_sources, update_state
 from svc_daemon.store.tombstones import (
     Detachment,
+    create_detachment,
     delete_detachment,
     end_retitles,
     has_expired_retitles,
@@ -74,6 +75,8 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 
     def work(connection: Connection) -> None:
         touched = set[str]()
+        for sync in _outdated(connection, syncs):
+            create_detachment(connection, sync.claim.team_id, sync.claim.source_id)
         for sync in syncs:
             if not memberships.activate_membership(connection, sync.claim):
                 continue
@@ -90,6 +93,21 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
     await context.write(work)
     context.wakes.sweeping.set()
     context.wakes.delivering.set()
+
+
+def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
+    """List the syncs whose source has joined or left a bucket since the claim.
+
+    Another node may have written that to the index before this one wrote what it knew, if a lease or lock was lost.
+    """
+    by_team: dict[str, list[str]] = {}
+    for sync in syncs:
+        by_team.setdefault(sync.claim.team_id, []).append(sync.claim.source_id)
+    now: dict[str, SourceRow] = {}
+    for team_id, source_ids in by_team.items():
+        now |= find_sources(connection, team_id, source_ids)
+    known = [sync for sync in syncs if sync.source.id in now]
+    return [sync for sync in known if now[sync.source.id].searched_places != sync.source.searched_places]
 
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:

@@ -49,15 +49,18 @@ async def record_usage(context: Context) -> None:
     if not unrecorded:
         return
 
-    def work(connection: Connection) -> None:
+    def work(connection: Connection) -> dict[Period, int]:
         for (team_id, month), answers in unrecorded.items():
             add_answers(connection, team_id, month, answers)
+        return {period: find_answers(connection, *period) for period in unrecorded}
 
     try:
-        await context.write(work)
+        recorded = await context.write(work)
     except Exception:
         context.tallies.give_back(unrecorded)
         raise
+    # Other nodes may have recorded answers too.
+    context.tallies.update_totals(recorded)
 
 
 def _total(context: Context, period: Period) -> int:

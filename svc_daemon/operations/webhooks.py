@@ -91,7 +91,9 @@ def record_event(connection: Connection, context: Context, source: SourceRow) ->
 
 
 async def deliver(context: Context, delivery: DeliveryRow) -> None:
-    """Make one call and record its result."""
+    """Make one call and record its result, unless a call was made, or requested, since `delivery` was read."""
+    if not context.look(lambda connection: store.is_unchanged(connection, delivery)):
+        return
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
     started_s, started_at = context.clock.monotonic(), context.clock.now()
     body = delivery.body.encode()

@@ -96,6 +96,8 @@ class Wakes:
     rechunking: Wake = field(default_factory=Wake)
     counting: Wake = field(default_factory=Wake)
     embedding: Wake = field(default_factory=Wake)
+    #: Maximum time that a worker sleeps before it looks for work, in seconds: a wake may have been lost.
+    look_s: float = 60.0
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
     damaged: set[str] = field(default_factory=set)
     #: Teams whose index may contain chunks without a vector.

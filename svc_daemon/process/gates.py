@@ -61,6 +61,11 @@ class Tallies:
         taken, self.unrecorded = self.unrecorded, {}
         return {period: answers for period, answers in taken.items() if answers}
 
+    def update_totals(self, recorded: dict[Period, int]) -> None:
+        """Replace the totals by what is stored now, plus what isn't stored yet."""
+        for period, answers in recorded.items():
+            self.totals[period] = answers + self.unrecorded.get(period, 0)
+
     def give_back(self, unrecorded: dict[Period, int]) -> None:
         """Add back counts that could not be recorded."""
         for period, answers in unrecorded.items():

@@ -190,6 +190,14 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
     )
 
 
+def is_unchanged(connection: Connection, delivery: DeliveryRow) -> bool:
+    """Return whether the delivery is still due at the time at which it was when it was read."""
+    row = connection.execute(
+        "SELECT 1 FROM deliveries WHERE id = :id AND due_at = :due_at", {"id": delivery.id, "due_at": delivery.due_at}
+    ).fetchone()
+    return row is not None
+
+
 def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
     """Update the delivery after an attempt; does nothing if its due time has changed since `delivery` was read."""
     connection.execute(

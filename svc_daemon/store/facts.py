@@ -21,5 +21,10 @@ def delete_fact(connection: Connection, name: str) -> None:
     connection.execute("DELETE FROM facts WHERE name = :name", {"name": name})
 
 
-def create_fact(connection: Connection, name: str, value: str) -> None:
-    connection.execute("INSERT INTO facts (name, value) VALUES (:name, :value)", {"name": name, "value": value})
+def keep_fact(connection: Connection, name: str, value: str) -> str:
+    """Store the fact, unless it is stored already. Returns the value that is kept."""
+    connection.execute(
+        "INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING",
+        {"name": name, "value": value},
+    )
+    return find_fact(connection, name) or value

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
+from svc_daemon.store import rates
 from svc_daemon.store.schemas import SCHEMA
 
 #: The names of the migrations from before the first release. `make_schema` replaces them all.
@@ -119,6 +120,7 @@ def migrate_shared(connection: Connection) -> None:
                 "INSERT INTO migrations (name, applied_at) VALUES (:name, CAST(CURRENT_TIMESTAMP AS TEXT))",
                 {"name": name},
             )
+    connection.execute(rates.SCHEMA)
 
 
 def check_current(connection: Connection) -> None:

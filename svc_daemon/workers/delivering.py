@@ -3,6 +3,8 @@
 A call that is interrupted by a stop isn't recorded. It is made again after the next start, with the same event id.
 """
 
+import asyncio
+
 from svc_daemon.operations.webhooks import deliver
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.deliveries import DeliveryRow, list_due, next_delivery_due
@@ -10,6 +12,8 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 #: Maximum number of concurrent calls.
 SLOTS = 16
+#: Pause in seconds before a delivery is looked at again that another node is making.
+HELD_PAUSE_S = 2.0
 
 
 class DeliveringWorker(Worker):
@@ -32,6 +36,11 @@ class DeliveringWorker(Worker):
 
     async def _deliver(self, delivery: DeliveryRow) -> None:
         try:
-            await deliver(self.context, delivery)
+            async with self.context.locks.hold_free(f"delivery {delivery.id}") as held:
+                if held:
+                    await deliver(self.context, delivery)
+                else:
+                    # Another node makes this call. Look again later, in case that node dies.
+                    await asyncio.sleep(HELD_PAUSE_S)
         except Exception as error:
             await self.outlast(error, f"delivering {delivery.id}")

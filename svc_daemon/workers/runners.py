@@ -14,7 +14,7 @@ from svc_daemon.store.tasks import TaskRow
 
 log = logging.getLogger(__name__)
 
-#: Maximum time that a worker sleeps before it looks for work, in seconds.
+#: How long a worker sleeps that has nothing to look for without being woken, in seconds.
 LONGEST_S = 60.0
 #: Delay after an unexpected error, in seconds, so that the worker can't spin.
 PAUSE_AFTER_ERROR_S = 1.0
@@ -49,7 +49,7 @@ class Worker(ABC):
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
                         # While another node holds the lock, it also does what this node was woken for.
-                        rest_s = await self.work() if len(free) == len(self.locks) else LONGEST_S
+                        rest_s = await self.work() if len(free) == len(self.locks) else self.context.wakes.look_s
                 except Exception as error:
                     await self.outlast(error, self.doing)
                     continue
@@ -94,11 +94,12 @@ class Worker(ABC):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     def seconds_until(self, due_at: str | None) -> float:
-        """Return how many seconds to sleep until `due_at`, at most `LONGEST_S`."""
+        """Return how many seconds to sleep until `due_at`, at most `Wakes.look_s`."""
+        look_s = self.context.wakes.look_s
         if due_at is None:
-            return LONGEST_S
+            return look_s
         # The result is limited, so that a change of the wall clock can't stall a queue.
-        return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), LONGEST_S)
+        return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), look_s)
 
 
 async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:

@@ -2,6 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.usage import counting_answer, record_usage
+from svc_daemon.process.gates import Tallies
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import UNLIMITED, Daemon
@@ -89,3 +94,27 @@ def test_what_could_not_be_stored_is_stored_later(daemon: Daemon) -> None:
     daemon.start("counting")
     daemon.stop()
     assert is_stored(daemon, 2)
+
+
+def test_what_another_node_has_counted_counts_once_it_is_stored(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=5))
+    node = replace(daemon.context, tallies=Tallies())
+
+    async def answer(times: int) -> None:
+        for _ in range(times):
+            with counting_answer(node, daemon.team_id):
+                pass
+        await record_usage(node)
+
+    search(daemon)
+    daemon.loop.run(answer(3))
+    assert used(daemon) == 1
+    daemon.loop.run(record_usage(daemon.context))
+    assert used(daemon) == 4
+    search(daemon)
+    details_of(daemon.search("umber"), "rag_quota_exceeded")
+    daemon.loop.run(record_usage(daemon.context))
+    # What is counted between two records of the other node may exceed the limit, but no more.
+    daemon.loop.run(answer(1))
+    with pytest.raises(ServiceError):
+        daemon.loop.run(answer(1))

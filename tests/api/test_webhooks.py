@@ -290,3 +290,14 @@ def test_nothing_is_sent_of_a_source_that_is_deleted_first(daemon: Daemon, site:
         ready = take(daemon, site.url("/notes.md"), receiver.url)
         settled(daemon, "delivered")
     assert events(receiver) == [("source.ready", ready)]
+
+
+def test_of_two_workers_one_makes_a_call(working: Daemon, site: Site) -> None:
+    working.start("delivering")
+    with receiving() as receiver:
+        for number in range(20):
+            site.put(f"/note{number}", b"The cobalt quay %d." % number, "text/plain")
+            take(working, site.url(f"/note{number}"), receiver.url)
+        working.wait(lambda: len(deliveries(working, status="delivered")) == 20, "all are delivered")
+    ids = [call.headers["webhook-id"] for call in receiver.calls]
+    assert len(ids) == len(set(ids)) == 20

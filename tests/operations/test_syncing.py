@@ -173,3 +173,20 @@ def test_a_title_changed_while_the_index_is_put_right_is_put_right_too(working: 
         working.patch(f"/v1/sources/{ready}", title="Ochre")
     assert (cleaning.result(), working.count("detachments"), clean(working)) == (1, 1, 1)
     assert (working.found("vermilion"), working.found("ochre")) == ([], [ready])
+
+
+def test_buckets_that_a_node_without_its_lock_wrote_too_late_are_put_right(working: Daemon, ready: str) -> None:
+    second = working.make_bucket("second")
+    join(working, ready)
+    (late,) = claim(working)
+    third = working.make_bucket("third")
+    join(working, ready, "third")
+    (fresh,) = claim(working)
+    for sync in (fresh, late):
+        source = sync.source
+        working.provider.set_buckets(source.team_id, source.id, source.generation, source.searched_places)
+        complete(working, [sync])
+    assert (working.count("detachments"), clean(working), status(working, ready)) == (1, 1, ("active", True))
+    document = working.provider.get_document(working.team_id, ready)
+    assert document is not None
+    assert {second, third} <= set(document.bucket_ids)

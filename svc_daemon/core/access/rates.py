@@ -4,7 +4,8 @@ Each team has its own. `take` and `charge` change nothing if the limit is exceed
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import InitVar, dataclass, field
 from itertools import accumulate
 
 
@@ -41,8 +42,14 @@ class ByteWindow:
 
     limit_bytes: int
     window_s: float = 60.0
-    used_bytes: int = 0
-    _charges: deque[tuple[float, int]] = field(default_factory=deque)
+    #: Times and sizes of earlier charges, oldest first.
+    charges: InitVar[Iterable[tuple[float, int]]] = ()
+    used_bytes: int = field(init=False)
+    _charges: deque[tuple[float, int]] = field(init=False)
+
+    def __post_init__(self, charges: Iterable[tuple[float, int]]) -> None:
+        self._charges = deque(charges)
+        self.used_bytes = sum(size_bytes for _, size_bytes in self._charges)
 
     def charge(self, size_bytes: int, now_s: float) -> float:
         """Charge the bytes and return 0, or return the seconds until the limit permits them (inf if it never does)."""
@@ -62,6 +69,14 @@ class ByteWindow:
         """Return the bytes charged within the window that ends now."""
         self._forget(now_s)
         return self.used_bytes
+
+    def merged(self) -> list[tuple[float, int]]:
+        """Return the charges, those of the same second as one at the time of the latest, so that they stay few."""
+        merged: dict[int, tuple[float, int]] = {}
+        for at_s, size_bytes in self._charges:
+            _, sum_bytes = merged.get(int(at_s), (at_s, 0))
+            merged[int(at_s)] = (at_s, sum_bytes + size_bytes)
+        return list(merged.values())
 
     def _forget(self, now_s: float) -> None:
         while self._charges and self._charges[0][0] + self.window_s <= now_s:

@@ -98,6 +98,11 @@ class ServerConnection:
         """Run commands without parameters in one round trip, and return the last one's tag."""
         return str(self._opened.execute(commands.encode()).statusmessage)
 
+    def notices(self, timeout_s: float) -> Iterator[str]:
+        """Yield the notices that arrive within this time, on the channels that the connection listens to."""
+        for notice in self._opened.notifies(timeout=timeout_s):
+            yield notice.payload
+
     def interrupt(self) -> None:
         """Ask the server to cancel what it runs for this connection; from another thread."""
         try:

@@ -1,0 +1,307 @@
+"""What a node has on a server beside its transactions: advisory locks, notices to other nodes, and the server's clock.
+
+A lock belongs to the connection that has taken it. So a node has one connection for all its locks, and the server frees
+them when that connection ends, however the node has died. A node that loses the connection has lost all its locks: it
+opens another one, and asks the server to end the lost one in case it still exists.
+
+Notices are sent on the same connection, and received on one of their own. Those that are sent while the receiving
+connection is lost are not received, so `on_listening` is called each time that it was opened.
+"""
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import psycopg
+
+from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.postgres.servers import NoConnection, PostgresServer, ServerConnection
+from svc_daemon.errors import ShuttingDown, StorageError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Seconds between two looks at an idle connection, each of which also reads the server's clock.
+BEAT_S = 2.0
+#: Seconds between two looks at the connection for notices, which limits how long closing it takes.
+LISTEN_S = 0.5
+#: Pause in seconds before a lost connection for notices is opened again.
+REOPEN_S = 0.5
+#: The name of the channel on which the nodes of a database send notices.
+CHANNEL = "svc"
+#: Has the server notice within a few seconds that a node is gone, and free its locks.
+_SETTINGS = (
+    "tcp_keepalives_idle = 4",
+    "tcp_keepalives_interval = 2",
+    "tcp_keepalives_count = 3",
+    "tcp_user_timeout = 10000",
+    "statement_timeout = '10s'",
+)
+_OUT_OF_REACH = "The database can't be reached."
+
+
+@dataclass(frozen=True, slots=True)
+class Grip:
+    """Locks that were taken, by their keys, and the number of the connection that has them."""
+
+    epoch: int
+    keys: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class _Request:
+    """What is asked of the connection; the future gets the locks that were taken."""
+
+    taken: Collection[int] = ()
+    freed: Grip | None = None
+    notice: str | None = None
+    future: "Future[Grip]" = field(default_factory=Future)
+
+
+class LockSession:
+    """The connection that holds a node's locks. Thread-safe. One thread serves all requests that wait together."""
+
+    def __init__(self, url: str, node: str, on_lost: Callable[[], object] = lambda: None) -> None:
+        """Connect; no other node has the name `node`, and the thread calls `on_lost`. Raises StorageError."""
+        self._server = PostgresServer(url)
+        self._server.connect_first().close()
+        self._name = f"svc-daemon {node}"
+        self._on_lost = on_lost
+        self._connection: ServerConnection | None = None
+        self._process_id = 0
+        self._epoch = 0
+        #: The server's clock minus the local monotonic clock, in seconds.
+        self._ahead_s = 0.0
+        #: When the clock is read again.
+        self._beat_due_s = 0.0
+        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._ask_lock = threading.Lock()
+        self._is_closed = False
+        try:
+            self._connect()
+        except (NoConnection, psycopg.Error) as error:
+            raise StorageError(_OUT_OF_REACH, retry_after_seconds=1) from error
+        self._thread = threading.Thread(target=self._run, name="locks", daemon=True)
+        self._thread.start()
+
+    @property
+    def epoch(self) -> int:
+        """The number of the current connection: what an earlier one has held is lost."""
+        return self._epoch
+
+    def now_s(self) -> float:
+        """Return the time of the server's clock, as seconds since 1970. It is off by less than a round trip."""
+        return time.monotonic() + self._ahead_s
+
+    def take(self, keys: Collection[int]) -> "Future[Grip]":
+        """Take those of the locks that no other node has. Each must be freed as often as it was taken."""
+        return self._ask(_Request(taken=keys))
+
+    def free(self, grip: Grip) -> "Future[Grip]":
+        """Free the locks; those of a lost connection are free already."""
+        return self._ask(_Request(freed=grip))
+
+    def notify(self, notice: str) -> None:
+        """Send a notice of at most 7,999 bytes to all nodes, also to this one. If it is lost, nobody is told."""
+        self._ask(_Request(notice=notice))
+
+    def close(self) -> None:
+        """Free all locks, and close the connection. Idempotent."""
+        with self._ask_lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._queue.put(None)
+        self._thread.join()
+        self._server.close()
+
+    def _ask(self, request: _Request) -> "Future[Grip]":
+        with self._ask_lock:  # nothing may be queued after the sentinel that stops the thread
+            if self._is_closed:
+                raise ShuttingDown
+            self._queue.put(request)
+        return request.future
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            wave, is_last = self._gather()
+            try:
+                grips = self._serve(wave)
+            except (NoConnection, psycopg.Error) as error:
+                self._lose(error)
+                grips = None
+            for place, request in enumerate(wave):
+                if request.taken and grips is None:
+                    request.future.set_exception(StorageError(_OUT_OF_REACH, retry_after_seconds=1))
+                else:
+                    request.future.set_result(grips[place] if grips else Grip(self._epoch))
+        if self._connection is not None:
+            self._connection.close()
+
+    def _gather(self) -> tuple[list[_Request], bool]:
+        """Wait for requests, or for the next beat. Returns all that wait, and whether the session is to be closed."""
+        wave: list[_Request] = []
+        timeout_s = BEAT_S
+        while True:
+            try:
+                request = self._queue.get(timeout=timeout_s)
+            except queue.Empty:
+                return wave, False
+            if request is None:
+                return wave, True
+            wave.append(request)
+            timeout_s = 0
+
+    def _serve(self, wave: Sequence[_Request]) -> list[Grip]:
+        """Do what the requests ask for, with one statement for each kind, and return what was taken for each."""
+        connection = self._connection or self._connect()
+        freed = [key for each in wave if each.freed and each.freed.epoch == self._epoch for key in each.freed.keys]
+        notices = [each.notice for each in wave if each.notice is not None]
+        if freed:
+            unlock = "SELECT pg_advisory_unlock(CAST(value AS BIGINT)) FROM json_each(:values)"
+            connection.execute(unlock, {"values": json.dumps(freed)})
+        if notices:
+            send = "SELECT pg_notify(:channel, value) FROM json_each(:values)"
+            connection.execute(send, {"channel": CHANNEL, "values": json.dumps(notices)})
+        got: set[int] = set()
+        if wanted := [key for each in wave for key in each.taken]:
+            take = (
+                "SELECT CAST(value AS BIGINT) AS key FROM json_each(:values)"
+                " WHERE pg_try_advisory_lock(CAST(value AS BIGINT))"
+            )
+            got = {row["key"] for row in connection.execute(take, {"values": json.dumps(wanted)})}
+        if time.monotonic() >= self._beat_due_s:
+            self._read_clock(connection)
+        return [Grip(self._epoch, frozenset(each.taken) & got) for each in wave]
+
+    def _connect(self) -> ServerConnection:
+        connection = self._connection = self._server.connect(*_SETTINGS, f"application_name = '{self._name}'")
+        if self._process_id:
+            # The server may not have noticed yet that the last connection is lost.
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+                " WHERE pid = CAST(:pid AS INTEGER) AND application_name = :name",
+                {"pid": self._process_id, "name": self._name},
+            )
+        self._process_id = connection.execute("SELECT pg_backend_pid() AS pid").fetchone()["pid"]
+        self._read_clock(connection)
+        return connection
+
+    def _read_clock(self, connection: ServerConnection) -> None:
+        began_s = time.monotonic()
+        row = connection.execute(
+            "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION) AS now_s"
+        ).fetchone()
+        ended_s = time.monotonic()
+        self._ahead_s, self._beat_due_s = row["now_s"] - (began_s + ended_s) / 2, ended_s + BEAT_S / 2
+
+    def _lose(self, error: Exception) -> None:
+        if self._connection is not None:
+            log.warning("the connection that holds the locks is lost: %s", str(error).strip())
+            self._connection.close()
+            self._connection = None
+            self._epoch += 1
+            self._on_lost()
+
+
+class NoticeListener:
+    """The connection that receives the notices of all nodes, in a thread that opens it again when it is lost."""
+
+    def __init__(self, url: str, receive: Callable[[str], object], on_listening: Callable[[], object]) -> None:
+        """Both functions are called by the thread."""
+        self._server = PostgresServer(url)
+        self._receive = receive
+        self._on_listening = on_listening
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening. Idempotent."""
+        self._closing.set()
+        self._server.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._listen()
+            except (NoConnection, psycopg.Error) as error:
+                log.debug("notices of other nodes are not received: %s", str(error).strip())
+                self._closing.wait(REOPEN_S)
+
+    def _listen(self) -> None:
+        connection = self._server.connect(*_SETTINGS)
+        try:
+            connection.run(f"LISTEN {CHANNEL}")
+            self._on_listening()
+            while not self._closing.is_set():
+                for notice in connection.notices(LISTEN_S):
+                    self._receive(notice)
+                connection.run("SELECT 1")
+        finally:
+            connection.close()
+
+
+class ShortTransactions:
+    """Transactions that lock the rows they read, apart from those of the state, which they neither delay nor undo.
+
+    What they commit may be lost if the server dies. Thread-safe; they run one after another.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._server = PostgresServer(url)
+        self._lock = threading.Lock()
+        self._connection: ServerConnection | None = None
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction; again if an old connection was lost. Raises StorageError."""
+        with self._lock, _translating():
+            connection = self._connection
+            if connection is not None:
+                try:
+                    return self._run_on(connection, work)
+                except psycopg.OperationalError:
+                    self._forget()
+            return self._run_on(self._connect(), work)
+
+    def close(self) -> None:
+        with self._lock:
+            self._server.close()
+            self._forget()
+
+    def _connect(self) -> ServerConnection:
+        self._connection = self._server.connect(*_SETTINGS, "synchronous_commit = off")
+        return self._connection
+
+    def _run_on(self, connection: ServerConnection, work: Callable[[Connection], T]) -> T:
+        try:
+            connection.run("BEGIN ISOLATION LEVEL READ COMMITTED")
+            result = work(connection)
+            connection.run("COMMIT")
+        except BaseException:
+            self._forget()
+            raise
+        return result
+
+    def _forget(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    try:
+        yield
+    except (NoConnection, psycopg.Error) as error:
+        raise StorageError(_OUT_OF_REACH, retry_after_seconds=1) from error

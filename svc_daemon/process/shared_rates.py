@@ -1,0 +1,123 @@
+"""Rate limits of an installation with several nodes: a row for each team, which its requests change one after another.
+
+Each charge is committed before its request continues, in a transaction of its own, so that it neither delays nor undoes
+the request's. While one transaction runs, the charges of other requests of this node wait, and share the next one.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeVar
+
+from svc_daemon.core.access.rates import ByteWindow, TokenBucket
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import ServiceError
+from svc_daemon.process.rate_limits import WINDOW_S, refuse_bytes, refuse_create
+from svc_daemon.settings import Limits
+from svc_daemon.store.rates import RateRow, create_rates, find_rate, lock_rates, read_clock, update_rates
+
+T = TypeVar("T")
+
+
+class Transactions(Protocol):
+    """What runs short transactions apart from those of the state; see `databases.postgres.sessions`."""
+
+    def run(self, work: Callable[[Connection], T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Charge:
+    """What a request uses of its team's limits."""
+
+    team_id: str
+    size_bytes: int
+    is_create: bool
+
+
+class SharedRateLimits:
+    """Counts in the database for all nodes. Use it on the event loop only."""
+
+    def __init__(self, limits: Limits, transactions: Transactions) -> None:
+        self._limits = limits
+        self._transactions = transactions
+        #: The charges of the next transaction, and the task that will run it; None if none wait.
+        self._waiting: list[_Charge] = []
+        self._next: asyncio.Task[list[ServiceError | None]] | None = None
+        self._turn = asyncio.Lock()
+        #: Teams that have a row, unless the server has lost the table since.
+        self._known: set[str] = set()
+
+    async def charge_create(self, team_id: str, size_bytes: int) -> None:
+        """Count one create request and its bytes; see `RateLimits.charge_create`."""
+        if self._limits.creates_per_second or self._limits.bytes_per_minute:
+            await self._charge(_Charge(team_id, size_bytes, is_create=True))
+
+    async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
+        """Count uploaded bytes; see `RateLimits.charge_bytes`."""
+        if self._limits.bytes_per_minute:
+            await self._charge(_Charge(team_id, size_bytes, is_create=False))
+
+    async def used_bytes(self, team_id: str) -> int:
+        """Return the bytes of the last minute; see `RateLimits.used_bytes`."""
+
+        def work(connection: Connection) -> int:
+            rate = find_rate(connection, team_id)
+            return self._window(rate).used_within(read_clock(connection)) if rate else 0
+
+        return await asyncio.to_thread(self._transactions.run, work) if self._limits.bytes_per_minute else 0
+
+    async def _charge(self, charge: _Charge) -> None:
+        place = len(self._waiting)
+        self._waiting.append(charge)
+        if self._next is None:
+            self._next = asyncio.create_task(self._run_next())
+        refusal = (await asyncio.shield(self._next))[place]
+        if refusal is not None:
+            raise refusal
+
+    async def _run_next(self) -> "list[ServiceError | None]":
+        """Count all charges that wait once it is their turn, and return for each why it is refused, or None."""
+        async with self._turn:
+            wave, self._waiting, self._next = self._waiting, [], None
+            return await asyncio.to_thread(self._run, wave)
+
+    def _run(self, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
+        team_ids = {charge.team_id for charge in wave}
+        if team_ids - self._known:
+            # Apart from the charges: a row that is locked before others are created could deadlock.
+            self._transactions.run(partial(create_rates, team_ids=team_ids))
+        self._known |= team_ids
+        return self._transactions.run(partial(self._apply, wave=wave))
+
+    def _apply(self, connection: Connection, *, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
+        """Count the charges, and return for each why it is refused, or None."""
+        rates = lock_rates(connection, {charge.team_id for charge in wave})
+        # The server's clock may have been set back, or differ after a failover.
+        now_s = max([read_clock(connection), *(rate.updated_s for rate in rates.values())])
+        refusals: list[ServiceError | None] = []
+        for charge in wave:
+            if charge.team_id not in rates:
+                self._known.discard(charge.team_id)
+            rate = rates.get(charge.team_id, RateRow(team_id=charge.team_id))
+            rates[charge.team_id], refusal = self._count(rate, charge, now_s)
+            refusals.append(refusal)
+        update_rates(connection, rates.values())
+        return refusals
+
+    def _count(self, rate: RateRow, charge: _Charge, now_s: float) -> tuple[RateRow, ServiceError | None]:
+        """Return the team's row after the charge, and why it is refused, or None."""
+        per_second, window, refusal = self._limits.creates_per_second, self._window(rate), None
+        try:
+            if charge.is_create and per_second:
+                bucket = TokenBucket(per_second, rate.tokens, rate.updated_s)
+                refuse_create(bucket.take(now_s), self._limits)
+                rate = replace(rate, tokens=bucket.tokens, updated_s=bucket.updated_s)
+            if self._limits.bytes_per_minute:
+                refuse_bytes(window.charge(charge.size_bytes, now_s), window, charge.size_bytes)
+        except ServiceError as error:
+            refusal = error
+        return replace(rate, charges=tuple(window.merged())), refusal
+
+    def _window(self, rate: RateRow) -> ByteWindow:
+        return ByteWindow(self._limits.bytes_per_minute, WINDOW_S, rate.charges)

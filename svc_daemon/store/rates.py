@@ -1,0 +1,82 @@
+"""What each team has used of its rate limits, for nodes that share them. Only PostgreSQL has this table.
+
+It is not logged: after a crash of the server it is empty, and the limits begin anew, as after a restart of one process.
+"""
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from svc_daemon.databases.contract import Connection, Row
+
+SCHEMA = """\
+CREATE UNLOGGED TABLE IF NOT EXISTS rates (
+  team_id TEXT PRIMARY KEY,
+  tokens DOUBLE PRECISION NOT NULL,
+  updated_s DOUBLE PRECISION NOT NULL,
+  charges TEXT NOT NULL
+)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRow:
+    """The state of a team's token bucket and byte window, in seconds of the server's clock."""
+
+    team_id: str
+    tokens: float = 0.0
+    #: When `tokens` was computed. With 0, the bucket is full.
+    updated_s: float = 0.0
+    #: Times and sizes of the charges that are in the window, oldest first.
+    charges: tuple[tuple[float, int], ...] = ()
+
+
+def create_rates(connection: Connection, team_ids: Collection[str]) -> None:
+    """Create the rows of these teams that are missing."""
+    connection.execute(
+        "INSERT INTO rates (team_id, tokens, updated_s, charges)"
+        # Sorted, so that two transactions that create the same rows can't deadlock.
+        " SELECT value, 0, 0, '[]' FROM json_each(:team_ids) ORDER BY value ON CONFLICT (team_id) DO NOTHING",
+        {"team_ids": json.dumps(sorted(team_ids))},
+    )
+
+
+def lock_rates(connection: Connection, team_ids: Collection[str]) -> dict[str, RateRow]:
+    """Return the teams' rows, and lock them until the end of the transaction."""
+    rows = connection.execute(
+        "SELECT * FROM rates WHERE team_id IN (SELECT value FROM json_each(:team_ids)) ORDER BY team_id FOR UPDATE",
+        {"team_ids": json.dumps(sorted(team_ids))},
+    ).fetchall()
+    return {row["team_id"]: _from_row(row) for row in rows}
+
+
+def find_rate(connection: Connection, team_id: str) -> RateRow | None:
+    row = connection.execute("SELECT * FROM rates WHERE team_id = :team_id", {"team_id": team_id}).fetchone()
+    return _from_row(row) if row else None
+
+
+def update_rates(connection: Connection, rates: Iterable[RateRow]) -> None:
+    connection.executemany(
+        "UPDATE rates SET tokens = :tokens, updated_s = :updated_s, charges = :charges WHERE team_id = :team_id",
+        [
+            {
+                "team_id": rate.team_id,
+                "tokens": rate.tokens,
+                "updated_s": rate.updated_s,
+                "charges": json.dumps(rate.charges),
+            }
+            for rate in rates
+        ],
+    )
+
+
+def read_clock(connection: Connection) -> float:
+    """Return the time of the server's clock, in seconds since 1970."""
+    row = connection.execute(
+        "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION) AS now_s"
+    ).fetchone()
+    return float(row["now_s"])
+
+
+def _from_row(row: Row) -> RateRow:
+    charges = tuple((at_s, size_bytes) for at_s, size_bytes in json.loads(row["charges"]))
+    return RateRow(team_id=row["team_id"], tokens=row["tokens"], updated_s=row["updated_s"], charges=charges)
