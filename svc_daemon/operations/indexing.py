@@ -18,16 +18,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from svc_daemon.core import lanes, readiness, retries
-from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
+from svc_daemon.operations.documents import IndexEntry
+from svc_daemon.operations.readings import SourceReading, list_chunkings
 from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
-from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets, touch_buckets_of
+from svc_daemon.store.buckets import touch_buckets, touch_buckets_of
 from svc_daemon.store.memberships import activate_memberships, schedule_syncs
 from svc_daemon.store.sources import SourceRow, find_source, find_sources, update_state, update_statuses
 from svc_daemon.store.tasks import (
@@ -52,15 +54,6 @@ WAVE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class SourceReading:
-    """A source to be extracted, and the options for splitting its text into chunks."""
-
-    source: SourceRow
-    #: The chunk sizes, which are those of the source's oldest bucket.
-    chunking: ChunkingOptions
-
-
-@dataclass(frozen=True, slots=True)
 class IndexingClaim:
     """A task that this worker has claimed, and the source at the time of the claim."""
 
@@ -70,21 +63,6 @@ class IndexingClaim:
     @property
     def source(self) -> SourceRow:
         return self.reading.source
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """A document's title and buckets in the index after a put, or the generation that the index kept instead."""
-
-    title: str
-    #: Ids of the document's buckets in the index; None if the index doesn't have this generation of the document.
-    bucket_ids: Sequence[str] | None
-    kept_generation: int | None = None
-
-    def is_current(self, source: SourceRow) -> bool:
-        """Whether the index has exactly the source's title and buckets."""
-        has_its_buckets = self.bucket_ids is not None and set(self.bucket_ids) == set(source.searched_places)
-        return has_its_buckets and self.title == source.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +132,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
         sources[source_id] = replace(retried, generation=retried.generation + 1)
         update_state(connection, sources[source_id])
     touch_buckets(connection, (bucket_id for source in sources.values() for bucket_id in source.places))
-    chunkings, claims = _chunkings(connection, list(sources.values())), []
+    chunkings, claims = list_chunkings(connection, list(sources.values())), []
     for task in tasks:
         source = sources.get(task.source_id or "")
         if source is None:
@@ -194,7 +172,7 @@ def _complete(
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
-    chunkings = _chunkings(connection, list(sources.values()))
+    chunkings = list_chunkings(connection, list(sources.values()))
     stale, synced, unsynced = [], list[SourceRow](), list[SourceRow]()
     for document in documents:
         claim, source = document.claim, sources.get(document.claim.source.id)
@@ -238,6 +216,26 @@ def _make_ready(connection: Connection, context: Context, source: SourceRow) -> 
             record_event(connection, context, found)
         wakes.add(context.wakes.delivering)
     return wakes
+
+
+async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
+    """Queue documents again whose text the index didn't take, to replace the text of a later generation that it kept.
+
+    It keeps a text of a later state if the state database was restored from an older copy. That text may be of other
+    bytes, or split with other chunk sizes. No attempt is counted.
+    """
+
+    def work(connection: Connection) -> None:
+        for document in documents:
+            source = _held_source(connection, document.claim)
+            if source is not None:
+                # The next claim begins the generation after this one.
+                kept = max(document.entry.kept_generation or 0, source.generation)
+                update_state(connection, replace(source, generation=kept))
+                put_back(connection, context, document.claim.task)
+
+    await context.write(work)
+    context.wakes.indexing.set()
 
 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
@@ -313,29 +311,6 @@ async def release_expired(context: Context, now_s: float) -> int:
     context.wakes.rebuilding.set()
     context.wakes.delivering.set()
     return released
-
-
-def find_reading(connection: Connection, team_id: str, source_id: str) -> SourceReading | None:
-    """Find the source and the settings for reading it; None if there is no such source."""
-    source = find_source(connection, team_id, source_id)
-    return SourceReading(source, _chunking(connection, source)) if source else None
-
-
-def is_cut_right(connection: Connection, source: SourceRow, reading: SourceReading) -> bool:
-    """Whether the source would still be split with the chunk sizes of this reading."""
-    return _chunking(connection, source) == reading.chunking
-
-
-def _chunking(connection: Connection, source: SourceRow) -> ChunkingOptions:
-    return _chunkings(connection, [source])[source.id]
-
-
-def _chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict[str, ChunkingOptions]:
-    """Map each source's id to its chunk sizes, which are those of its oldest bucket."""
-    oldest = {source.id: (source.team_id, next(iter(source.places), "")) for source in sources}
-    buckets = {place: find_bucket(connection, *place) for place in set(oldest.values())}
-    chunkings = {place: chunking_of(bucket) if bucket else ChunkingOptions() for place, bucket in buckets.items()}
-    return {source_id: chunkings[place] for source_id, place in oldest.items()}
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:

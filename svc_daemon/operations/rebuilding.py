@@ -42,7 +42,8 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.indexing import SourceReading, find_reading, indexed, is_cut_right, put_back
+from svc_daemon.operations.indexing import indexed, put_back
+from svc_daemon.operations.readings import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.process.contexts import Context
@@ -275,7 +276,7 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         source = _unchanged(connection, reading)
         if source is None:
             return
-        is_outdated = not is_cut_right(connection, source, reading)
+        is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
         update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
         if set(source.places) != set(reading.source.places):
             # The source has left a bucket since the reading, but the index still lists that bucket.

@@ -41,7 +41,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead
-from svc_daemon.operations import documents
+from svc_daemon.operations import documents, readings
 from svc_daemon.operations.indexing import (
     Failure,
     IndexedDocument,
@@ -52,6 +52,7 @@ from svc_daemon.operations.indexing import (
     forget_progress,
     note_progress,
     park_indexing,
+    queue_kept,
 )
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
@@ -141,10 +142,10 @@ class IndexingWorker(Worker):
         try:
             results: list[Extraction | Exception]
             if len(claims) == 1:
-                results = [await documents.read(self.context, self._extractor, claims[0].reading)]
+                results = [await readings.read(self.context, self._extractor, claims[0].reading)]
             else:
-                readings = [claim.reading for claim in claims]
-                results = await documents.read_wave(self.context, self._extractor, readings)
+                wave = [claim.reading for claim in claims]
+                results = await readings.read_wave(self.context, self._extractor, wave)
             pairs = list(zip(claims, results, strict=True))
             failed = [(claim, result) for claim, result in pairs if isinstance(result, Exception)]
             read = [(claim, result) for claim, result in pairs if isinstance(result, Extraction)]
@@ -163,7 +164,7 @@ class IndexingWorker(Worker):
         entries = await asyncio.to_thread(documents.put, self.context, sources)
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
-            await documents.queue_kept(self.context, kept)
+            await queue_kept(self.context, kept)
         # The claims of kept documents are stale now.
         for stale in await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, stale.claim.source)

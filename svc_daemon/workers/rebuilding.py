@@ -12,8 +12,8 @@ from functools import partial
 
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.operations import documents
-from svc_daemon.operations.indexing import SourceReading
+from svc_daemon.operations import documents, readings
+from svc_daemon.operations.readings import SourceReading
 from svc_daemon.operations.rebuilding import (
     INDEX,
     begin_rechunk,
@@ -109,7 +109,7 @@ class RebuildingWorker(Worker):
     async def _read(self, task: TaskRow, reading: SourceReading) -> None:
         source = reading.source
         try:
-            extraction = await documents.read(self.context, self._extractor, reading)
+            extraction = await readings.read(self.context, self._extractor, reading)
             await asyncio.to_thread(documents.put, self.context, [(source, extraction)])
             await asyncio.to_thread(documents.undo, self.context, source)
             await note_read(self.context, task, reading, extraction)
@@ -170,7 +170,7 @@ class RechunkingWorker(Worker):
         """Rechunk one document. Returns False if it must be tried again."""
         source_id = reading.source.id
         try:
-            extraction = await documents.read(self.context, self._extractor, reading)
+            extraction = await readings.read(self.context, self._extractor, reading)
         except ExtractionFailed as error:
             if error.retryable and await self.context.shortages.is_cause_of(error, source_id):
                 raise Short from error

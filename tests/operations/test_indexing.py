@@ -9,7 +9,8 @@ from typing import Any
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Chunk, Extraction
 from svc_daemon.operations import documents, indexing, sweeping, syncing, tasks
-from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexEntry, IndexingClaim
+from svc_daemon.operations.documents import IndexEntry
+from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexingClaim
 from svc_daemon.process.turns import Turns
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import SourceErrorCode
@@ -253,6 +254,8 @@ def test_texts_of_a_later_state_are_replaced(daemon: Daemon) -> None:
     daemon.start()
     daemon.wait_ready(*stored)
     assert [daemon.task(source_id)["attempt"] for source_id in stored] == [1, 1, 1]
+    claims = daemon.read(lambda c: c.execute("SELECT token FROM tasks ORDER BY id").fetchall())
+    assert [claim["token"] for claim in claims] == [2, 2, 2], "the second attempt replaced it"
     hold_to_own_text(daemon, stored)
     daemon.stop()
     for source_id, further in zip(stored, (1, 2, 7), strict=True):

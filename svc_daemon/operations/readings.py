@@ -1,0 +1,110 @@
+"""Reading sources: extract the text of their stored bytes, alone or as a wave, and split it as their bucket asks."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import NotFound
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.waves import StoredDocument
+from svc_daemon.operations.documents import check_room
+from svc_daemon.process.contexts import Context
+from svc_daemon.store.buckets import chunking_of, find_bucket
+from svc_daemon.store.sources import SourceRow, find_source
+from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading:
+    """A source to be extracted, and the options for splitting its text into chunks."""
+
+    source: SourceRow
+    #: The chunk sizes, which are those of the source's oldest bucket.
+    chunking: ChunkingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """The result of reading a source's stored bytes again: their hash, and the text extracted from them."""
+
+    #: SHA-256 of the stored bytes, in hexadecimal; None if there are none.
+    sha256: str | None
+    extraction: Extraction | None
+    #: Why no text could be extracted; None if it was extracted, or if there are no stored bytes.
+    failure: ExtractionFailed | None = None
+
+
+def find_reading(connection: Connection, team_id: str, source_id: str) -> SourceReading | None:
+    """Find the source and the settings for reading it; None if there is no such source."""
+    source = find_source(connection, team_id, source_id)
+    return SourceReading(source, list_chunkings(connection, [source])[source.id]) if source else None
+
+
+def list_chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict[str, ChunkingOptions]:
+    """Map each source's id to its chunk sizes, which are those of its oldest bucket."""
+    oldest = {source.id: (source.team_id, next(iter(source.places), "")) for source in sources}
+    buckets = {place: find_bucket(connection, *place) for place in set(oldest.values())}
+    chunkings = {place: chunking_of(bucket) if bucket else ChunkingOptions() for place, bucket in buckets.items()}
+    return {source_id: chunkings[place] for source_id, place in oldest.items()}
+
+
+async def read(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
+    """Extract the source's stored bytes. Raises ExtractionFailed, or ProviderFailed if the disk is nearly full."""
+    await asyncio.to_thread(check_room, context)
+    return await extract(context, extractor, reading)
+
+
+async def read_wave(
+    context: Context, extractor: Extractor, readings: Sequence[SourceReading]
+) -> list[Extraction | Exception]:
+    """Extract the stored bytes of several sources of one team in a single child process.
+
+    Returns an entry for each source: the extraction, an exception that `read` would raise, or NotRead. Raises
+    ProviderFailed if the disk is nearly full.
+    """
+    await asyncio.to_thread(check_room, context)
+    results = await extractor.extract_wave([_stored(context, reading) for reading in readings])
+    return [_lost() if isinstance(result, FileNotFoundError) else result for result in results]
+
+
+async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
+    """Hash and extract the stored bytes as they are now, regardless of the index; raises NotFound."""
+    reading = context.read(partial(find_reading, team_id=source.team_id, source_id=source.id))
+    if reading is None:
+        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
+    try:
+        sha256 = await context.blobs.blob(source.blob_name).hash()
+        return Rereading(sha256, await extract(context, extractor, reading))
+    except FileNotFoundError:
+        return Rereading(None, None)
+    except ExtractionFailed as failure:
+        is_lost = failure.code == SourceErrorCode.STORED_BYTES_LOST
+        return Rereading(None, None) if is_lost else Rereading(sha256, None, failure)
+
+
+async def extract(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
+    """Extract the text of the source's bytes in the sandboxed extractor; raises ExtractionFailed."""
+    try:
+        return await extractor.extract(_stored(context, reading))
+    except FileNotFoundError:
+        if await context.blobs.blob(reading.source.blob_name).find() is not None:
+            raise
+        raise _lost() from None
+
+
+def _stored(context: Context, reading: SourceReading) -> StoredDocument:
+    return StoredDocument(
+        content=context.blobs.blob(reading.source.blob_name),
+        filename=reading.source.filename,
+        content_type=reading.source.content_type,
+        chunking=reading.chunking,
+    )
+
+
+def _lost() -> ExtractionFailed:
+    # This failure is permanent: a retry would not help.
+    return ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")
