@@ -68,7 +68,10 @@ async def read_wave(
     """
     await asyncio.to_thread(check_room, context)
     results = await extractor.extract_wave([_stored(context, reading) for reading in readings])
-    return [_lost() if isinstance(result, FileNotFoundError) else result for result in results]
+    for place, result in enumerate(results):
+        if isinstance(result, FileNotFoundError):
+            results[place] = await _find_cause(context, readings[place], result)
+    return results
 
 
 async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
@@ -78,9 +81,10 @@ async def read_again(context: Context, extractor: Extractor, source: SourceRow) 
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
     try:
         sha256 = await context.blobs.blob(source.blob_name).hash()
-        return Rereading(sha256, await extract(context, extractor, reading))
     except FileNotFoundError:
         return Rereading(None, None)
+    try:
+        return Rereading(sha256, await extract(context, extractor, reading))
     except ExtractionFailed as failure:
         is_lost = failure.code == SourceErrorCode.STORED_BYTES_LOST
         return Rereading(None, None) if is_lost else Rereading(sha256, None, failure)
@@ -90,10 +94,8 @@ async def extract(context: Context, extractor: Extractor, reading: SourceReading
     """Extract the text of the source's bytes in the sandboxed extractor; raises ExtractionFailed."""
     try:
         return await extractor.extract(_stored(context, reading))
-    except FileNotFoundError:
-        if await context.blobs.blob(reading.source.blob_name).find() is not None:
-            raise
-        raise _lost() from None
+    except FileNotFoundError as missing:
+        raise await _find_cause(context, reading, missing) from None
 
 
 def _stored(context: Context, reading: SourceReading) -> StoredDocument:
@@ -105,6 +107,11 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
     )
 
 
-def _lost() -> ExtractionFailed:
-    # This failure is permanent: a retry would not help.
+async def _find_cause(context: Context, reading: SourceReading, missing: FileNotFoundError) -> Exception:
+    """Return the failure of a source whose bytes are lost, or `missing` if another file is missing.
+
+    Losing the bytes is permanent, so a broken installation must not be mistaken for it.
+    """
+    if await context.blobs.blob(reading.source.blob_name).find() is not None:
+        return missing
     return ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")

@@ -1,5 +1,6 @@
 """Waves: small documents share a child, and what goes wrong costs the guilty document alone."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -132,6 +133,21 @@ def test_each_of_a_wave_fails_for_its_own_reason(daemon: Daemon) -> None:
     daemon.wait_ready(*good)
     codes = [daemon.wait_status(source_id, "failed")["error"]["code"] for source_id in (blank, lost)]
     assert (codes, outcomes(daemon, *good)) == (["no_extractable_text", "stored_bytes_lost"], {READ})
+
+
+def test_a_parser_that_cannot_be_started_is_not_taken_for_lost_bytes(
+    caged: tuple[Daemon, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the installation is missing: that of the interpreter, which an upgrade has just replaced."""
+    daemon, _ = caged
+    made = add_wave(daemon, 3)
+    with monkeypatch.context() as upgrade:
+        upgrade.setattr(sys, "executable", "/gone/python")
+        daemon.start("indexing")
+        failed = {("queued", 1, "extraction_crashed")}
+        daemon.wait(lambda: outcomes(daemon, *made) == failed, "each is tried alone")
+    daemon.advance(60)
+    daemon.wait_ready(*made)
 
 
 def test_a_wave_that_the_index_refuses_is_taken_apart(daemon: Daemon) -> None:
