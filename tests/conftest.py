@@ -53,10 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if STATES in config.stash:
-        left_out = [item for item in items if item.get_closest_marker("sqlite")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    for option, mark in (("--postgresql", "sqlite"), ("--s3", "folders")):
+        if config.getoption(option):
+            left_out = [item for item in items if item.get_closest_marker(mark)]
+            config.hook.pytest_deselected(items=left_out)
+            items[:] = [item for item in items if not item.get_closest_marker(mark)]
 
 
 @pytest.fixture

@@ -200,10 +200,11 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     places = await context.read_aside(partial(memberships.list_places, team_id=team_id))
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
-    # If stored bytes have no source, only their document still describes them, so keep it.
-    stored = [*await asyncio.to_thread(context.asides.list_names), *await asyncio.to_thread(context.blobs.list_ids)]
-    described = {ids.source_of(name) for name in stored}
-    orphans = listed.keys() - await context.read_aside(sources.list_all_ids) - described
+    orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
+    if orphans:
+        # If stored bytes have no source, only their document still describes them, so keep it.
+        orphans -= await context.blobs.find_stored(orphans)
+        orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.asides.list_names)}
     for source_id in orphans:
         await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]

@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -111,6 +111,11 @@ class Blobs(Staging):
         """Delete blobs that belong to no row. Disk errors are logged, not raised."""
         for name in names:
             clear_away(self.path(name))
+
+    async def find_stored(self, source_ids: Collection[str]) -> set[str]:
+        """Return those of the sources that have a blob, whether or not they have a row."""
+        names = await asyncio.to_thread(self.list_ids)
+        return {source_id for name in names if (source_id := ids.source_of(name)) in source_ids and source_id}
 
     def list_ids(self) -> list[str]:
         return list_own(self._blobs, ids.BLOB_NAME)

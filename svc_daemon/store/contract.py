@@ -84,6 +84,9 @@ class BlobStore(Protocol):
     async def drop(self, names: Sequence[str]) -> None:
         """Delete blobs that belong to no row. Errors are logged, not raised: the blobs are cleaned up later."""
 
+    async def find_stored(self, source_ids: Collection[str]) -> set[str]:
+        """Return those of the sources that have a blob, whether or not they have a row."""
+
     def list_ids(self) -> Collection[str]:
         """List the names of all blobs. Blocking."""
 

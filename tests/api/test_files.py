@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 
 from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.settings import Limits
@@ -216,6 +217,7 @@ def test_the_quota_counts_bytes_of_a_minute_and_replays_none(limited: LimitDaemo
     body_of(daemon.upload(b"z" * 60), 201)
 
 
+@pytest.mark.folders
 def test_a_nearly_full_disk_takes_nothing_in_and_lets_deletes_work(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon()
     daemon.make_bucket()

@@ -234,6 +234,7 @@ def test_the_legacy_route_takes_a_pack(shared: Daemon) -> None:
     details_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), "invalid_request")
 
 
+@pytest.mark.folders
 def test_one_sync_and_one_commit_each_for_a_hundred_files(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [(f"f{number}", b"Crane number %d stands on the quay.\n" % number) for number in range(100)]
     whole = b"".join(data for _, data in files)
@@ -247,6 +248,7 @@ def test_one_sync_and_one_commit_each_for_a_hundred_files(daemon: Daemon, monkey
     assert len(synced) == (2 if file_systems.is_syncable(daemon.files.parts) else 102)
 
 
+@pytest.mark.folders
 def test_bytes_that_a_kill_left_are_synced_before_they_are_acknowledged(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.api.answers import refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.samples import make_pdf
@@ -29,6 +31,7 @@ def test_what_is_read_again_is_what_the_index_holds_and_does_not_come_from_it(wo
     assert refused_field(working.ask("GET", path, params={"verify": "provider"})) == "verify"
 
 
+@pytest.mark.folders
 def test_bytes_that_changed_are_gone_or_no_document_any_more_are_reported(working: Daemon) -> None:
     source_id = working.add_ready(NOTES)
     blob = blob_of(working, source_id)

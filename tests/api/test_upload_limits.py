@@ -27,6 +27,7 @@ def test_a_session_is_charged_at_its_create_alone(limited: LimitDaemon) -> None:
     body_of(ask_session(daemon, data, repeat_key="other"), 201)
 
 
+@pytest.mark.folders
 def test_a_nearly_full_disk_takes_no_more_of_what_was_promised(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(daemon)
     put_part(daemon, session, NOTES, 0, 8)

@@ -37,6 +37,7 @@ def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[UploadRow]:
 
 
 @pytest.mark.sqlite
+@pytest.mark.folders
 def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
@@ -50,6 +51,7 @@ def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatc
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 
 
+@pytest.mark.folders
 def test_a_kill_after_the_commit_replays(daemon: Daemon) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
@@ -88,6 +90,7 @@ def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", ["link", "fsync"])
+@pytest.mark.folders
 def test_a_disk_that_refuses_a_file_leaves_no_blob(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     batch = filled(daemon)
     real, calls = getattr(os, name), count(1)
@@ -106,6 +109,7 @@ def test_a_disk_that_refuses_a_file_leaves_no_blob(daemon: Daemon, monkeypatch: 
         assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized"}
 
 
+@pytest.mark.folders
 def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> None:
     """A kill came after the last byte and before the hash was looked at."""
     batch = open_batch(daemon, FILES)

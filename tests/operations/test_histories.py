@@ -70,6 +70,7 @@ def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -
 
 
 @pytest.mark.sqlite
+@pytest.mark.folders
 def test_a_deleted_bucket_leaves_nothing_and_the_directory_is_whole(working: Daemon) -> None:
     working.make_bucket("gone")
     working.add_ready(bucket="gone")

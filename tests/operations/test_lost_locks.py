@@ -50,12 +50,13 @@ def test_a_finalize_of_a_session_that_was_renewed_meanwhile_makes_no_source(daem
     row = row_of(daemon, session["session_id"])
     with renewed_meanwhile(daemon, row.id):
         finalizing = daemon.loop.begin(finalize_all(daemon.context, [row]))
-        daemon.wait(lambda: bool(list(daemon.files.blobs.iterdir())), "the bytes are linked")
+        daemon.wait(lambda: bool(daemon.blob_names()), "the bytes are linked")
     (outcome,) = finalizing.result(PATIENCE_S)
-    assert (outcome.is_pending, daemon.count("sources"), list(daemon.files.blobs.iterdir())) == (True, 0, [])
+    assert (outcome.is_pending, daemon.count("sources"), daemon.blob_names()) == (True, 0, [])
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 
 
+@pytest.mark.folders
 def test_giving_up_spares_a_session_that_was_renewed_meanwhile(daemon: Daemon) -> None:
     lot = open_batch(daemon, [("f00", NOTES)])
     session_id = lot["by_id"]["f00"]["session_id"]

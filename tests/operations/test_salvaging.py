@@ -14,7 +14,7 @@ from svc_daemon.store.migrations import migrate
 from tests.api.fixtures import MakeDaemon
 from tests.operations.directories import Whole
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
 
 def _forget_all(whole: Whole) -> None:

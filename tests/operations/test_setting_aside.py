@@ -19,6 +19,8 @@ from tests.api.sessions import open_session, put_part
 from tests.operations.breakages import HALF, PART, STRAY
 from tests.provider.samples import make_document
 
+pytestmark = pytest.mark.folders
+
 DATA = b"The umber quay.\n"
 
 

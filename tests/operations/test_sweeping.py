@@ -38,6 +38,7 @@ def reconcile(daemon: Daemon) -> int:
     return daemon.loop.run(sweeping.reconcile_index(daemon.context))
 
 
+@pytest.mark.folders
 def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     daemon.delete(f"/v1/sources/{daemon.add_source()}")
     with monkeypatch.context() as patched, pytest.raises(StorageError):

@@ -65,7 +65,7 @@ def losing(loop: Loop, extractor: Extractor, tmp_path: Path) -> Iterator[LosingD
 
 
 def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
-    return set(daemon.read(list_all_blobs)), {path.name for path in daemon.files.blobs.iterdir()}
+    return set(daemon.read(list_all_blobs)), set(daemon.blob_names())
 
 
 @pytest.mark.parametrize("is_stored", [True, False])

@@ -123,6 +123,7 @@ def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
     assert daemon.part_ids() == []
 
 
+@pytest.mark.folders
 def test_parts_of_ended_sessions_go_at_the_next_start_and_others_stay(daemon: Daemon) -> None:
     kept, ended = open_session(daemon, DATA), open_session(daemon, DATA)
     for session in (kept, ended):
@@ -157,6 +158,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refuse]:
     monkeypatch.undo()
 
 
+@pytest.mark.folders
 def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse: Refuse) -> None:
     session = open_session(daemon, DATA)
     put_part(daemon, session, DATA, 0, 99_999)
@@ -166,6 +168,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse:
     finish(daemon, session, 100_000)
 
 
+@pytest.mark.folders
 def test_bytes_a_kill_left_unsynced_are_synced_before_a_report(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(daemon, DATA)
     part = daemon.files.parts / session["session_id"]

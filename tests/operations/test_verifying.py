@@ -21,7 +21,7 @@ from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, HALF, Break, overwrite
 from tests.operations.directories import Whole, change
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
 
 def test_a_whole_directory_is_reported_whole_and_counted(whole: Whole) -> None:

@@ -133,6 +133,18 @@ class ByteStoreContract:
         assert sorted(node.blobs.list_ids()) == sorted(names[3:])
         assert (await node.read(names[3]), await node.blobs.blob(names[0]).find()) == (b"3", None)
 
+    async def test_bytes_without_a_row_are_found_by_their_source(self, node: Node) -> None:
+        name = await node.keep(b"first")
+        refreshed = name + new_blob().removeprefix(ids.SOURCE)
+        staged = node.blobs.stage()
+        await staged.append(b"second")
+        await staged.keep(refreshed)
+        assert await node.blobs.find_stored([name, new_blob()]) == {name}
+        assert await node.blobs.delete([name]) == {}
+        assert (await node.blobs.find_stored([name]), await node.read(refreshed)) == ({name}, b"second")
+        await node.blobs.drop([refreshed])
+        assert await node.blobs.find_stored([name]) == set()
+
     async def test_bytes_of_a_session_gather_whichever_process_takes_them(self, open_node: OpenNode) -> None:
         name, data = new_session(), content(5 * SPILL_BYTES + 11)
         node, ends = open_node(), (7, 8, SPILL_BYTES, 2 * SPILL_BYTES + 5, len(data))

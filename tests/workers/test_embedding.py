@@ -228,6 +228,7 @@ def test_an_index_in_trouble_is_tried_again(working: Daemon, shelf: Shelf, caplo
         working.provider.fail("put_vectors", trouble, times=3)
 
 
+@pytest.mark.folders
 def test_vectors_leave_the_reserve_of_the_disk_to_deletes(
     make_daemon: MakeDaemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:

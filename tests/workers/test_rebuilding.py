@@ -152,6 +152,7 @@ def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
     assert (wait_rebuilt(filled, task_id)["status"], contents(filled)) == ("succeeded", before)
 
 
+@pytest.mark.folders
 def test_a_document_that_cannot_be_read_any_more_ends_failed_with_its_cause(filled: Daemon) -> None:
     lost, *others = contents(filled)
     (filled.files.blobs / lost).write_bytes(b"%PDF-1.7\n")

@@ -81,6 +81,7 @@ def wait_short(daemon: Daemon, *, short: bool = True) -> None:
     daemon.wait(lambda: (daemon.context.shortages.now is not None) is short, f"something is short: {short}")
 
 
+@pytest.mark.folders
 def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:
     made = [daemon.add_source() for _ in range(8)]
     caplog.set_level(logging.INFO)
@@ -129,6 +130,7 @@ def test_what_only_one_document_meets_again_and_again_is_its_own(working: Daemon
     working.add_ready(b"Another quay.\n")
 
 
+@pytest.mark.folders
 def test_a_failure_in_a_shortage_that_names_no_cause_costs_no_attempt(working: Daemon) -> None:
     working.add_ready()
     with working.provider.held("put_documents") as hold:
@@ -187,6 +189,7 @@ def test_a_rebuild_waits_and_gives_up_no_document(working: Daemon) -> None:
     assert working.source(source_id)["task"]["id"] == first
 
 
+@pytest.mark.folders
 def test_a_new_chunking_waits_and_is_applied(working: Daemon) -> None:
     source_id = working.add_ready(b"\n\n".join(b"The umber quay, sentence %d." % number for number in range(60)))
     before = working.source(source_id)["extraction"]["chunks"]

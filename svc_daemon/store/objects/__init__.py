@@ -1,6 +1,7 @@
 """The byte stores on S3: the same contract as the folders of a data directory, for any number of nodes.
 
-    blobs/<two last characters of the name>/<name>         the bytes of a source
+    blobs/<last two characters of the source id>/<source id>/<name>
+                                                           the bytes of a source
     parts/<moment>/<session id>/<offset>-<size>-<nonce>…   some bytes of an open upload session
 
 No name is ever used twice: names contain 80 or 128 random bits. So objects are never replaced, two nodes can't disturb

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pathlib import Path
 from svc_daemon.core import ids
 from svc_daemon.errors import StorageError
 from svc_daemon.store.contract import BlobFacts
-from svc_daemon.store.objects.clients import ListedObject, ObjectClient
+from svc_daemon.store.objects.clients import ListedObject, ObjectClient, gather
 from svc_daemon.store.staging import StagedFile, Staging
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,11 @@ class ObjectBlobs(Staging):
     async def drop(self, names: Sequence[str]) -> None:
         if errors := await self.delete(names):
             log.warning("%d blobs could not be removed; they are removed when they are old", len(errors))
+
+    async def find_stored(self, source_ids: Collection[str]) -> set[str]:
+        wanted = sorted(source_ids)
+        pages = await gather(self.client.list(_folder(source_id)) for source_id in wanted)
+        return {source_id for source_id, page in zip(wanted, pages, strict=True) if page}
 
     def list_ids(self) -> list[str]:
         return [name for found in self.client.list_all(FOLDER) if (name := blob_name(found))]
@@ -121,5 +126,10 @@ def blob_name(found: ListedObject) -> str | None:
 
 
 def _key(name: str) -> str:
-    # A store divides its load by the beginning of keys. Names begin with the time, so begin with random characters.
-    return f"{FOLDER}/{name[-2:]}/{name}"
+    return f"{_folder(ids.source_of(name) or name)}/{name}"
+
+
+def _folder(source_id: str) -> str:
+    """Return the folder of a source's blobs; there are several while a refresh replaces one."""
+    # A store divides its load by the beginning of keys. Ids begin with the time, so begin with random characters.
+    return f"{FOLDER}/{source_id[-2:]}/{source_id}"
