@@ -32,8 +32,9 @@ READ_BYTES = 1024 * 1024
 REQUESTS_AT_ONCE = 16
 #: Number of objects in a page of a listing; S3 returns no more in one answer.
 PAGE_OBJECTS = 1000
-#: How long to wait for a connection, and for the next bytes of an answer, in seconds.
-CONNECT_S, SILENT_S = 3, 10
+#: How long to wait for a connection, and for the next bytes of an answer, in seconds. The latter includes the time in
+#: which `CHUNK_BYTES` are sent.
+CONNECT_S, SILENT_S = 3, 20
 #: How long a failed request is tried again, in seconds. The caller answers 503 after it.
 RETRY_S = 10
 #: Variables that name the endpoint, most specific first.
