@@ -40,10 +40,10 @@ class PostgresEngine(Engine):
         self.port = free_port()
         self._user = OTHER_USER if os.geteuid() == 0 else None
         self._programs = _reachable(program, folder, self._user)
-        #: The package's build has no TLS; a system's has.
-        self.has_tls = program in system_programs()
+        #: Whether the system brings it, with TLS and the locales of ICU; the package's build has neither.
+        self.is_systems = program in system_programs()
         settings = {"port": str(self.port), "listen_addresses": "127.0.0.1", "unix_socket_directories": "", **_FAST}
-        if self.has_tls:
+        if self.is_systems:
             settings |= {"ssl": "on", "ssl_cert_file": f"{folder}/server.crt", "ssl_key_file": f"{folder}/server.key"}
         flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(folder / "data"), *flags]
@@ -64,19 +64,20 @@ class PostgresEngine(Engine):
         if self._user is not None:
             for path in (self.folder, secret, key):
                 shutil.chown(path, self._user)
+        flags = [
+            "-U",
+            "svc",
+            f"--pwfile={secret}",
+            "--no-sync",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C",
+        ]
+        if self.is_systems:
+            # Texts sort as people like it, unless a column says otherwise.
+            flags += ["--locale-provider=icu", "--icu-locale=en"]
         subprocess.run(
-            [
-                *(
-                    self._programs / "initdb",
-                    "-D",
-                    self.folder / "data",
-                    "-U",
-                    "svc",
-                    f"--pwfile={secret}",
-                    "--no-sync",
-                ),
-                *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"),
-            ],
+            [self._programs / "initdb", "-D", self.folder / "data", *flags],
             user=self._user,
             cwd=self.folder,
             check=True,

@@ -288,6 +288,20 @@ QUESTIONS = [
 ]
 
 
+def test_texts_sort_by_their_bytes_whatever_the_servers_locale_is(oldest: PostgresEngine) -> None:
+    database = PostgresDatabase(oldest.make_database(empty=True), prepare=prepare)
+    texts = ["a", "B", "_", "\u00e9", "a b", "Z", "\U0001f600", "\ufb01", "A"]
+    for number, text in enumerate(texts):
+        database.write(insert(number, text))
+    for column, wanted in (("text", sorted(texts, key=str.encode)), ("text || ''", sorted(texts, key=str.encode))):
+        query = f"SELECT text FROM notes ORDER BY {column}"
+        assert database.read(lambda c: [row["text"] for row in c.execute(query)]) == wanted  # noqa: B023
+    # A text that is no column's sorts as the server likes it.
+    (is_less,) = database.read(lambda c: c.execute("SELECT 'a' < 'B'").fetchone())
+    assert is_less is True
+    database.close()
+
+
 @pytest.mark.parametrize("name", ["engine", "oldest"])
 def test_the_functions_of_sqlite_say_the_same_here(name: str, request: pytest.FixtureRequest) -> None:
     sqlite = open_connection(Path(":memory:"))

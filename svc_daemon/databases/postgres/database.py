@@ -4,8 +4,8 @@ Theory of operation. As with SQLite, one thread of a node executes all its write
 piece in its own savepoint, commits once, and only then resolves the futures. Other nodes write at the same time, each
 in the same way. All of them run SERIALIZABLE, so that each transaction sees what it would see alone; in return, the
 server rolls one of two back that are in each other's way (40001, 40P01). The writer then runs the group again, and
-after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others. So a piece
-of work may run many times, and only its last run counts.
+after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others; nodes with
+several conflicts take turns. So a piece of work may run many times, and only its last run counts.
 
 A group ends in one of these ways:
 
@@ -48,15 +48,21 @@ T = TypeVar("T")
 #: Maximum number of pieces of work per commit. The server keeps 64 savepoints of a transaction in memory.
 GROUP_LIMIT = 64
 #: How often a group is run before its pieces are run one by one, and how often a single piece is run.
-GROUP_TRIES, SINGLE_TRIES = 3, 12
-#: Pause in seconds after the first conflict; it doubles with each one, up to the maximum, and a random part is waited.
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.25
+GROUP_TRIES, SINGLE_TRIES = 3, 40
+#: After this many conflicts, the nodes that still have some take turns: without that, one of many might always lose.
+FREE_TRIES = 2
+#: Pause in seconds after the first conflict; it doubles with each one, and a random part is waited.
+FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
 #: The advisory lock that is held while the schema is prepared.
 PREPARING = 0x7376635F73746174
+#: The advisory lock of the node whose turn it is to run a transaction that has had conflicts.
+TAKING_TURNS = 0x7376635F7475726E
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     "statement_timeout = '60s'",
+    # Compiling a plan takes longer than any of our statements.
+    "jit = off",
     "idle_in_transaction_session_timeout = '15s'",
 )
 
@@ -97,6 +103,7 @@ class PostgresDatabase:
         self._server = PostgresServer(url)
         _prepare(self._server, prepare)
         self._connection: ServerConnection | None = None
+        self._has_turn = False
         self._readers = Readers(self._server)
         self._writer = GroupWriter("writer:postgresql", self._commit, GROUP_LIMIT)
 
@@ -142,39 +149,47 @@ class PostgresDatabase:
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
         """Run the transaction until it is committed; raises _Conflict after the last try."""
-        pause_s = FIRST_PAUSE_S
+        conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
             try:
-                return self._transact(group)
+                return self._transact(group, in_turn=conflicts >= FREE_TRIES)
             except _Lost:
                 continue
             except _Conflict:
                 self.conflicts += 1
-                tries -= 1
-                if not tries:
+                conflicts += 1
+                if conflicts == tries:
                     raise
-            time.sleep(pause_s * self._draw())
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            if conflicts < FREE_TRIES:
+                time.sleep(pause_s * self._draw())
+                pause_s *= 2
 
-    def _transact(self, group: Sequence[Job]) -> list[Outcome]:
-        """Run the group in one transaction.
+    def _transact(self, group: Sequence[Job], *, in_turn: bool) -> list[Outcome]:
+        """Run the group in one transaction. With `in_turn`, only one node at a time does so.
 
         Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, and CommitUnknown if it may have been.
         """
         connection = self._connection = self._connection or self._connect()
         was_used, connection.is_used = connection.is_used, True
         try:
+            if in_turn:
+                # Before the transaction, which then sees what was committed while it waited.
+                self._has_turn = True
+                connection.run(f"SELECT pg_advisory_lock({TAKING_TURNS})")
             connection.run("BEGIN; SAVEPOINT work")
             outcomes = [self._run_piece(connection, work) for work, _ in group]
         except (psycopg.Error, _Ended) as error:
             raise self._give_up(connection, error, was_used=was_used) from error
         try:
-            connection.run("COMMIT")
+            tag = connection.run("COMMIT")
         except psycopg.Error as error:
             if _is_definite(error):
                 raise self._give_up(connection, error, was_used=False) from error
             self._disconnect()
             raise CommitUnknown from error
+        self._end_turn(connection)
+        if tag != "COMMIT":
+            raise StoreUnavailable(AWAY)
         self.operations += len(group)
         self.commits += 1
         return outcomes
@@ -198,6 +213,7 @@ class PostgresDatabase:
                 connection.run("ROLLBACK")
             except psycopg.Error:
                 connection.close()
+            self._end_turn(connection)
         is_lost = _is_lost(connection, error)
         if is_lost:
             self._disconnect()
@@ -206,6 +222,16 @@ class PostgresDatabase:
         if is_lost and was_used:
             return _Lost()
         return StoreUnavailable(AWAY)
+
+    def _end_turn(self, connection: ServerConnection) -> None:
+        """Let the next node have its turn; the server does so if the connection is lost."""
+        if not self._has_turn:
+            return
+        self._has_turn = False
+        try:
+            connection.run("SELECT pg_advisory_unlock_all()")
+        except psycopg.Error:
+            connection.close()
 
     def _connect(self) -> ServerConnection:
         try:

@@ -26,6 +26,7 @@ PATIENCE_S = 5.0
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     "statement_timeout = '60s'",
+    "jit = off",
     "idle_in_transaction_session_timeout = '60s'",
 )
 
