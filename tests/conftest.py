@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cluster", action="store_true", help="collect tests/cluster (needs the extra `cluster-test`)")
     parser.addoption("--postgresql", action="store_true", help="keep the rows of daemons and stores on PostgreSQL")
     parser.addoption("--twice", action="store_true", help="run each transaction of daemons in the test's process twice")
+    parser.addoption("--milvus", action="store_true", help="keep indexes of daemons in the test's process on Milvus")
     parser.addoption("--s3", action="store_true", help="keep the bytes of daemons in the test's process on S3")
 
 
@@ -46,6 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.api.rehearsals import rehearsing  # noqa: PLC0415
 
         Daemon.open_state = staticmethod(rehearsing(Daemon.open_state))
+    if config.getoption("--milvus"):
+        from tests.cluster.milvus import keep_indexes_there  # noqa: PLC0415
+
+        keep_indexes_there(config)
     if config.getoption("--s3"):
         from tests.cluster.object_store import keep_bytes_there  # noqa: PLC0415
 

@@ -51,7 +51,7 @@ def test_each_damage_is_reported(server: MilvusServer) -> None:
     edition = editions.find_shown(server, TEAM, ["src_1"])["src_1"].edition
     first, second = (chunk_row_id(TEAM, "src_1", edition, ordinal) for ordinal in (0, 1))
     chunks, vectors = server.collections.chunks, server.collections.vectors(2)
-    row = read_rows(server, chunks, [first], CHUNK_FIELDS)[first]
+    row = read_rows(server, chunks, TEAM, [first], CHUNK_FIELDS)[first]
     row = {**row, "bucket_ids": list(row["bucket_ids"])}
     server.upsert(chunks, [{**row, "stems": "wolf"}])
     assert check(server) == ["I6 1 chunks of src_1 are not found by their words"]

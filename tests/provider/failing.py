@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
@@ -24,11 +24,21 @@ class _Order:
     after_effect: bool
 
 
-class FailingProvider(EmbeddedProvider):
-    """The embedded provider, whose methods fail where that was ordered."""
+if TYPE_CHECKING:
+    # It has every method, found by `__getattr__`.
+    _Provider = EmbeddedProvider
+else:
+    _Provider = object
+
+
+class FailingProvider(_Provider):
+    """A provider whose methods fail where that was ordered: the embedded one, unless the run chose another."""
+
+    #: An option of pytest chooses another way.
+    make_whole: ClassVar[Callable[..., SearchProvider]] = EmbeddedProvider
 
     def __init__(self, *places: Any, **options: Any) -> None:
-        super().__init__(*places, **options)
+        self._whole = type(self).make_whole(*places, **options)
         self._lock = threading.Lock()
         self._orders: dict[str, _Order] = {}
 
@@ -39,10 +49,11 @@ class FailingProvider(EmbeddedProvider):
         with self._lock:
             self._orders[method] = _Order(error, times, after_effect)
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:
         """Every method of the contract goes through `call`."""
-        found = super().__getattribute__(name)
-        return partial(self.call, name, found) if name in METHODS else found
+        if name not in METHODS:
+            raise AttributeError(name)
+        return partial(self.call, name, getattr(self._whole, name))
 
     def call(self, method: str, work: Callable[..., Any], *values: Any, **named: Any) -> Any:
         """One call: fails on the way in or on the way out, as ordered."""

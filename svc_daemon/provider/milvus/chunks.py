@@ -31,6 +31,7 @@ def read_edition(
 def read_rows(
     server: MilvusServer,
     collection: str,
+    team_id: str,
     row_ids: Sequence[str],
     fields: Sequence[str],
     deadline_s: float | None = None,
@@ -38,7 +39,8 @@ def read_rows(
     """Read rows by their names."""
     found: dict[str, Row] = {}
     for start in range(0, len(row_ids), PAGE):
-        wanted = among("id", row_ids[start : start + PAGE])
+        # The team limits the look-up to its partition.
+        wanted = every(equals("team_id", team_id), among("id", row_ids[start : start + PAGE]))
         rows = server.query(collection, wanted, ("id", *fields), deadline_s=deadline_s)
         found |= {row["id"]: row for row in rows}
     return found

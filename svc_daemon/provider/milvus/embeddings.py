@@ -133,11 +133,11 @@ def _store(
     ]
     server.upsert(own, rows)
     row_ids = [row["id"] for row in rows]
-    stored = chunks.read_rows(server, server.collections.chunks, row_ids, CHUNK_FIELDS)
+    stored = chunks.read_rows(server, server.collections.chunks, team_id, row_ids, CHUNK_FIELDS)
     server.upsert(server.collections.chunks, [_named(row, model) for row in stored.values() if row["model"] != model])
     for collection in server.list_vector_collections():
         if collection != own:
-            server.delete(collection, among("id", row_ids))
+            server.delete(collection, every(equals("team_id", team_id), among("id", row_ids)))
 
 
 def _remove_outdated(server: MilvusServer, team_id: str, shown: Mapping[str, Edition]) -> None:

@@ -223,7 +223,7 @@ class MilvusSearch:
     def _read_rows(self, keys: Sequence[Key]) -> None:
         """Read the rows of these chunks, unless they are gone."""
         collection, deadline_s = self.server.collections.chunks, self.query.deadline_s
-        rows = chunks.read_rows(self.server, collection, self._row_ids(keys), HIT_FIELDS, deadline_s)
+        rows = chunks.read_rows(self.server, collection, self.team_id, self._row_ids(keys), HIT_FIELDS, deadline_s)
         self.rows |= {_key(row): row for row in rows.values()}
 
     def _measure(self, keys: Sequence[Key]) -> dict[Key, float]:
