@@ -27,6 +27,7 @@ from svc_daemon.exits import (
 from svc_daemon.model_command import JsonFlag, models
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.serve_command import start
+from svc_daemon.settings import Role, SettingError
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -71,9 +72,13 @@ def serve(
             help="Listen on this address and port. With an address other than loopback, other machines can connect.",
         ),
     ] = None,
+    role: Annotated[
+        Role,
+        typer.Option(help="In a cluster, only answer requests (api), or only work on what was accepted (worker)."),
+    ] = Role.ALL,
 ) -> None:
     """Run the service in the foreground until SIGTERM or Ctrl-C."""
-    start(listen)
+    start(listen, role)
 
 
 @app.command()
@@ -95,6 +100,10 @@ def verify(
     from svc_daemon.offline_repair import verify_directory
     from svc_daemon.provider.errors import ProviderError
 
+    if os.environ.get("SVC_STATE_URL"):
+        # The data directory of a node has nothing to check.
+        message = "This command checks data directories, and SVC_STATE_URL names the database of a cluster."
+        refuse("svc_usage", message, EXIT_USAGE, as_json, hint="Unset it to check the directory in SVC_DATA_DIR.")
     try:
         verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
     except DirectoryLocked as error:
@@ -302,6 +311,8 @@ def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
         refuse_as(error.error, _exit_of(error.status), as_json)
     except Unreachable as error:
         refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
+    except SettingError as error:
+        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
     except OSError as error:
         refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
 

@@ -28,11 +28,11 @@ from svc_daemon.data_directory import (
     lock_directory,
     make_folders,
 )
-from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.engines import choose_engines
 from svc_daemon.operations.installations import prepare_installation, refuse_lost_state
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.migrations import migrate
+from svc_daemon.settings import ClusterSettings
 from svc_daemon.wire.certificates import pin
 from svc_daemon.wire.proofs import parse_secret, prove
 
@@ -85,9 +85,11 @@ class Errand:
 def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
     """Run the command, and return its result.
 
-    Raises NoDirectory, Unreachable or Refused, or ServiceError if the command runs without a daemon.
+    Raises NoDirectory, Unreachable or Refused, SettingError if the addresses of a cluster are not valid, or
+    ServiceError if the command runs without a daemon.
     """
-    if errand.on_install is not None:
+    cluster = ClusterSettings.from_environ(os.environ)
+    if errand.on_install is not None or cluster is not None:
         make_folders(files)
     elif not files.root.is_dir():
         # A directory without an installation is not refused, since a daemon may be about to create one in it.
@@ -96,7 +98,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
     while True:
         try:
             with lock_directory(files):
-                return _run_offline(files, errand)
+                return _run_offline(files, errand, cluster)
         except DirectoryLocked:
             daemon = _find_daemon(files)
         if daemon is not None:
@@ -117,14 +119,15 @@ def notify_daemon(files: DataFiles, path: str) -> bool:
     return daemon is not None
 
 
-def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
-    refuse_lost_state(files)
-    if not has_state(files):
+def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | None) -> dict[str, Any]:
+    if cluster is None:
+        refuse_lost_state(files)
+    if cluster is None and not has_state(files):
         if errand.on_install is None:
             raise NoDirectory(files)
         errand.on_install(files)
     make_ids = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
-    database = SqliteDatabase(files.state, prepare=migrate)
+    database = choose_engines(cluster, os.environ).open_state(files, lambda _: None)
     try:
         prepare_installation(files, database, make_ids)
         return database.write(lambda connection: errand.verb(connection, make_ids)).model_dump()

@@ -8,13 +8,13 @@ import os
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.exits import EXIT_ADDRESS, EXIT_FAILED, EXIT_LOCKED, EXIT_USAGE, fail, print_note
-from svc_daemon.settings import SettingError, Settings
+from svc_daemon.settings import Role, SettingError, Settings
 
 
-def start(listen: str | None = None) -> None:
+def start(listen: str | None = None, role: Role = Role.ALL) -> None:
     """Run the service until SIGTERM or Ctrl-C, with settings from the environment. Exits with an error if it fails."""
     try:
-        settings = Settings.from_environ(os.environ, listen)
+        settings = Settings.from_environ(os.environ, listen, role)
     except SettingError as error:
         fail(str(error), EXIT_USAGE)
     if settings.tls is None and not settings.is_loopback:

@@ -12,11 +12,10 @@ import contextlib
 import json
 import logging
 import os
-import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,11 +36,10 @@ from svc_daemon.core import ids
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
-from svc_daemon.data_directory import lock_directory, make_folders
-from svc_daemon.databases.contract import Database
-from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.data_directory import has_state, lock_directory, make_folders
 from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.models import ModelFolder
+from svc_daemon.engines import EMBEDDED, Engines, choose_engines
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
@@ -54,8 +52,6 @@ from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.installations import (
     prepare_installation,
     prepare_operator_token,
-    prepare_secret,
-    refuse_lost_state,
     write_secret,
 )
 from svc_daemon.operations.setting_aside import sort_leftovers
@@ -66,14 +62,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.shortages import Shortages
-from svc_daemon.provider.contract import SearchProvider
-from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from svc_daemon.settings import Limits, LlmSettings, Settings
-from svc_daemon.store.asides import Asides, DataFolders
-from svc_daemon.store.blobs import Blobs
-from svc_daemon.store.contract import ByteStores
-from svc_daemon.store.migrations import migrate
-from svc_daemon.store.parts import Parts
+from svc_daemon.settings import Limits, LlmSettings, Role, Settings
 from svc_daemon.store.staging import clear_away
 from svc_daemon.uvicorn_server import Server, run_until_stopped
 from svc_daemon.wire.versions import VERSION
@@ -82,6 +71,7 @@ from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
+from svc_daemon.workers.runners import Worker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 
@@ -109,29 +99,7 @@ class Process:
     installation_id: str
     #: The token for `/admin`.
     operator_token: str
-
-
-def open_sqlite(files: DataFiles, on_broken: Callable[[Exception], None]) -> Database:
-    """Open the state in the data directory. Raises StorageError."""
-    return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
-
-
-def open_folders(files: DataFiles, executor: Executor, hear_broken: Callable[[Exception], None]) -> DataFolders:
-    """Open the folders of blobs, parts and files that were moved aside; `executor` runs their blocking work."""
-    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
-    return DataFolders(blobs, Parts(files.parts, blobs, hear_broken), Asides(files.aside))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
-    """What opens the stores of a daemon; the defaults are the embedded ones."""
-
-    open_state: Callable[[DataFiles, Callable[[Exception], None]], Database] = open_sqlite
-    make_provider: Callable[..., SearchProvider] = EmbeddedProvider
-    open_bytes: Callable[[DataFiles, Executor, Callable[[Exception], None]], ByteStores] = open_folders
-
-
-EMBEDDED = Engines()
+    role: Role
 
 
 def serve(settings: Settings) -> None:
@@ -204,7 +172,13 @@ async def _open_process(
     hear_broken: Callable[[Exception], None],
 ) -> Process:
     """Open all components, and clean up after an unclean shutdown. `stack` closes the components in reverse order."""
-    context = open_context(stack, settings.limits, files, fetcher, hear_broken)
+    if settings.cluster is not None and has_state(files):
+        raise StorageError(
+            f"{files.root} has an installation of its own. For a node of a cluster, name an empty directory in"
+            " SVC_DATA_DIR; to serve this installation, unset SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL."
+        )
+    engines = choose_engines(settings.cluster, os.environ)
+    context = open_context(stack, settings.limits, files, fetcher, hear_broken, engines=engines)
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = prepare_installation(files, context.database, context.ids)
@@ -217,7 +191,8 @@ async def _open_process(
     extractor = Extractor(files.scratch, cage_limits)
     stack.push_async_callback(extractor.close)
     await _repair(context)
-    await extractor.start()
+    if settings.role is not Role.API:
+        await extractor.start()
     choice = OperatorsChoice(
         folder=ModelFolder(files.models),
         error_log=files.log.with_name("model.log"),
@@ -225,7 +200,8 @@ async def _open_process(
         timeout_s=settings.limits.embed_seconds,
         threads=settings.limits.embed_threads,
     )
-    return Process(context, extractor, choice, installation_id, prepare_operator_token(files, os.urandom))
+    operator_token = prepare_operator_token(files, os.urandom)
+    return Process(context, extractor, choice, installation_id, operator_token, settings.role)
 
 
 def open_context(
@@ -238,7 +214,6 @@ def open_context(
     engines: Engines = EMBEDDED,
 ) -> Context:
     """Open the database, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
-    refuse_lost_state(files)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = engines.open_state(files, hear_broken)
     stack.callback(database.close)
@@ -252,7 +227,7 @@ def open_context(
     )
     stack.callback(provider.close)
     stores = engines.open_bytes(files, executor, hear_broken)
-    return Context(
+    context = Context(
         database=database,
         blobs=stores.blobs,
         parts=stores.parts,
@@ -266,8 +241,9 @@ def open_context(
         rate_limits=LocalRateLimits(limits, clock.monotonic),
         wakes=wakes,
         shortages=Shortages(stores.blobs, limits.free_disk_bytes, clock, wakes.wake_all),
-        secret=prepare_secret(files, os.urandom),
+        secret=engines.prepare_secret(files, database),
     )
+    return engines.join(stack, context)
 
 
 def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Limits, clock: Clock) -> Llm:
@@ -298,19 +274,7 @@ async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], 
     app.state.operator_token = process.operator_token
     app.state.extractor = process.extractor
     app.state.started_s = process.context.clock.monotonic()
-    workers = (
-        IndexingWorker(process.context, process.extractor),
-        SyncingWorker(process.context),
-        SweepingWorker(process.context),
-        CascadingWorker(process.context),
-        DeliveringWorker(process.context),
-        RebuildingWorker(process.context, process.extractor),
-        RechunkingWorker(process.context, process.extractor),
-        CountingWorker(process.context),
-        EmbeddingWorker(process.context, process.choice),
-        process.context.shortages,
-    )
-    running = [asyncio.create_task(worker.run()) for worker in workers]
+    running = [asyncio.create_task(worker.run()) for worker in _workers(process)]
     for worker in running:
         # Restart if a worker fails, because its queue would stop silently without it.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else hear_broken(_end_of(ended)))
@@ -320,6 +284,25 @@ async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], 
         for worker in running:
             worker.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+def _workers(process: Process) -> Sequence[Worker | Shortages]:
+    """Return the workers of the daemon's role, and those that every daemon needs for what it has in memory."""
+    context, extractor = process.context, process.extractor
+    is_api = process.role is Role.API
+    own = (CountingWorker(context), EmbeddingWorker(context, process.choice, opens_only=is_api), context.shortages)
+    if is_api:
+        return own
+    return (
+        *own,
+        IndexingWorker(context, extractor),
+        SyncingWorker(context),
+        SweepingWorker(context),
+        CascadingWorker(context),
+        DeliveringWorker(context),
+        RebuildingWorker(context, extractor),
+        RechunkingWorker(context, extractor),
+    )
 
 
 def _end_of(worker: asyncio.Task[None]) -> Exception:

@@ -43,9 +43,11 @@ class EmbeddingWorker(Worker):
 
     doing = "embedding"
 
-    def __init__(self, context: Context, choice: Choice) -> None:
+    def __init__(self, context: Context, choice: Choice, *, opens_only: bool = False) -> None:
+        """With `opens_only`, the model is opened for queries, and no chunk is embedded."""
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
+        self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
         #: The stamp of the choice of the opened model; initially an object that differs from every stamp.
         self._opened: object = self
@@ -92,7 +94,7 @@ class EmbeddingWorker(Worker):
         self._turns |= dict.fromkeys(self.context.wakes.unembedded)
         self.context.wakes.unembedded.clear()
         team_id = next(iter(self._turns), None)
-        if self._embedder is None or team_id is None:
+        if self._embedder is None or team_id is None or self._opens_only:
             return False
         # Move the team to the end. It is removed only when it has no chunks left, so that it gets another turn after an
         # error.

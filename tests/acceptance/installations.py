@@ -66,6 +66,8 @@ class Installation:
         self.root = root
         self.files = DataFiles(root / "data")
         self.environ = environment(root, variables)
+        #: What follows `svc-daemon serve`.
+        self.options: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, launcher: Sequence[str] = ()) -> Self:
@@ -85,7 +87,7 @@ class Installation:
         """Start one more daemon process on the same folders, without waiting for anything."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "daemon.out").open("ab") as out:
-            return self.spawn("svc_daemon", "serve", launcher=launcher, stdout=out, stderr=out)
+            return self.spawn("svc_daemon", "serve", *self.options, launcher=launcher, stdout=out, stderr=out)
 
     def kill(self) -> None:
         """kill -9, as a crash or the kernel would."""

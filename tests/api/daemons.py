@@ -31,6 +31,7 @@ from svc_daemon.core.times import Clock
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.contract import Embedder
+from svc_daemon.engines import Engines, open_folders, open_sqlite
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
@@ -38,7 +39,7 @@ from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import EmbeddingState
-from svc_daemon.server import Engines, open_context, open_folders, open_sqlite
+from svc_daemon.server import open_context
 from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.keys import KeyRow, create_key

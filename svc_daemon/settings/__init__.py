@@ -7,11 +7,22 @@ set by the variable `SVC_LIMIT_` plus the field's name in upper case.
 import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
+from enum import StrEnum
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any
 
 from svc_daemon import paths
+from svc_daemon.settings.servers import (
+    ENGINE_VARIABLES,
+    ClusterSettings,
+    EmbedSettings,
+    LlmSettings,
+    SettingError,
+    TlsFiles,
+)
+
+__all__ = ["ClusterSettings", "EmbedSettings", "Limits", "LlmSettings", "Role", "SettingError", "Settings", "TlsFiles"]
 
 #: The address on which the daemon listens by default.
 DEFAULT_HOST = "127.0.0.1"
@@ -23,14 +34,6 @@ LARGEST = 10**15
 #: The maximum of long durations, a hundred years, so that the resulting times can be stored.
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
-
-_SERVER_URL = re.compile(
-    r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
-)
-
-
-class SettingError(ValueError):
-    """A variable has an invalid value; the message names the variable and what it accepts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,83 +155,14 @@ def variable(limit_name: str) -> str:
     return f"SVC_LIMIT_{limit_name.upper()}"
 
 
-class ServerVariables(NamedTuple):
-    """The names of the variables that configure an external model server."""
+class Role(StrEnum):
+    """What a daemon does of the work of its installation."""
 
-    base_url: str
-    model: str
-    api_key: str
-    api_key_file: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelServer:
-    """An external model server with an OpenAI-compatible API."""
-
-    VARIABLES: ClassVar[ServerVariables]
-
-    #: For example `http://127.0.0.1:11434/v1`, without a trailing slash.
-    base_url: str
-    #: The model's name on that server.
-    model: str
-    #: Sent as a bearer token; empty if the server does not need one.
-    api_key: str = field(default="", repr=False)
-
-    @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> "Self | None":
-        """Read the server from the environment; None if it is not configured. Raises SettingError."""
-        names = cls.VARIABLES
-        base_url = environ.get(names.base_url, "").rstrip("/")
-        if not base_url:
-            return None
-        match = _SERVER_URL.fullmatch(base_url)
-        if match is None or int(match["port"] or 0) > 65535:
-            # The message omits the value, because an invalid URL may contain a password.
-            raise SettingError(
-                f"{names.base_url} must be an address such as http://127.0.0.1:11434/v1, without user, query or "
-                f"fragment; a key goes into {names.api_key}."
-            )
-        model = environ.get(names.model, "")
-        if not model:
-            raise SettingError(f"{names.model} must name a model, since {names.base_url} is set.")
-        return cls(base_url=base_url, model=model, api_key=_api_key(environ, names))
-
-
-class LlmSettings(ModelServer):
-    """The model server that writes the answers."""
-
-    VARIABLES = ServerVariables("SVC_LLM_BASE_URL", "SVC_LLM_MODEL", "SVC_LLM_API_KEY", "SVC_LLM_API_KEY_FILE")
-
-
-class EmbedSettings(ModelServer):
-    """The model server that computes embeddings."""
-
-    VARIABLES = ServerVariables("SVC_EMBED_BASE_URL", "SVC_EMBED_MODEL", "SVC_EMBED_API_KEY", "SVC_EMBED_API_KEY_FILE")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TlsFiles:
-    """The PEM files with which the daemon serves HTTPS."""
-
-    #: The certificate, followed by the intermediate ones that lead to its authority.
-    certificate: Path
-    #: The private key of the certificate, without a passphrase.
-    key: Path
-
-    @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> "TlsFiles | None":
-        """Read the names of the files; None if there are none. Raises SettingError."""
-        given = {name: environ.get(name, "") for name in ("SVC_TLS_CERT", "SVC_TLS_KEY")}
-        if not any(given.values()):
-            return None
-        for name, path in given.items():
-            if not path:
-                raise SettingError(f"{name} must name a PEM file too: SVC_TLS_CERT and SVC_TLS_KEY go together.")
-            if not Path(path).is_absolute():
-                # The daemon may run in another folder than the command that starts it.
-                raise SettingError(f"{name} must be an absolute path, not {path!r}.")
-        certificate, key = given.values()
-        return cls(certificate=Path(certificate), key=Path(key))
+    ALL = "all"
+    #: Answers requests, and leaves the queues to others.
+    API = "api"
+    #: Works on the queues. It answers requests too, but should get none except for `/healthz`.
+    WORKER = "worker"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,11 +188,20 @@ class Settings:
     log_level: str = "info"
     #: The server that writes the answers; if None, answers quote the sources.
     llm: LlmSettings | None = None
+    #: The engines shared with other daemons; None to use the embedded ones in the data directory.
+    cluster: ClusterSettings | None = None
+    role: Role = Role.ALL
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str], listen: str | None = None) -> "Settings":
+    def from_environ(cls, environ: Mapping[str, str], listen: str | None = None, role: Role = Role.ALL) -> "Settings":
         """Read the settings; `listen`, from the command line, overrides `SVC_LISTEN`. Raises SettingError."""
+        cluster = ClusterSettings.from_environ(environ)
+        if cluster is None and role is not Role.ALL:
+            raise SettingError(
+                f"The role {role} needs a cluster ({', '.join(ENGINE_VARIABLES)}): "
+                "without one, a single daemon does all the work of a data directory."
+            )
         host, port = _address(environ, listen or environ.get("SVC_LISTEN") or "")
         return cls(
             data_dir=paths.data_dir(environ),
@@ -271,6 +214,8 @@ class Settings:
             embedding=EmbedSettings.from_environ(environ),
             log_level=_log_level(environ),
             llm=LlmSettings.from_environ(environ),
+            cluster=cluster,
+            role=role,
             limits=Limits.from_environ(environ),
         )
 
@@ -301,26 +246,8 @@ def _host(v6: str | None, host: str | None) -> str | None:
         return None
 
 
-def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
-    """Read the API key, from a file if one is configured. Error messages never contain the key."""
-    path = environ.get(names.api_key_file)
-    if not path:
-        return _header_text(environ.get(names.api_key, ""), names.api_key)
-    try:
-        return _header_text(Path(path).expanduser().read_text("utf-8").strip(), names.api_key_file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"{names.api_key_file} names {path}, which can't be read ({error}).") from error
-
-
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip().lower() for part in environ.get(name, "").split(",") if part.strip())
-
-
-def _header_text(value: str, name: str) -> str:
-    """Check that a value can be sent in a header. The error message does not contain the value."""
-    if not (value.isascii() and value.isprintable()):
-        raise SettingError(f"{name} must be visible ASCII characters.")
-    return value.strip()
 
 
 def _log_level(environ: Mapping[str, str]) -> str:

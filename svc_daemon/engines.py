@@ -1,0 +1,158 @@
+"""The engines of an installation: the embedded ones in its data directory, or those that several daemons share.
+
+This is the only place that knows all of them. Libraries of a cluster are imported when it is opened, since the embedded
+engines need none of them.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from svc_daemon.databases.contract import Database
+from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.errors import StorageError
+from svc_daemon.operations.installations import prepare_secret, prepare_shared_secret, refuse_lost_state, write_secret
+from svc_daemon.paths import DataFiles
+from svc_daemon.process.clusters import join_cluster
+from svc_daemon.process.contexts import Context
+from svc_daemon.provider.contract import SearchProvider
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.settings import ClusterSettings
+from svc_daemon.store.asides import Asides, DataFolders
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.contract import ByteStores
+from svc_daemon.store.migrations import migrate, migrate_shared
+from svc_daemon.store.parts import Parts
+from svc_daemon.wire.versions import install_command
+
+OnBroken = Callable[[Exception], None]
+_LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
+
+
+def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
+    """Open the state in the data directory. Raises StorageError, also if it is missing although it has stored files."""
+    refuse_lost_state(files)
+    return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
+
+
+def open_folders(files: DataFiles, executor: Executor, hear_broken: OnBroken) -> DataFolders:
+    """Open the folders of blobs, parts and files that were moved aside; `executor` runs their blocking work."""
+    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
+    return DataFolders(blobs, Parts(files.parts, blobs, hear_broken), Asides(files.aside))
+
+
+def _prepare_own_secret(files: DataFiles, _database: Database) -> bytes:
+    return prepare_secret(files, os.urandom)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """What opens the stores of a daemon; the defaults are the embedded ones."""
+
+    open_state: Callable[[DataFiles, OnBroken], Database] = open_sqlite
+    make_provider: Callable[..., SearchProvider] = EmbeddedProvider
+    open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
+    #: Returns the installation's secret.
+    prepare_secret: Callable[[DataFiles, Database], bytes] = _prepare_own_secret
+    #: Returns the context with what all daemons on these engines share; the stack ends that.
+    join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
+
+
+EMBEDDED = Engines()
+
+
+def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) -> Engines:
+    """Return what opens the engines of the cluster, or the embedded ones.
+
+    `environ` has the variables that the libraries of the engines read, such as those of AWS.
+    """
+    if cluster is None:
+        return EMBEDDED
+    state_url = checked_tls(cluster.state_url, environ)
+    return Engines(
+        open_state=partial(_open_postgres, state_url),
+        make_provider=partial(_open_milvus, cluster),
+        open_bytes=partial(_open_objects, cluster.blobs_url, environ),
+        prepare_secret=_share_secret,
+        join=partial(_join_cluster, state_url),
+    )
+
+
+def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
+    """Return the URL with TLS and a checked certificate, unless it or the environment chooses another `sslmode`.
+
+    By default libpq encrypts if the server offers it, but to whomever answers. On this machine, nothing is changed.
+    """
+    parts = urlsplit(state_url)
+    given = parse_qs(parts.query)
+    host = given.get("host", [parts.hostname or ""])[0]
+    if host in _LOOPBACK or host.startswith("/") or "sslmode" in given or environ.get("PGSSLMODE"):
+        return state_url
+    added = {"sslmode": "verify-full"}
+    if "sslrootcert" not in given and not environ.get("PGSSLROOTCERT"):
+        added["sslrootcert"] = environ.get("SSL_CERT_FILE") or _public_authorities()
+    return f"{state_url}{'&' if parts.query else '?'}{urlencode(added)}"
+
+
+def _public_authorities() -> str:
+    import certifi  # noqa: PLC0415 - only needed here
+
+    return certifi.where()
+
+
+@contextmanager
+def _needing_extra() -> Iterator[None]:
+    """Raise StorageError if a library of the cluster is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = f"A cluster needs {error.name}, which is not installed. Run {install_command('cluster')}."
+        raise StorageError(message) from error
+
+
+def _open_postgres(url: str, _files: DataFiles, _on_broken: OnBroken) -> Database:
+    # PostgreSQL itself knows after a failure what it has stored, so this engine never ends the process.
+    with _needing_extra():
+        from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
+
+    return PostgresDatabase(url, prepare=migrate_shared)
+
+
+def _open_objects(
+    url: str, environ: Mapping[str, str], files: DataFiles, executor: Executor, _on_broken: OnBroken
+) -> ByteStores:
+    with _needing_extra():
+        from svc_daemon.store.objects.stores import open_objects  # noqa: PLC0415
+
+    return open_objects(url, environ, files.staging, executor)
+
+
+def _open_milvus(
+    cluster: ClusterSettings, _folder: Path, *, clock: Callable[[], float], **_options: Any
+) -> SearchProvider:
+    with _needing_extra():
+        from svc_daemon.provider.milvus.provider import MilvusProvider  # noqa: PLC0415
+        from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415
+
+    server = MilvusServer(cluster.index_url, cluster.index_token, clock=clock)
+    return MilvusProvider(server, now_ns=time.time_ns, random_bits=lambda: secrets.randbits(32))
+
+
+def _share_secret(files: DataFiles, database: Database) -> bytes:
+    """Return the secret of all nodes, and write it where programs of this machine look, to recognize the daemon."""
+    secret = prepare_shared_secret(database, os.urandom)
+    write_secret(files.secret, secret.hex())
+    return secret
+
+
+def _join_cluster(state_url: str, stack: AsyncExitStack, context: Context) -> Context:
+    node = f"node-{secrets.token_hex(8)}"
+    return join_cluster(stack, state_url, node, context.limits, context.wakes).share(context)

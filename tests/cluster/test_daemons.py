@@ -1,0 +1,184 @@
+"""Real daemons on the three real engines: nothing is left in their data directories, and nothing secret is shown."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from tests.acceptance.installations import Installation, wait_until
+from tests.cluster.milvus import RunningMilvus
+from tests.cluster.object_store import BUCKET, SECRET_KEY, ObjectStore, object_store
+from tests.cluster.postgres import PASSWORD, PostgresEngine, running_postgres
+from tests.conftest import UNLIMITED, MakeInstallation
+
+QUAY = "# Quay\n\nThe umber quay was built of grey stone.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningEngines:
+    """All three."""
+
+    postgres: PostgresEngine
+    store: ObjectStore
+    milvus: RunningMilvus
+
+    def environ(self) -> dict[str, str]:
+        """The variables of a daemon on an empty database and an empty folder of the bucket."""
+        return {
+            "SVC_STATE_URL": self.postgres.make_database(),
+            "SVC_BLOBS_URL": f"s3://{BUCKET}/{uuid4().hex}",
+            "SVC_INDEX_URL": self.milvus.url,
+            **self.store.environ,
+        }
+
+
+MakeNode = Callable[..., Installation]
+
+
+@pytest.fixture(scope="module")
+def engines(milvus: RunningMilvus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngines]:
+    with ExitStack() as stack:
+        store = stack.enter_context(object_store(tmp_path_factory.mktemp("swift")))
+        yield RunningEngines(stack.enter_context(running_postgres()), store, milvus)
+
+
+@pytest.fixture
+def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> MakeNode:
+    """Make the nodes of one installation by name, none of them started; each has a data directory of its own."""
+    environ = engines.environ()
+
+    def make(name: str = "one", **variables: str) -> Installation:
+        made = make_installation(name, **{**UNLIMITED, **environ, **variables})
+        made.root.mkdir(parents=True)
+        return made
+
+    return make
+
+
+def upload(node: Installation, text: str, name: str = "quay.md") -> str:
+    """The id of a new source."""
+    with node.client() as client:
+        client.put("/v1/buckets/inbox").raise_for_status()
+        answer = client.post("/v1/buckets/inbox/files", files={"file": (name, text.encode())})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+
+def is_ready(node: Installation, source_id: str) -> bool:
+    with node.client() as client:
+        return bool(client.get(f"/v1/sources/{source_id}").json()["ready"])
+
+
+def found(node: Installation, query: str) -> list[str]:
+    with node.client() as client:
+        answer = client.post("/v1/search", json={"query": query, "buckets": ["inbox"]})
+        return [result["source_id"] for result in answer.json().get("data", [])]
+
+
+def test_a_daemon_keeps_nothing_in_its_data_directory_and_goes_on_after_a_kill(make_node: MakeNode) -> None:
+    node = make_node().start()
+    source_id = upload(node, QUAY)
+    wait_until(lambda: is_ready(node, source_id), "the source is ready")
+    assert found(node, "umber quay") == [source_id]
+    folders = (node.files.blobs, node.files.parts, node.files.index)
+    kept = [path for folder in folders for path in folder.glob("**/*") if path.is_file()]
+    assert (kept, node.files.state.exists()) == ([], False)
+    node.crash()
+    assert found(node, "umber quay") == [source_id]
+    with node.client() as client:
+        assert client.get(f"/v1/sources/{source_id}/content").text == QUAY
+        assert client.delete(f"/v1/sources/{source_id}").status_code == 200
+    assert found(node, "umber quay") == []
+    assert node.stop() == 0
+
+
+def test_passwords_and_tokens_are_shown_nowhere(make_node: MakeNode) -> None:
+    token = "root:a-token-of-milvus"
+    node = make_node(SVC_LOG_LEVEL="debug", SVC_INDEX_TOKEN=token).start()
+    source_id = upload(node, QUAY)
+    wait_until(lambda: is_ready(node, source_id), "the source is ready")
+    assert node.operate("team", "create", "second", "--json").exit == 0
+    with node.client() as client:
+        shown = [client.get(path).text for path in ("/healthz", "/v1/limits", "/v1/version")]
+    shown += [" ".join(psutil.Process(node.pid).cmdline()), node.printed()]
+    shown += [path.read_text(errors="replace") for path in (node.files.log, node.files.daemon)]
+    shown += [node.svc(*words, "--json").stdout for words in (("daemon", "status"), ("doctor",), ("config", "list"))]
+    secrets = (PASSWORD, node.environ["SVC_STATE_URL"].split("@")[0].split(":")[-1], SECRET_KEY, token)
+    assert [secret for secret in secrets for text in shown if secret in text] == []
+
+
+def test_operator_commands_work_on_the_cluster_whether_or_not_a_daemon_runs(make_node: MakeNode) -> None:
+    node = make_node()
+    assert node.operate("team", "create", "first", "--json").exit == 0
+    node.start()
+    assert node.operate("team", "create", "second", "--json").exit == 0
+    assert node.stop() == 0
+    # Another machine, which has nothing but the addresses of the engines.
+    listed = make_node("two").operate("team", "ls", "--json")
+    assert [team["name"] for team in listed.json["teams"]] == ["default", "first", "second"]
+    # A check of the empty data directory must not look like one of the installation.
+    assert node.verify("--json").failure == (2, "svc_usage")
+
+
+def test_one_node_accepts_what_another_makes_ready(make_node: MakeNode) -> None:
+    api, worker = make_node("api"), make_node("worker")
+    api.options, worker.options = ("--role", "api"), ("--role", "worker")
+    api.start()
+    source_id = upload(api, QUAY)
+    # There is nobody yet who could work on it.
+    health = api.health()
+    assert health is not None
+    assert (health["queue"], is_ready(api, source_id)) == ({"queued": 1, "running": 0}, False)
+    worker.start()
+    wait_until(lambda: is_ready(api, source_id), "the worker has made the source ready")
+    assert found(api, "umber quay") == [source_id]
+    # The worker is woken by the other node, not by its look at the queue.
+    second = upload(api, "# Bridge\n\nThe ochre bridge.\n", "bridge.md")
+    wait_until(lambda: is_ready(api, second), "the second source is ready")
+    worker.kill()
+    third = upload(api, "# Tower\n\nThe teal tower.\n", "tower.md")
+    assert not is_ready(api, third)
+    worker.start()
+    wait_until(lambda: is_ready(api, third), "the third source is ready")
+    assert [api.stop(), worker.stop()] == [0, 0]
+
+
+def test_nodes_have_one_key_and_one_secret(make_node: MakeNode) -> None:
+    first, second = make_node("first").start(), make_node("second").start()
+    assert not second.files.admin_key.exists()
+    with first.client() as client:
+        secret = client.get("/v1/webhooks/secret").json()["secret"]
+        there = client.get(f"{second.base_url}/v1/webhooks/secret")
+        assert (there.status_code, there.json()["secret"]) == (200, secret)
+        client.put("/v1/buckets/inbox").raise_for_status()
+        fields = {"filename": "a.txt", "size_bytes": 6}
+        session = client.post("/v1/buckets/inbox/uploads", json=fields).json()
+        url = session["upload_url"].removeprefix(first.base_url)
+        for base_url, span in ((first.base_url, "bytes 0-2/6"), (second.base_url, "bytes 3-5/6")):
+            answer = client.put(base_url + url, content=b"abc", headers={"Content-Range": span})
+        assert (answer.status_code, answer.json()["received_bytes"]) == (200, 6)
+    assert [first.stop(), second.stop()] == [0, 0]
+
+
+def test_an_installation_of_its_own_is_not_taken_for_a_node(make_node: MakeNode) -> None:
+    node = make_node()
+    variables = ("SVC_STATE_URL", "SVC_BLOBS_URL", "SVC_INDEX_URL")
+    cluster = {name: node.environ.pop(name) for name in variables}
+    assert node.start().stop() == 0
+    node.environ |= cluster
+    ended = node.operate("serve")
+    assert (ended.exit, "has an installation of its own" in ended.stderr) == (1, True)
+
+
+def test_an_engine_out_of_reach_or_an_incomplete_setting_is_a_sentence_at_the_start(make_node: MakeNode) -> None:
+    for variables, words in (
+        ({"SVC_BLOBS_URL": ""}, "SVC_BLOBS_URL is missing"),
+        ({"SVC_STATE_URL": "postgresql://svc:hidden@127.0.0.1:1/svc"}, "can't be reached"),
+    ):
+        node = make_node(str(len(words)), **variables)
+        ended = node.operate("serve")
+        assert (ended.exit in {1, 2}, words in ended.stderr, "hidden" in ended.stderr) == (True, True, False)
+        assert "Traceback" not in ended.stderr

@@ -1,0 +1,119 @@
+"""Engines: chosen by settings, reached by TLS with a checked certificate, and loaded only if they are used."""
+
+import subprocess
+import sys
+
+import pytest
+
+from svc_daemon.engines import EMBEDDED, checked_tls, choose_engines
+from svc_daemon.settings import Role, SettingError, Settings
+
+CLUSTER = {
+    "SVC_STATE_URL": "postgresql://svc:pa-ss@db.example/svc",
+    "SVC_BLOBS_URL": "s3://bucket/prefix",
+    "SVC_INDEX_URL": "https://milvus.example:19530/",
+}
+TOKEN = {"SVC_INDEX_TOKEN": "root:to-ken"}
+
+
+def refusal(environ: dict[str, str], role: Role = Role.ALL) -> str:
+    """The error about these variables, which never contains a secret."""
+    with pytest.raises(SettingError) as refused:
+        Settings.from_environ(environ, role=role)
+    assert not [secret for secret in ("pa-ss", "to-ken") if secret in str(refused.value)]
+    return str(refused.value)
+
+
+def test_three_addresses_are_a_cluster_and_none_is_none() -> None:
+    cluster = Settings.from_environ(CLUSTER | TOKEN).cluster
+    assert cluster is not None
+    fields = (cluster.state_url, cluster.blobs_url, cluster.index_url, cluster.index_token)
+    assert fields == (*(url.rstrip("/") for url in CLUSTER.values()), "root:to-ken")
+    assert Settings.from_environ(dict.fromkeys(CLUSTER, "")).cluster is None
+    assert choose_engines(None, {}) is EMBEDDED
+
+
+def test_what_is_secret_is_not_in_the_representation() -> None:
+    shown = repr(Settings.from_environ(CLUSTER | TOKEN))
+    assert ("s3://bucket/prefix" in shown, "pa-ss" in shown, "to-ken" in shown) == (True, False, False)
+
+
+def test_a_part_of_the_addresses_is_refused_by_the_names_that_are_missing() -> None:
+    for name, url in CLUSTER.items():
+        message = refusal({key: value for key, value in CLUSTER.items() if key != name} | TOKEN)
+        assert message.endswith(f"{name} is missing.")
+        assert " and ".join(other for other in CLUSTER if other != name) in refusal({name: url})
+    assert "SVC_INDEX_URL are missing" in refusal(TOKEN)
+
+
+def test_addresses_of_another_shape_are_refused_with_an_example() -> None:
+    for name, wrong in (
+        ("SVC_STATE_URL", "mysql://svc:pa-ss@db.example/svc"),
+        ("SVC_STATE_URL", "svc:pa-ss@db.example/svc"),
+        ("SVC_STATE_URL", "postgresql://"),
+        ("SVC_BLOBS_URL", "https://bucket.s3.example"),
+        ("SVC_BLOBS_URL", "s3://key:pa-ss@bucket"),
+        ("SVC_BLOBS_URL", "s3://B"),
+        ("SVC_BLOBS_URL", "s3://bucket/a b"),
+        ("SVC_INDEX_URL", "milvus.example:19530"),
+        ("SVC_INDEX_URL", "https://root:to-ken@milvus.example"),
+        ("SVC_INDEX_URL", "https://milvus.example/path"),
+        ("SVC_INDEX_URL", "https://milvus.example/?token=to-ken"),
+    ):
+        assert refusal({**CLUSTER, name: wrong}).startswith(f"{name} must be an address such as "), wrong
+    assert "SVC_INDEX_TOKEN" in refusal({**CLUSTER, "SVC_INDEX_TOKEN": "to-ken\n"})
+
+
+def test_only_a_cluster_has_daemons_with_a_part_of_the_work() -> None:
+    for role in (Role.API, Role.WORKER):
+        assert "needs a cluster" in refusal({}, role)
+        assert Settings.from_environ(CLUSTER, role=role).role is role
+
+
+def test_the_certificate_of_a_database_elsewhere_is_checked() -> None:
+    far = "postgresql://svc@db.example/svc"
+    checked = "sslmode=verify-full&sslrootcert="
+    for url, environ, wanted in (
+        (far, {"SSL_CERT_FILE": "/ca.pem"}, f"{far}?{checked}%2Fca.pem"),
+        (f"{far}?application_name=a", {"SSL_CERT_FILE": "/ca.pem"}, f"{far}?application_name=a&{checked}%2Fca.pem"),
+        (f"{far}?sslrootcert=/b.pem", {}, f"{far}?sslrootcert=/b.pem&sslmode=verify-full"),
+        (far, {"PGSSLROOTCERT": "/c.pem"}, f"{far}?sslmode=verify-full"),
+        # Chosen otherwise.
+        (f"{far}?sslmode=require", {}, f"{far}?sslmode=require"),
+        (far, {"PGSSLMODE": "disable"}, far),
+        # On this machine.
+        *((url, dict[str, str](), url) for url in ("postgresql://127.0.0.1:5/a", "postgresql:///a?host=/run")),
+        ("postgresql://[::1]/a", {}, "postgresql://[::1]/a"),
+    ):
+        assert checked_tls(url, environ) == wanted
+    assert "cacert.pem" in checked_tls(far, {})
+
+
+def test_a_missing_library_is_reported_with_the_command_that_installs_it() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(('psycopg', 'obstore', 'pymilvus')))\n"
+        "from pathlib import Path\n"
+        "from svc_daemon.engines import choose_engines\n"
+        "from svc_daemon.errors import StorageError\n"
+        "from svc_daemon.paths import DataFiles\n"
+        "from svc_daemon.settings import ClusterSettings\n"
+        "cluster = ClusterSettings(state_url='postgresql:///a', blobs_url='s3://abc', index_url='http://m')\n"
+        "engines, files = choose_engines(cluster, {}), DataFiles(Path('.'))\n"
+        "for opening in (lambda: engines.open_state(files, print), lambda: engines.open_bytes(files, None, print),\n"
+        "                lambda: engines.make_provider(Path('.'), clock=None)):\n"
+        "    try:\n"
+        "        opening()\n"
+        "    except StorageError as error:\n"
+        "        print(error.message)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    lines = ended.stdout.splitlines()
+    assert [line.count("[cluster]") for line in lines] == [1, 1, 1], ended.stdout + ended.stderr
+
+
+def test_the_embedded_engines_load_no_library_of_a_cluster() -> None:
+    loaded = "sorted({'psycopg', 'obstore', 'pymilvus', 'grpc'} & set(sys.modules))"
+    program = f"import sys, svc_daemon.server; print({loaded})"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
