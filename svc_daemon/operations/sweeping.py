@@ -198,7 +198,7 @@ async def reconcile_index(context: Context) -> int:
 async def _reconcile_team(context: Context, team_id: str) -> int:
     # Read the state database before the index: every source that is active now must be in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
-    places = await context.read_aside(partial(memberships.list_places, team_id=team_id))
+    places = await context.read_aside(partial(memberships.list_searched_places, team_id=team_id))
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     if orphans:

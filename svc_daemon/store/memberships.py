@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from svc_daemon.core import readiness
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.buckets import touch_bucket
 
@@ -94,17 +95,20 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
     return [row["source_id"] for row in rows]
 
 
-def list_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
-    """Map the id of each of the team's sources to the sorted ids of its buckets; None if one must be synced."""
+def list_searched_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
+    """Map the id of each of the team's sources to the sorted ids of its buckets; None if one must be synced.
+
+    Sources that no search of a bucket finds are left out (see `SourceRow.searched_places`).
+    """
     rows = connection.execute(
-        "SELECT source_id, bucket_id, sync_status FROM memberships WHERE team_id = :team_id"
-        " ORDER BY source_id, bucket_id",
-        {"team_id": team_id},
+        "SELECT m.source_id, m.bucket_id, m.sync_status FROM memberships m JOIN sources s ON s.id = m.source_id"
+        " WHERE m.team_id = :team_id AND s.type <> :unsearched ORDER BY m.source_id, m.bucket_id",
+        {"team_id": team_id, "unsearched": readiness.QA},
     )
     places: dict[str, tuple[str, ...] | None] = {}
     for source_id, bucket_id, status in rows:
         before = places.get(source_id, ())
-        places[source_id] = None if before is None or status != "active" else (*before, bucket_id)
+        places[source_id] = None if before is None or status != readiness.ACTIVE else (*before, bucket_id)
     return places
 
 
