@@ -24,11 +24,12 @@ from typing import Any, BinaryIO
 from svc_daemon.child_processes import await_end, last_words, start_module
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import failures
-from svc_daemon.extract.child_replies import Job, Outcome
+from svc_daemon.extract.child_replies import Job
+from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import document_message, pack_wave, send_request
-from svc_daemon.extract.waves import WAVE_DOCUMENT_BYTES, WAVE_DOCUMENTS, NeedsOwnChild, NotRead, StoredDocument
+from svc_daemon.extract.messages import ChildOutcome, document_message, pack_wave, send_request
+from svc_daemon.extract.waves import WAVE_DOCUMENT_BYTES, WAVE_DOCUMENTS, NeedsOwnChild, NotRead
 
 _log = logging.getLogger("svc.extract")
 
@@ -125,7 +126,7 @@ class _Server:
         self._control = control
         self._limits = limits
         self._scratch = scratch
-        self._outcomes: dict[int, asyncio.Future[Outcome]] = {}
+        self._outcomes: dict[int, asyncio.Future[ChildOutcome]] = {}
         self._last_job = 0
         self.is_alive = True
         self._listener = asyncio.create_task(self._listen(), name="extract-outcomes")
@@ -197,7 +198,7 @@ class _Server:
         self._outcomes.clear()
 
     @staticmethod
-    def _lose(future: "asyncio.Future[Outcome]") -> None:
+    def _lose(future: "asyncio.Future[ChildOutcome]") -> None:
         if not future.done():
             future.set_result({"exit": None, "killed": "", "at": 0})
 

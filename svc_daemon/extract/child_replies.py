@@ -11,17 +11,15 @@ import os
 import signal
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from svc_daemon.core.problems import find_lack
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, ChildReply
+from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, ChildOutcome, ChildReply
 from svc_daemon.extract.waves import NotRead
-
-Outcome = dict[str, Any]
 
 _READ_BYTES = 256 * 1024
 
@@ -30,7 +28,7 @@ class Job:
     """One child in the cage, with one document or a wave."""
 
     def __init__(
-        self, readable: int, outcome: "asyncio.Future[Outcome]", limits: CageLimits, kill: Callable[[], None]
+        self, readable: int, outcome: "asyncio.Future[ChildOutcome]", limits: CageLimits, kill: Callable[[], None]
     ) -> None:
         self._readable = readable
         self._outcome = outcome
@@ -62,22 +60,22 @@ class Job:
         Raises ExtractionFailed if the reply about the next document is damaged or too large, and NotRead if the earlier
         replies of the wave have exceeded its size limit.
         """
-        reply, size, total = ChildReply(), 0, 0
+        reply, reply_bytes, earlier_bytes = ChildReply(), 0, 0
         with _ReplyPipe(self._readable) as pipe:
             while len(results) < count and (lines := await pipe.read_lines()) is not None:
                 for line in lines:
-                    size += len(line)
-                    if size > self._limits.output_bytes:
+                    reply_bytes += len(line)
+                    if reply_bytes > self._limits.output_bytes:
                         most = self._limits.output_bytes // 1024**2
                         raise failures.over_limit(f"The document's text is over {most} MB.")
-                    if total > self._limits.wave_output_bytes:
+                    if earlier_bytes > self._limits.wave_output_bytes:
                         raise NotRead
                     reply.feed(line)
                     if reply.result is not None:
                         results.append(reply.result)
-                        reply, size, total = ChildReply(), 0, total + size
+                        reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
 
-    def _explain(self, outcome: Outcome, number: int) -> Exception:
+    def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
         """Convert the child's outcome to the error of the document with this number, the first one without a reply."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))

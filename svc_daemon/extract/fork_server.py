@@ -26,7 +26,14 @@ from svc_daemon.core.text.media_types import find_format, from_filename
 from svc_daemon.extract import children
 from svc_daemon.extract.formats import READERS, Given
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import SHORT, DocumentRequest, parse_document, receive_request
+from svc_daemon.extract.messages import (
+    SHORT,
+    ChildOutcome,
+    DocumentRequest,
+    KillReason,
+    parse_document,
+    receive_request,
+)
 from svc_daemon.extract.progress import ChildProgress
 
 #: Number of descriptors passed with a request: the blob, and the pipe for the reply.
@@ -45,8 +52,7 @@ class _Child:
     last_deadline: float
     #: The number of the document that the child was reading when it was last found to exceed its time limit.
     overdue: int = 0
-    #: Why the server killed the child: `wall` or `asked`; empty if it did not.
-    killed: str = ""
+    killed: KillReason = ""
 
     @property
     def blamed(self) -> int:
@@ -126,7 +132,7 @@ class ForkServer:
         for descriptor in descriptors:
             os.close(descriptor)
         if short_of:
-            self._report({"job": request["job"], "exit": SHORT + short_of, "killed": "", "at": 0})
+            self._report(request["job"], {"exit": SHORT + short_of, "killed": "", "at": 0})
         return True
 
     def _fork(self, request: dict[str, Any], blob: int, output: int) -> None:
@@ -150,12 +156,12 @@ class ForkServer:
         folder = children.private_folder(self._scratch, pid)
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
-        outcome = {"exit": os.waitstatus_to_exitcode(status), "killed": child.killed, "at": child.blamed}
-        self._report({"job": child.job, **outcome})
+        status = os.waitstatus_to_exitcode(status)
+        self._report(child.job, {"exit": status, "killed": child.killed, "at": child.blamed})
 
-    def _report(self, outcome: dict[str, Any]) -> None:
+    def _report(self, job: int, outcome: ChildOutcome) -> None:
         with suppress(OSError):
-            self._control.sendall(json.dumps(outcome).encode() + b"\n")
+            self._control.sendall(json.dumps({"job": job, **outcome}).encode() + b"\n")
 
 
 def _load_reader(requested: DocumentRequest) -> None:
@@ -171,7 +177,7 @@ def _load_reader(requested: DocumentRequest) -> None:
         gc.freeze()
 
 
-def _kill(pid: int, child: _Child, why: str) -> None:
+def _kill(pid: int, child: _Child, why: KillReason) -> None:
     child.killed = why
     os.kill(pid, signal.SIGKILL)
     _kill_group(pid)

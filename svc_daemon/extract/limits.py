@@ -1,4 +1,4 @@
-"""Resource limits for reading one document: `children` sets them for its process, `fork_server` enforces the time."""
+"""Resource limits of children: a child (`children`) sets them for itself, and `fork_server` enforces the time."""
 
 from dataclasses import dataclass
 

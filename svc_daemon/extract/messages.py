@@ -13,11 +13,12 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction
+from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.failures import ExtractionFailed, crashed
-from svc_daemon.extract.waves import NeedsOwnChild, StoredDocument
+from svc_daemon.extract.waves import NeedsOwnChild
 from svc_daemon.wire.codes import SourceErrorCode
 
 #: Maximum number of text characters in one line of a reply; a longer text is sent in several lines.
@@ -42,6 +43,20 @@ _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "li
 _PARTS = frozenset({"head", "text", "chunks"})
 #: A single encoder for all lines, because `json.dumps` with options would create one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+#: Why the fork server killed a child: it was too slow, or the daemon asked for it. Empty if the server did not kill it.
+KillReason = Literal["", "wall", "asked"]
+
+
+class ChildOutcome(TypedDict):
+    """How a child ended, as the fork server reports it."""
+
+    #: The exit status; negative if a signal ended the child, and None if the fork server died first.
+    exit: int | None
+    killed: KillReason
+    #: The number, from 0, of the document that ended the child; -1 if it had just begun a document that did not.
+    at: int
 
 
 def send_request(control: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:

@@ -6,11 +6,6 @@ whether it may join a wave. The child then detects the format from the bytes, an
 format may not share a child.
 """
 
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Protocol
-
-from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.core.text.media_types import DocumentFormat, detect, find_format, from_declared, from_filename
 
 #: Maximum number of documents in a wave.
@@ -27,27 +22,6 @@ class NotRead(Exception):
 
 class NeedsOwnChild(NotRead):
     """The document was not read, because its format or its size is not allowed in a wave. Read it alone."""
-
-
-class DocumentContent(Protocol):
-    """The stored bytes of a document. Its methods raise FileNotFoundError if they are lost."""
-
-    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read up to `most_bytes` from the offset."""
-
-    def open_file(self) -> AbstractAsyncContextManager[int]:
-        """Lend a descriptor of a file with the bytes, at its start; it is closed when the block ends."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDocument:
-    """A stored file to extract."""
-
-    content: DocumentContent
-    filename: str
-    #: The declared media type; may be empty.
-    content_type: str
-    chunking: ChunkingOptions
 
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:

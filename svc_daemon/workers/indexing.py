@@ -181,10 +181,10 @@ class IndexingWorker(Worker):
             if isinstance(error, NotRead):
                 unread += claims
                 continue
-            failure, is_expected = _explain(error)
             if isinstance(error, IndexDamaged):
                 await shortages.get_through(partial(park_indexing, self.context, claims, PAUSE_IN_REBUILD_S))
                 continue
+            failure, is_expected = _explain(error)
             if failure.retryable and await shortages.is_cause_of(error, claims[0].source.id):
                 await shortages.get_through(partial(park_indexing, self.context, claims, PAUSE_IN_SHORTAGE_S))
                 continue

@@ -6,17 +6,17 @@ import os
 import pytest
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract.child_replies import Job, Outcome
+from svc_daemon.extract.child_replies import Job
 from svc_daemon.extract.failures import no_text
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import LINE_BYTES, failure_line, own_child_line, reply_lines
+from svc_daemon.extract.messages import LINE_BYTES, ChildOutcome, failure_line, own_child_line, reply_lines
 
 pytestmark = pytest.mark.anyio
 
 GOOD = b"".join(reply_lines("text/plain", Document(text="a", blocks=()), ()))
 
 
-async def results_of(written: bytes, outcome: Outcome, count: int) -> list[str]:
+async def results_of(written: bytes, outcome: ChildOutcome, count: int) -> list[str]:
     """The names of the results of a job whose child wrote these bytes; it must be killed at the end."""
     readable, writable = os.pipe()
     ended = asyncio.get_running_loop().create_future()
@@ -37,7 +37,7 @@ async def results_of(written: bytes, outcome: Outcome, count: int) -> list[str]:
 
 
 async def test_damage_ends_a_wave_and_costs_one_document() -> None:
-    done = {"exit": 0, "killed": "", "at": 2}
+    done: ChildOutcome = {"exit": 0, "killed": "", "at": 2}
     failed = failure_line(no_text())
     endless = b"x" * (LINE_BYTES + 10**6)
     for damage in (b"words\n", b"[]\n", b"{}\n", b'{"head": 3}\n', b'{"chunks": [[1]]}\n', endless):
@@ -47,7 +47,7 @@ async def test_damage_ends_a_wave_and_costs_one_document() -> None:
 
 
 async def test_an_outcome_blames_only_the_document_that_the_child_had_begun() -> None:
-    for outcome, expected in (
+    cases: list[tuple[ChildOutcome, list[str]]] = [
         ({"exit": -9, "killed": "", "at": 1}, ["extraction_crashed", "NotRead"]),
         ({"exit": -9, "killed": "", "at": 0}, ["NotRead", "NotRead"]),
         ({"exit": -9, "killed": "wall", "at": 1}, ["extraction_limit_exceeded", "NotRead"]),
@@ -57,6 +57,7 @@ async def test_an_outcome_blames_only_the_document_that_the_child_had_begun() ->
         ({"exit": 0, "killed": "", "at": 1}, ["extraction_crashed", "NotRead"]),
         ({"exit": None, "killed": "", "at": 0}, ["extraction_crashed", "NotRead"]),
         ({"exit": 128, "killed": "", "at": 1}, ["OSError", "OSError"]),
-    ):
+    ]
+    for outcome, expected in cases:
         # The reply about the second document is cut off.
         assert await results_of(GOOD + GOOD[:20], outcome, 3) == ["Extraction", *expected], outcome

@@ -12,15 +12,16 @@ import pytest
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.fork_server import _Child
+from svc_daemon.extract.messages import KillReason
 from svc_daemon.extract.progress import ChildProgress
 from svc_daemon.extract.waves import (
     WAVE_DOCUMENT_BYTES,
     WAVE_DOCUMENTS,
     NeedsOwnChild,
     NotRead,
-    StoredDocument,
     may_share_a_child,
 )
 from svc_daemon.wire.codes import SourceErrorCode
@@ -87,7 +88,6 @@ async def test_each_document_gets_what_it_gets_alone(make_extractor: MakeExtract
         ("last.log", b"The last line."),
     ]
     documents = stored(tmp_path, *contents)
-    (tmp_path / "gone").mkdir()
     documents.insert(3, document_at(tmp_path / "gone.md", "a.md", chunking=TINY_PIECES))
     together = await extractor.extract_wave(documents)
     assert shown(together) == shown([await alone(extractor, document) for document in documents])
@@ -244,7 +244,8 @@ def test_text_that_is_small_may_share_a_child() -> None:
 
 
 def test_a_child_that_went_on_just_before_it_was_killed_blames_no_document() -> None:
-    for killed, number, blamed in (("wall", 0, 0), ("wall", 1, -1), ("asked", 1, 1), ("", 1, 1)):
+    cases: list[tuple[KillReason, int, int]] = [("wall", 0, 0), ("wall", 1, -1), ("asked", 1, 1), ("", 1, 1)]
+    for killed, number, blamed in cases:
         progress = ChildProgress()
         progress.note(number)
         child = _Child(1, progress, deadline=0, last_deadline=0, overdue=0, killed=killed)
