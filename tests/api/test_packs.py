@@ -215,6 +215,17 @@ def test_an_item_that_ended_leaves_its_place_empty(daemon: Daemon) -> None:
     assert daemon.part_ids() == []
 
 
+def test_a_pack_whose_items_all_failed_takes_nothing(daemon: Daemon) -> None:
+    body, replaced = pack_body(PIECES), daemon.add_source()
+    for item in body["manifest"]["items"]:
+        item["replaces"] = replaced
+    batch = body_of(ask_batch(daemon, body), 201)
+    body_of(put(daemon, batch["pack"], DATA))
+    daemon.delete(f"/v1/sources/{replaced}")
+    assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
+    details_of(put(daemon, batch["pack"], b"", "bytes */*"), "session_canceled")
+
+
 def test_an_expired_pack_takes_nothing_and_is_swept(daemon: Daemon) -> None:
     batch = in_state(daemon, "uploading")
     daemon.advance(86_500)

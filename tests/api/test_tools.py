@@ -121,6 +121,22 @@ def test_the_bytes_of_a_batch_come_in_one_request(tools: Caller, monkeypatch: py
     assert (batch["stored"], sent) == (3, [b"onetwothree"])
 
 
+def test_the_files_of_a_pack_that_is_refused_are_sent_one_by_one(
+    tools: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[bytes] = []
+    send = Routes.send_bytes
+
+    async def spoil(calls: Routes, upload_url: str, data: bytes) -> None:
+        # The service refuses a wrong token.
+        await send(calls, upload_url + "0" * ("/bat_" in upload_url), data)
+        sent.append(data)
+
+    monkeypatch.setattr(Routes, "send_bytes", spoil)
+    batch = tools.data("svc-upload-files-batch", bucket="inbox", files=files("one", "two", "three"))
+    assert (batch["stored"], sorted(sent)) == (3, [b"one", b"three", b"two"])
+
+
 def test_a_batch_that_comes_again_stores_only_what_is_gone(tools: Caller) -> None:
     def upload() -> list[dict[str, Any]]:
         return list(tools.data("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))["files"])
