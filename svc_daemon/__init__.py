@@ -20,7 +20,7 @@ A module imports only from layers below its own, as `tests/rules/layers.py` enfo
          process                     shared state in memory: open stores, clock, rate limits, locks, wake-up events
           store, provider, extract,  SQL and blobs | the search index | bytes to text |
           embed, fetch, llm          text to vectors | requests to URLs given by users | the model that writes answers
-            database                 an SQLite file with many readers and a single writer
+            databases                engines that keep rows: one writer that commits in groups, and many readers
             data_directory           the data directory's folders and its lock
             child_processes          processes for work that may crash: parsers and models
               core                   pure decisions without I/O or clock: text, answers, search, uploads, access
