@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.cluster.states import PostgresStates  # noqa: PLC0415
 
         config.stash[STATES] = states = PostgresStates()
-        Daemon.open_state = staticmethod(states.open_state)
+        Daemon.open_state, Daemon.join = staticmethod(states.open_state), staticmethod(states.join)
         config.add_cleanup(states.close)
     if config.getoption("--twice"):
         from tests.api.daemons import Daemon  # noqa: PLC0415

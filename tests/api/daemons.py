@@ -38,7 +38,7 @@ from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
-from svc_daemon.process.contexts import EmbeddingState
+from svc_daemon.process.contexts import Context, EmbeddingState
 from svc_daemon.server import open_context
 from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.contract import ByteStores
@@ -78,6 +78,8 @@ class Daemon:
 
     #: How the daemons of this run open their state and bytes; options of pytest choose another way.
     open_state: ClassVar[OpenState] = staticmethod(open_sqlite)
+    #: Joins what the daemons of this run share with others, and returns the context that uses it.
+    join: ClassVar[Callable[[DataFiles, AsyncExitStack, Context], Context]] = staticmethod(lambda *given: given[-1])
     open_bytes: ClassVar[OpenBytes] = staticmethod(open_folders)
 
     def __init__(
@@ -106,7 +108,10 @@ class Daemon:
         fetcher = Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
         clock = Clock(now=self._now, monotonic=self._monotonic)
         engines = Engines(
-            open_state=type(self).open_state, make_provider=self._make_provider, open_bytes=type(self).open_bytes
+            open_state=type(self).open_state,
+            make_provider=self._make_provider,
+            open_bytes=type(self).open_bytes,
+            join=partial(type(self).join, self.files),
         )
         self.context = open_context(self._stack, self.limits, self.files, fetcher, lambda _: None, clock, engines)
         self.installation_id = prepare_installation(self.files, self.context.database, self.context.ids)

@@ -1,7 +1,13 @@
-"""Runs the tests of other folders with their state on PostgreSQL: `pytest --postgresql tests/api`."""
+"""Runs the tests of other folders with their state on PostgreSQL: `pytest --postgresql tests/api`.
 
+Their daemons share locks, leases and wakes by it, as the nodes of a cluster do.
+"""
+
+import secrets
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -9,6 +15,8 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.databases.postgres.servers import PostgresServer
 from svc_daemon.paths import DataFiles
+from svc_daemon.process.clusters import join_cluster
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.migrations import migrate_shared
 from tests.cluster.postgres import PostgresEngine, running_postgres
 
@@ -29,6 +37,16 @@ class PostgresStates:
         if files.root not in self._urls:
             self._urls[files.root] = self._engine.make_database()
         return PostgresDatabase(self._urls[files.root], prepare=migrate_shared)
+
+    def join(self, files: DataFiles, stack: AsyncExitStack, context: Context) -> Context:
+        """Join the other nodes of the directory's database. The test's clock is ahead of the server's, too.
+
+        Rates stay local, since they are measured by the server's clock alone.
+        """
+        node = f"node-{secrets.token_hex(4)}"
+        cluster = join_cluster(stack, self._urls[files.root], node, context.limits, context.wakes)
+        clock = replace(context.clock, shared=lambda: cluster.now_s() + context.clock.monotonic() - time.monotonic())
+        return replace(context, locks=cluster.locks, clock=clock)
 
     @cached_property
     def _shared_url(self) -> str:

@@ -8,6 +8,8 @@ import pytest
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.locks import TAKEOVER_S, Locks
 
+#: A request that has not ended by then will not end by itself.
+PATIENCE_S = 20.0
 #: The locks as two requests see them.
 Pair = tuple[Locks, Locks]
 
@@ -36,7 +38,7 @@ class Holder:
 
     async def code(self) -> str:
         """That of the error which it ended with."""
-        await asyncio.wait([self.running])
+        await asyncio.wait([self.running], timeout=PATIENCE_S)
         error = self.running.exception()
         assert isinstance(error, ServiceError)
         return str(error.code)

@@ -45,7 +45,7 @@ def complete(daemon: Daemon, held: IndexingClaim, entry: IndexEntry | None = Non
 
 def release(daemon: Daemon, now_s: float | None = None) -> int:
     """Put back what is expired now, or at another time."""
-    return daemon.loop.run(indexing.release_expired(daemon.context, now_s or daemon.context.clock.monotonic()))
+    return daemon.loop.run(indexing.release_expired(daemon.context, now_s or daemon.context.clock.lease_s()))
 
 
 def shown(daemon: Daemon, source_id: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.holds import PATIENCE_S
 from tests.api.sessions import finalize, open_batch, open_session, put, stored_bytes
+from tests.operations.locks_suite import free
 
 
 def row_of(daemon: Daemon, session_id: str) -> UploadRow:
@@ -61,12 +62,11 @@ def test_giving_up_spares_a_session_that_was_renewed_meanwhile(daemon: Daemon) -
     lot = open_batch(daemon, [("f00", NOTES)])
     session_id = lot["by_id"]["f00"]["session_id"]
     (daemon.files.parts / session_id).write_bytes(NOTES[:5])
-    key, locks = authenticate(daemon.context, f"Bearer {daemon.key}"), daemon.context.locks
-    assert isinstance(locks, LocalLocks)
+    key, lock = authenticate(daemon.context, f"Bearer {daemon.key}"), session_lock(session_id)
     batch = daemon.read(lambda connection: get_batch(connection, daemon.team_id, lot["batch_id"]))
     with renewed_meanwhile(daemon, session_id):
         ending = daemon.loop.begin(batches.finalize_batch(daemon.context, key, batch, abandon=True))
-        daemon.wait(lambda: session_lock(session_id) in locks.names(), "the session is held")
+        daemon.wait(lambda: not daemon.loop.run(free(daemon.context.locks, lock)), "the session is held")
     assert [reason for _, reason in ending.result(PATIENCE_S).pending] == ["blob_not_uploaded"]
     assert (row_of(daemon, session_id).status, (daemon.files.parts / session_id).read_bytes()) == ("open", NOTES[:5])
 

@@ -71,7 +71,7 @@ def test_each_step_of_a_sync_is_shown_and_moves_the_revision(daemon: Daemon, ind
 def test_a_stale_sync_activates_nothing(daemon: Daemon, indexed: str) -> None:
     stale = claim(daemon)
     daemon.advance(31)
-    assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, daemon.context.clock.monotonic())) == 1
+    assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, daemon.context.clock.lease_s())) == 1
     complete(daemon, stale)
     assert status(daemon, indexed) == ("queued", False)
     current = claim(daemon)
