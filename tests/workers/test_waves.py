@@ -275,6 +275,18 @@ def test_the_worker_sleeps_while_what_is_due_waits_for_its_lane(
     assert rests == [0] * daemon.limits.extract_children + [LONGEST_S]
 
 
+def test_what_was_claimed_just_before_a_stop_is_queued_again(daemon: Daemon, extractor: Extractor) -> None:
+    made = add_wave(daemon, 3)
+    worker = IndexingWorker(daemon.context, extractor)
+
+    async def claim_and_stop() -> None:
+        assert await worker.work() == 0
+        await worker.stop()
+
+    daemon.loop.run(claim_and_stop())
+    assert outcomes(daemon, *made) == {("queued", 0, None)}
+
+
 def test_in_a_shortage_one_document_is_tried_at_a_time(
     daemon: Daemon, extractor: Extractor, request: pytest.FixtureRequest
 ) -> None:
