@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for option, mark in (("--postgresql", "sqlite"), ("--s3", "folders")):
+    for option, mark in (("--postgresql", "sqlite"), ("--s3", "folders"), ("--milvus", "index_files")):
         if config.getoption(option):
             left_out = [item for item in items if item.get_closest_marker(mark)]
             config.hook.pytest_deselected(items=left_out)

@@ -69,6 +69,7 @@ def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -
     assert all(working.show(f"/v1/sources/{each}")["ready"] for each in made)
 
 
+@pytest.mark.index_files
 @pytest.mark.sqlite
 @pytest.mark.folders
 def test_a_deleted_bucket_leaves_nothing_and_the_directory_is_whole(working: Daemon) -> None:

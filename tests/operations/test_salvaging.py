@@ -35,6 +35,7 @@ def _repaired(whole: Whole) -> Verdict:
     return verdict
 
 
+@pytest.mark.index_files
 @pytest.mark.parametrize("has_started", [False, True])
 def test_a_repair_takes_in_again_what_an_index_knows_and_moves_the_rest_aside(
     whole: Whole, make_daemon: MakeDaemon, has_started: bool

@@ -100,6 +100,7 @@ def test_teams_take_turns(working: Daemon, shelf: Shelf) -> None:
     assert shelf.first.batches[:2] == [BATCH, BATCH]
 
 
+@pytest.mark.index_files
 def test_another_model_takes_over_and_nothing_is_left_of_the_first(working: Daemon, shelf: Shelf) -> None:
     working.add_ready(LONG)
     start_embedding(working, shelf)
@@ -228,6 +229,7 @@ def test_an_index_in_trouble_is_tried_again(working: Daemon, shelf: Shelf, caplo
         working.provider.fail("put_vectors", trouble, times=3)
 
 
+@pytest.mark.index_files
 @pytest.mark.folders
 def test_vectors_leave_the_reserve_of_the_disk_to_deletes(
     make_daemon: MakeDaemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
@@ -243,6 +245,7 @@ def test_vectors_leave_the_reserve_of_the_disk_to_deletes(
     assert (shelf.first.batches, stored(full), found(full, "umber", "hybrid")) == ([], 0, ["notes.md"])
 
 
+@pytest.mark.index_files
 def test_a_rebuilt_index_and_pieces_of_another_size_get_their_vectors(working: Daemon, shelf: Shelf) -> None:
     working.add_ready(QUAYS)
     start_embedding(working, shelf)

@@ -35,6 +35,7 @@ def filled(working: Daemon) -> Daemon:
     return working
 
 
+@pytest.mark.index_files
 def test_the_index_is_the_same_as_before_down_to_the_ids_of_its_chunks(filled: Daemon) -> None:
     before, chunks = contents(filled), rebuilds.chunk_ids(filled, "umber quay")
     sources = [without_id(filled.source(source_id)) for source_id in before]
@@ -109,6 +110,7 @@ def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: 
     assert wait_rebuilt(filled, task_id)["status"] == "succeeded" and gone not in contents(filled)
 
 
+@pytest.mark.index_files
 def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the_same_file(filled: Daemon) -> None:
     before = contents(filled)
     with filled.provider.held("put_documents") as hold:
@@ -204,6 +206,7 @@ def damaged(make_daemon: MakeDaemon, *, has_its_head: bool) -> tuple[Daemon, set
     return make_daemon(), ids
 
 
+@pytest.mark.index_files
 @pytest.mark.parametrize("has_its_head", [True, False])
 def test_a_damaged_index_that_a_search_meets_is_rebuilt_by_itself(
     make_daemon: MakeDaemon, has_its_head: bool, caplog: pytest.LogCaptureFixture
@@ -219,6 +222,7 @@ def test_a_damaged_index_that_a_search_meets_is_rebuilt_by_itself(
     assert f"the index of {daemon.team_id} is damaged: it is rebuilt" in caplog.text
 
 
+@pytest.mark.index_files
 def test_a_damaged_index_that_an_upload_meets_is_rebuilt_by_itself(make_daemon: MakeDaemon) -> None:
     daemon, ids = damaged(make_daemon, has_its_head=False)
     daemon.start()

@@ -158,6 +158,7 @@ def test_a_bucket_sync_waits_and_is_not_failed(working: Daemon) -> None:
     assert "failed" not in seen
 
 
+@pytest.mark.index_files
 def test_a_full_disk_fails_neither_a_document_nor_a_deletion(make_daemon: MakeDaemon, tmp_path: Path) -> None:
     with small_disk(tmp_path / "data", "24m") as disk:
         daemon = make_daemon(limits=Limits(creates_per_second=0, bytes_per_minute=0, free_disk_bytes=0))
