@@ -98,14 +98,10 @@ def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
         return state_url
     added = {"sslmode": "verify-full"}
     if "sslrootcert" not in given and not environ.get("PGSSLROOTCERT"):
-        added["sslrootcert"] = environ.get("SSL_CERT_FILE") or _public_authorities()
+        import certifi  # noqa: PLC0415 - only needed here
+
+        added["sslrootcert"] = environ.get("SSL_CERT_FILE") or certifi.where()
     return f"{state_url}{'&' if parts.query else '?'}{urlencode(added)}"
-
-
-def _public_authorities() -> str:
-    import certifi  # noqa: PLC0415 - only needed here
-
-    return certifi.where()
 
 
 @contextmanager

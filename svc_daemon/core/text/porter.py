@@ -42,12 +42,11 @@ _FOURTH = {
 }
 
 
-def _expression(endings: dict[str, str]) -> re.Pattern[str]:
-    """Build an expression that finds the longest ending, after at least one letter."""
-    return re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL)
-
-
-_STEPS = tuple((_expression(endings), endings, least) for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1)))
+#: Each step's expression finds the longest ending, after at least one letter.
+_STEPS = tuple(
+    (re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL), endings, least)
+    for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1))
+)
 _DOUBLED = re.compile(r"([^aeioulsz])\1$")
 
 

@@ -183,7 +183,8 @@ class PostgresDatabase:
         try:
             tag = connection.run("COMMIT")
         except psycopg.Error as error:
-            if _is_definite(error):
+            # The server itself says that nothing was stored, and goes on.
+            if error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003":
                 raise self._give_up(connection, error, was_used=False) from error
             self._disconnect()
             raise CommitUnknown from error
@@ -254,11 +255,6 @@ def _caused(failure: StorageError, cause: Exception) -> StorageError:
 def _is_lost(connection: ServerConnection, error: BaseException) -> bool:
     """Whether the writer needs a new connection after this error."""
     return connection.is_lost or needs_new_connection(error) or is_demoted(error)
-
-
-def _is_definite(error: psycopg.Error) -> bool:
-    """Whether a COMMIT that failed has stored nothing: the server itself says so, and goes on."""
-    return bool(error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003")
 
 
 def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> None:

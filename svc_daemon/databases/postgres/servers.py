@@ -234,12 +234,9 @@ def is_demoted(error: BaseException) -> bool:
 
 
 def _values(names: Sequence[str], parameters: Parameters) -> list[Any]:
-    return [_storable(parameters[name]) for name in names]
-
-
-def _storable(value: Any) -> Any:
-    """Texts of PostgreSQL have no NUL; like HTML, replace it by the character that says so."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+    values = [parameters[name] for name in names]
+    # Texts of PostgreSQL have no NUL; like HTML, replace it by the character that says so.
+    return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 
 
 @lru_cache(maxsize=512)

@@ -19,10 +19,6 @@ def translate(statement: str) -> tuple[bytes, tuple[str, ...]]:
         return match[0] if name is None else f"${numbers.setdefault(name, len(numbers) + 1)}"
 
     if _DEFINING.match(statement):
-        statement = _define(statement)
+        # Texts are compared and sorted by their bytes, as in SQLite; tables without a row id are SQLite's alone.
+        statement = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', statement).replace(" WITHOUT ROWID", "")
     return _PARAMETER.sub(number, statement).encode(), tuple(numbers)
-
-
-def _define(statement: str) -> str:
-    """Have texts compared and sorted by their bytes, as SQLite does; tables without a row id are SQLite's alone."""
-    return re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', statement).replace(" WITHOUT ROWID", "")

@@ -112,7 +112,11 @@ def announce(
         ]
     of_team = every(equals("team_id", team_id), equals("source_id", ""))
     if server.count(server.collections.documents, of_team, is_estimate=True) == 0:
-        rows.append(_team_row(team_id))
+        # A row of no source says that the team has an index.
+        none = Edition(
+            source_id="", edition="", generation=0, title="", bucket_ids=(), chunks=0, stamped_ms=0, pieces=0
+        )
+        rows.append(_to_row(team_id, none))
     server.insert(server.collections.documents, rows)
 
 
@@ -167,9 +171,3 @@ def _to_row(team_id: str, each: Edition, piece: int = 0) -> Row:
         "body": each.body,
         "nothing": [0.0, 0.0],
     }
-
-
-def _team_row(team_id: str) -> Row:
-    """Build the row that says that the team has an index; it is of no source."""
-    none = Edition(source_id="", edition="", generation=0, title="", bucket_ids=(), chunks=0, stamped_ms=0, pieces=0)
-    return _to_row(team_id, none)

@@ -85,7 +85,14 @@ def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[
     lengths = sorted({len(values) for values in current.values()})
     check_length(server, team_id, model, lengths)
     _store(server, team_id, model, current, lengths[0] // FLOAT_BYTES)
-    _remove_outdated(server, team_id, shown)
+    # Remove what was written for an edition that another node replaced or removed meanwhile.
+    now_shown = editions.find_shown(server, team_id, shown)
+    gone = [
+        each
+        for source_id, each in shown.items()
+        if source_id not in now_shown or now_shown[source_id].edition != each.edition
+    ]
+    editions.remove(server, team_id, gone)
 
 
 def check_length(server: MilvusServer, team_id: str, model: str, lengths: Sequence[int]) -> None:
@@ -138,17 +145,6 @@ def _store(
     for collection in server.list_vector_collections():
         if collection != own:
             server.delete(collection, every(equals("team_id", team_id), among("id", row_ids)))
-
-
-def _remove_outdated(server: MilvusServer, team_id: str, shown: Mapping[str, Edition]) -> None:
-    """Remove what was written for an edition that another node replaced or removed meanwhile."""
-    now_shown = editions.find_shown(server, team_id, shown)
-    gone = [
-        each
-        for source_id, each in shown.items()
-        if source_id not in now_shown or now_shown[source_id].edition != each.edition
-    ]
-    editions.remove(server, team_id, gone)
 
 
 def _to_embed(edition: Edition, row: Row) -> ChunkText:

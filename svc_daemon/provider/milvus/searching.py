@@ -189,7 +189,10 @@ class MilvusSearch:
 
     def _read_hits(self, mode: SearchMode, weights: Mapping[str, float], order: Sequence[Placed[Key]]) -> Iterator[Hit]:
         """Yield the hits of a page."""
-        self._read_rows([placed.key for placed in order if placed.key not in self.rows])
+        unread = self._row_ids([placed.key for placed in order if placed.key not in self.rows])
+        collection, deadline_s = self.server.collections.chunks, self.query.deadline_s
+        rows = chunks.read_rows(self.server, collection, self.team_id, unread, HIT_FIELDS, deadline_s)
+        self.rows |= {_key(row): row for row in rows.values()}
         # Hits that only the keyword search found have no cosine yet.
         others = [placed.key for placed in order if placed.semantic is None]
         cosines = self._measure(others) if mode is SearchMode.HYBRID else {}
@@ -219,12 +222,6 @@ class MilvusSearch:
                 semantic=semantic,
                 fused=placed.fused,
             )
-
-    def _read_rows(self, keys: Sequence[Key]) -> None:
-        """Read the rows of these chunks, unless they are gone."""
-        collection, deadline_s = self.server.collections.chunks, self.query.deadline_s
-        rows = chunks.read_rows(self.server, collection, self.team_id, self._row_ids(keys), HIT_FIELDS, deadline_s)
-        self.rows |= {_key(row): row for row in rows.values()}
 
     def _measure(self, keys: Sequence[Key]) -> dict[Key, float]:
         """Compute the cosine of each of these chunks that has a vector."""

@@ -77,7 +77,12 @@ class ObjectParts:
 
     async def head(self, session_id: str) -> bytes:
         (chain,) = await self._list([session_id])
-        return await self._read(session_id, chain, HEAD_BYTES)
+        head = bytearray()
+        async for chunk in self._stream(session_id, chain):
+            head += chunk[: HEAD_BYTES - len(head)]
+            if len(head) >= HEAD_BYTES:
+                break
+        return bytes(head)
 
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
         try:
@@ -177,14 +182,6 @@ class ObjectParts:
                     yield chunk
         except FileNotFoundError:
             raise StorageError("The bytes of the session are gone, because it has ended.") from None
-
-    async def _read(self, session_id: str, chain: Chain, most_bytes: int) -> bytes:
-        read = bytearray()
-        async for chunk in self._stream(session_id, chain):
-            read += chunk[: most_bytes - len(read)]
-            if len(read) >= most_bytes:
-                break
-        return bytes(read)
 
 
 class ObjectPartWriter:
