@@ -225,9 +225,17 @@ def _anonymous_file(content: bytes) -> BinaryIO:
 
 def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subprocess.Popen[bytes]":
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(mode=0o700, parents=True)
     arguments = [str(scratch), json.dumps(asdict(limits))]
-    return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
+    tries = 3
+    while True:
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
+        except FileNotFoundError:
+            # If the daemon was killed, its fork server may be removing the folder just now, which it does once.
+            tries -= 1
+            if not tries:
+                raise
 
 
 def _error_log(scratch: Path) -> Path:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -233,6 +234,25 @@ async def test_when_the_daemon_is_killed_server_children_and_scratch_go_too(endl
             daemon.kill()
     await until(lambda: not any(process.is_running() for process in family), "the end of all")
     assert not (tmp_path / "scratch").exists()
+
+
+async def test_a_daemon_starts_while_the_fork_server_of_a_killed_one_clears_up(tmp_path: Path) -> None:
+    scratch, prose, is_over = tmp_path / "scratch", tmp_path / "prose.html", threading.Event()
+    prose.write_bytes(b"<p>Some words.</p>")
+
+    def remove_once() -> None:
+        while not is_over.is_set():
+            with suppress(OSError):
+                scratch.rmdir()
+                return
+
+    for _ in range(10):
+        extractor, removing = Extractor(scratch), asyncio.create_task(asyncio.to_thread(remove_once))
+        assert (await read(extractor, prose)).text == "Some words."
+        await extractor.close()
+        is_over.set()
+        await removing
+        is_over.clear()
 
 
 def test_the_daemon_imports_no_parser() -> None:
