@@ -44,7 +44,7 @@ class DataFiles:
 
     @property
     def daemon(self) -> Path:
-        """A JSON file that tells the command line about the daemon, with its process id and base URL, for example."""
+        """A JSON file that describes the running daemon to the command line, such as its process id and base URL."""
         return self.root / "daemon.json"
 
     @property

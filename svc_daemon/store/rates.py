@@ -1,6 +1,6 @@
 """What each team has used of its rate limits, for nodes that share them. Only PostgreSQL has this table.
 
-It is not logged: after a crash of the server it is empty, and the limits begin anew, as after a restart of one process.
+The table is unlogged: a crash of the server empties it, and all counts start from zero, as if a daemon had restarted.
 """
 
 import json

@@ -110,7 +110,7 @@ class LockSession:
         return self._ask(_Request(freed=grip))
 
     def notify(self, notice: str) -> None:
-        """Send a notice of at most 7,999 bytes to all nodes, also to this one. If it is lost, nobody is told."""
+        """Send a notice of at most 7,999 bytes to all nodes, including this one. A lost notice is not reported."""
         self._ask(_Request(notice=notice))
 
     def close(self) -> None:
