@@ -69,7 +69,7 @@ def trust(authority: trustme.CA) -> ssl.SSLContext:
 def secured(authority: trustme.CA, limits: ClientLimits = LIMITS) -> Iterator[int]:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(tls)
-    with serving(hardened(ROUTES), limits, tls) as port:
+    with serving(hardened(ROUTES, limits=limits), limits, tls) as port:
         yield port
 
 
