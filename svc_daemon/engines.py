@@ -6,6 +6,7 @@ engines need none of them.
 
 import os
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
@@ -34,6 +35,8 @@ from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import install_command
 
 OnBroken = Callable[[Exception], None]
+#: The variable with the authorities to trust, by which other programs are configured too; always set in what is below.
+AUTHORITIES = "SSL_CERT_FILE"
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 
@@ -72,18 +75,34 @@ EMBEDDED = Engines()
 def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) -> Engines:
     """Return what opens the engines of the cluster, or the embedded ones.
 
-    `environ` has the variables that the libraries of the engines read, such as those of AWS.
+    `environ` has the variables that the libraries of the engines read, such as those of AWS. Raises StorageError if the
+    authorities that it names can't be used.
     """
     if cluster is None:
         return EMBEDDED
+    environ = {**environ, AUTHORITIES: _find_authorities(environ)}
     state_url = checked_tls(cluster.state_url, environ)
     return Engines(
         open_state=partial(_open_postgres, state_url),
-        make_provider=partial(_open_milvus, cluster),
+        make_provider=partial(_open_milvus, cluster, environ[AUTHORITIES]),
         open_bytes=partial(_open_objects, cluster.blobs_url, environ),
         prepare_secret=_share_secret,
         join=partial(_join_cluster, state_url),
     )
+
+
+def _find_authorities(environ: Mapping[str, str]) -> str:
+    """Return the file with the authorities that vouch for all three engines: a private one's, or the public ones."""
+    import certifi  # noqa: PLC0415 - only a cluster needs it
+
+    file = environ.get(AUTHORITIES) or certifi.where()
+    try:
+        ssl.create_default_context(cafile=file)
+    except OSError as error:
+        # An SSLError has no `strerror` that explains anything.
+        reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        raise StorageError(f"{AUTHORITIES} names {file}, which can't be used: {reason}.") from error
+    return file
 
 
 def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
@@ -94,14 +113,14 @@ def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
     parts = urlsplit(state_url)
     given = parse_qs(parts.query)
     host = given.get("host", [parts.hostname or ""])[0]
-    if host in _LOOPBACK or host.startswith("/") or "sslmode" in given or environ.get("PGSSLMODE"):
-        return state_url
-    added = {"sslmode": "verify-full"}
-    if "sslrootcert" not in given and not environ.get("PGSSLROOTCERT"):
-        import certifi  # noqa: PLC0415 - only needed here
-
-        added["sslrootcert"] = environ.get("SSL_CERT_FILE") or certifi.where()
-    return f"{state_url}{'&' if parts.query else '?'}{urlencode(added)}"
+    chosen = given["sslmode"][0] if "sslmode" in given else environ.get("PGSSLMODE")
+    added = {}
+    if not chosen and not (host in _LOOPBACK or host.startswith("/")):
+        chosen = added["sslmode"] = "verify-full"
+    has_authorities = "sslrootcert" in given or environ.get("PGSSLROOTCERT")
+    if chosen in {"verify-ca", "verify-full"} and not has_authorities:
+        added["sslrootcert"] = environ[AUTHORITIES]
+    return f"{state_url}{'&' if parts.query else '?'}{urlencode(added)}" if added else state_url
 
 
 @contextmanager
@@ -132,13 +151,13 @@ def _open_objects(
 
 
 def _open_milvus(
-    cluster: ClusterSettings, _folder: Path, *, clock: Callable[[], float], **_options: Any
+    cluster: ClusterSettings, authorities: str, _folder: Path, *, clock: Callable[[], float], **_options: Any
 ) -> SearchProvider:
     with _needing_extra():
         from svc_daemon.provider.milvus.provider import MilvusProvider  # noqa: PLC0415
         from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415
 
-    server = MilvusServer(cluster.index_url, cluster.index_token, clock=clock)
+    server = MilvusServer(cluster.index_url, cluster.index_token, ca_file=authorities, clock=clock)
     return MilvusProvider(server, now_ns=time.time_ns, random_bits=lambda: secrets.randbits(32))
 
 

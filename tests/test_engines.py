@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from svc_daemon.engines import EMBEDDED, checked_tls, choose_engines
+from svc_daemon.errors import StorageError
 from svc_daemon.settings import Role, SettingError, Settings
 
 CLUSTER = {
@@ -76,8 +78,10 @@ def test_the_certificate_of_a_database_elsewhere_is_checked() -> None:
     for url, environ, wanted in (
         (far, {"SSL_CERT_FILE": "/ca.pem"}, f"{far}?{checked}%2Fca.pem"),
         (f"{far}?application_name=a", {"SSL_CERT_FILE": "/ca.pem"}, f"{far}?application_name=a&{checked}%2Fca.pem"),
-        (f"{far}?sslrootcert=/b.pem", {}, f"{far}?sslrootcert=/b.pem&sslmode=verify-full"),
+        (f"{far}?sslrootcert=/b.pem", {"SSL_CERT_FILE": "/ca.pem"}, f"{far}?sslrootcert=/b.pem&sslmode=verify-full"),
         (far, {"PGSSLROOTCERT": "/c.pem"}, f"{far}?sslmode=verify-full"),
+        (f"{far}?sslmode=verify-ca", {"SSL_CERT_FILE": "/ca.pem"}, f"{far}?sslmode=verify-ca&sslrootcert=%2Fca.pem"),
+        (far, {"PGSSLMODE": "verify-full", "SSL_CERT_FILE": "/ca.pem"}, f"{far}?sslrootcert=%2Fca.pem"),
         # Chosen otherwise.
         (f"{far}?sslmode=require", {}, f"{far}?sslmode=require"),
         (far, {"PGSSLMODE": "disable"}, far),
@@ -86,7 +90,15 @@ def test_the_certificate_of_a_database_elsewhere_is_checked() -> None:
         ("postgresql://[::1]/a", {}, "postgresql://[::1]/a"),
     ):
         assert checked_tls(url, environ) == wanted
-    assert "cacert.pem" in checked_tls(far, {})
+
+
+def test_authorities_that_cannot_be_used_are_a_sentence_at_the_start(tmp_path: Path) -> None:
+    cluster = Settings.from_environ(CLUSTER).cluster
+    (tmp_path / "empty.pem").touch()
+    for name, reason in (("missing.pem", "No such file"), ("empty.pem", "no certificates")):
+        with pytest.raises(StorageError, match=f"SSL_CERT_FILE names .*{name}, which can't be used: .*{reason}"):
+            choose_engines(cluster, {"SSL_CERT_FILE": str(tmp_path / name)})
+    choose_engines(cluster, {})
 
 
 def test_a_missing_library_is_reported_with_the_command_that_installs_it() -> None:

@@ -174,7 +174,10 @@ async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
-    """Open `s3://bucket/prefix`. Nothing is requested yet. Raises StorageError if the extra isn't installed."""
+    """Open `s3://bucket/prefix`. Nothing is requested yet. Raises StorageError if the extra isn't installed.
+
+    Certificates are always checked, against the authorities in the file that SSL_CERT_FILE names.
+    """
     try:
         # Imported late: it is installed only with the extra.
         import obstore  # noqa: PLC0415
@@ -184,6 +187,8 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
     address = urlsplit(url)
     endpoint = next((environ[name] for name in _ENDPOINTS if environ.get(name)), "")
     config: Any = {name.lower(): environ[name] for name in _CONFIGURED if environ.get(name)}
+    authorities = environ.get("SSL_CERT_FILE")
+    trusted = {"root_certificate": Path(authorities).read_bytes()} if authorities else {}
     store = S3Store(
         address.netloc,
         prefix=address.path.strip("/") or None,
@@ -195,6 +200,7 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
             "read_timeout": timedelta(seconds=SILENT_S),
             # A large object takes long; `read_timeout` ends what hangs.
             "timeout": timedelta(minutes=10),
+            **trusted,
         },
         retry_config={
             "max_retries": 5,
