@@ -1,0 +1,88 @@
+"""The wheel: the same bytes from the same sources, with all that an installation needs."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from svc_daemon.wire.versions import VERSION
+from tests.rules.manuals import manuals
+from tests.rules.modules import ROOT
+
+#: What the archive of the sources names, and the wheel is made from.
+SOURCES = ("CHANGELOG.md", "LICENSE", "README.md", "constraints.txt", "pyproject.toml")
+FOLDERS = ("completions", "docs", "man", "svc_cli", "svc_daemon")
+
+
+def copied(folder: Path) -> Path:
+    folder.mkdir()
+    for name in SOURCES:
+        shutil.copy2(ROOT / name, folder)
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def built(sources: Path, target: str) -> Path:
+    """Build the wheel or the archive of the sources in a folder, with what is installed here."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", "dist"]
+    subprocess.run(command, cwd=sources, check=True, capture_output=True, timeout=120)
+    (made,) = (sources / "dist").glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return made
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copied(tmp_path_factory.mktemp("packages") / "one")
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path) -> Path:
+    return built(sources, "wheel")
+
+
+def test_the_same_sources_make_the_same_wheel_and_archive(sources: Path, wheel: Path, tmp_path: Path) -> None:
+    other = copied(tmp_path / "two")
+    for path in other.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    assert sha256(built(other, "wheel")) == sha256(wheel)
+    assert sha256(built(other, "sdist")) == sha256(built(sources, "sdist"))
+
+
+def test_the_wheel_has_the_programs_their_manuals_and_completions(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        programs = archive.read(f"svc_knowledge-{VERSION}.dist-info/entry_points.txt").decode()
+    shared = {name.partition(".data/data/share/")[2] for name in names if ".data/data/" in name}
+    assert shared == {
+        "bash-completion/completions/svc",
+        "fish/vendor_completions.d/svc.fish",
+        "man/man1/svc-daemon.1",
+        "man/man1/svc.1",
+        "zsh/site-functions/_svc",
+    }
+    assert re.findall(r"^(\S+) = ", programs, re.MULTILINE) == ["svc", "svc-daemon"]
+    modules = [*(ROOT / "svc_cli").rglob("*.py"), *(ROOT / "svc_daemon").rglob("*.py")]
+    assert {str(path.relative_to(ROOT)) for path in modules} <= names
+    assert not [name for name in names if name.startswith("tests")]
+
+
+def test_the_committed_manuals_are_current_and_readable() -> None:
+    for name, page in manuals().items():
+        assert (ROOT / "man" / name).read_text(encoding="utf-8") == page, "python -m tests.rules.manuals"
+        if program := shutil.which("groff"):
+            read = subprocess.run(
+                [program, "-man", "-ww", "-Tutf8", ROOT / "man" / name], capture_output=True, text=True, check=True
+            )
+            assert read.stderr == ""
