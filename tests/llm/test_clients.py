@@ -22,9 +22,9 @@ from tests.fetch.servers import Exchange, Script
 from tests.llm.chats import DONE, chatting, chunk, event, saying, stalling, streaming
 
 KEY = "hunter2-key"
-LIMITS = LlmLimits(connect_s=0.5, first_word_s=0.4, silent_s=0.4, total_s=5.0, answer_characters=1000)
+LIMITS = LlmLimits(connect_s=1.0, first_word_s=1.0, silent_s=1.0, total_s=20.0, answer_characters=1000)
 #: Far more than any limit here, and far less than a client that has none would take.
-SOON_S = 4.0
+SOON_S = 15.0
 MESSAGES = (Message("system", "Be brief."), Message("user", "Why?"))
 
 
