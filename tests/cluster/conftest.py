@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.installations import Installation
 from tests.cluster.milvus import RunningMilvus, running_milvus
+from tests.cluster.nodes import MakeNode, RunningEngines
 from tests.cluster.object_store import ObjectStore, object_store
+from tests.conftest import UNLIMITED, MakeInstallation
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -27,3 +30,25 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     """An S3 store that all tests of this process share, each below its own prefix."""
     with object_store(tmp_path_factory.mktemp("swift")) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def engines(milvus: RunningMilvus, store: ObjectStore) -> Iterator[RunningEngines]:
+    """All three engines, for tests of whole daemons. Who stops one starts it again."""
+    from tests.cluster.postgres import running_postgres  # noqa: PLC0415 - of the extra
+
+    with running_postgres() as postgres:
+        yield RunningEngines(postgres, store, milvus)
+
+
+@pytest.fixture
+def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> MakeNode:
+    """Make the nodes of one installation by name, none of them started; each has a data directory of its own."""
+    environ = engines.environ()
+
+    def make(name: str = "one", **variables: str) -> Installation:
+        made = make_installation(name, **{**UNLIMITED, **environ, **variables})
+        made.root.mkdir(parents=True)
+        return made
+
+    return make

@@ -1,4 +1,4 @@
-"""A proxy between a client and an engine that cuts the connection at a word."""
+"""Proxies between a client and an engine: one cuts a connection at a word, one withholds the answer of a COMMIT."""
 
 import socket
 import threading
@@ -67,3 +67,69 @@ def cutting(port: int) -> Iterator[Cutter]:
         yield cutter
     finally:
         cutter.close()
+
+
+#: How PostgreSQL reports a COMMIT that it has carried out.
+_COMMITTED = b"C\x00\x00\x00\x0bCOMMIT\x00"
+
+
+class CommitHolder(Cutter):
+    """Passes bytes on. Once armed, it withholds that the server has committed a transaction which has the word.
+
+    The rows are stored then, and the client doesn't know it. The connection stays open until `cut` is called.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._marked: set[socket.socket] = set()
+        self._held: list[socket.socket] = []
+        #: Set when an answer is withheld.
+        self.holds = threading.Event()
+        super().__init__(port)
+
+    def arm(self, word: bytes, *, passes_on: bool = True) -> None:
+        """Withhold the answer of the next transaction in which this word is sent; once."""
+        self._marked.clear()
+        self.holds.clear()
+        super().arm(word, passes_on=passes_on)
+
+    def disarm(self) -> None:
+        self._word = None
+        self._marked.clear()
+
+    def cut(self) -> None:
+        """End the connection whose answer is withheld."""
+        while self._held:
+            with suppress(OSError):
+                self._held.pop().shutdown(socket.SHUT_RDWR)
+
+    def _send(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(1 << 20):
+                if self._word is not None and self._word in data:
+                    self._marked.add(client)
+                server.sendall(data)
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_WR)
+
+    def _return(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(1 << 20):
+                if client in self._marked and _COMMITTED in data:
+                    self.disarm()
+                    self._held.append(client)
+                    self.holds.set()
+                    break
+                client.sendall(data)
+            else:
+                client.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def holding_commits(port: int) -> Iterator[CommitHolder]:
+    """A proxy to the PostgreSQL at this port of loopback, while the block runs."""
+    holder = CommitHolder(port)
+    try:
+        yield holder
+    finally:
+        holder.cut()
+        holder.close()

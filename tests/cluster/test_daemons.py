@@ -1,61 +1,13 @@
 """Real daemons on the three real engines: nothing is left in their data directories, and nothing secret is shown."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from uuid import uuid4
-
 import psutil
-import pytest
 
 from tests.acceptance.installations import Installation, wait_until
-from tests.cluster.milvus import RunningMilvus
-from tests.cluster.object_store import BUCKET, SECRET_KEY, ObjectStore, object_store
-from tests.cluster.postgres import PASSWORD, PostgresEngine, running_postgres
-from tests.conftest import UNLIMITED, MakeInstallation
+from tests.cluster.nodes import MakeNode
+from tests.cluster.object_store import SECRET_KEY
+from tests.cluster.postgres import PASSWORD
 
 QUAY = "# Quay\n\nThe umber quay was built of grey stone.\n"
-
-
-@dataclass(frozen=True, slots=True)
-class RunningEngines:
-    """All three."""
-
-    postgres: PostgresEngine
-    store: ObjectStore
-    milvus: RunningMilvus
-
-    def environ(self) -> dict[str, str]:
-        """The variables of a daemon on an empty database and an empty folder of the bucket."""
-        return {
-            "SVC_STATE_URL": self.postgres.make_database(),
-            "SVC_BLOBS_URL": f"s3://{BUCKET}/{uuid4().hex}",
-            "SVC_INDEX_URL": self.milvus.url,
-            **self.store.environ,
-        }
-
-
-MakeNode = Callable[..., Installation]
-
-
-@pytest.fixture(scope="module")
-def engines(milvus: RunningMilvus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngines]:
-    with ExitStack() as stack:
-        store = stack.enter_context(object_store(tmp_path_factory.mktemp("swift")))
-        yield RunningEngines(stack.enter_context(running_postgres()), store, milvus)
-
-
-@pytest.fixture
-def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> MakeNode:
-    """Make the nodes of one installation by name, none of them started; each has a data directory of its own."""
-    environ = engines.environ()
-
-    def make(name: str = "one", **variables: str) -> Installation:
-        made = make_installation(name, **{**UNLIMITED, **environ, **variables})
-        made.root.mkdir(parents=True)
-        return made
-
-    return make
 
 
 def upload(node: Installation, text: str, name: str = "quay.md") -> str:
