@@ -50,13 +50,15 @@ class SetAside(WireModel):
 class Health(WireModel):
     """Response of `/healthz`, which needs no key and reveals nothing about any team's content."""
 
-    status: Literal["ok", "read_only"]
+    #: `unavailable`: the database does not answer, so requests fail until it is back.
+    status: Literal["ok", "read_only", "unavailable"]
     installation_id: str
     version: str
     api: str
     uptime_seconds: float
     writer: WriterCounters
-    queue: QueueCounters
+    #: Null while the database does not answer.
+    queue: QueueCounters | None
     embedding: Embedding
     set_aside: SetAside
     #: The resource of which the daemon currently has too little, if any.

@@ -8,10 +8,10 @@ import hashlib
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -97,6 +97,9 @@ class Client(threading.Thread):
     answered: dict[str, tuple[Callable[[str], Any], str]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     failure: BaseException | None = None
+    patience_s: ClassVar[float] = OPERATION_TIMEOUT_S
+    #: How long it waits before it asks again.
+    pause_s: ClassVar[float] = 0.02
     _words: int = 0
     _http: httpx.Client | None = None
 
@@ -228,7 +231,7 @@ class Client(threading.Thread):
     def call(self, method: str, path: str, wanted: tuple[int, ...], **options: Any) -> Any:
         """The answer, however often it has to be asked for."""
         what = f"an answer to {method} {path}"
-        return wait_until(lambda: self._attempt(method, path, wanted, **options), what, OPERATION_TIMEOUT_S)
+        return wait_until(lambda: self._attempt(method, path, wanted, **options), what, self.patience_s, self.pause_s)
 
     def found(self, word: str) -> set[str]:
         """Sources that a search of everything finds."""
@@ -293,7 +296,7 @@ class Client(threading.Thread):
     def _send(self, upload_url: str, data: bytes) -> None:
         """All bytes, from wherever the stored ones end."""
         path = urlsplit(upload_url).path
-        wait_until(lambda: self._send_rest(path, data), f"the bytes of {path}", OPERATION_TIMEOUT_S)
+        wait_until(lambda: self._send_rest(path, data), f"the bytes of {path}", self.patience_s, self.pause_s)
 
     def _send_rest(self, path: str, data: bytes) -> bool:
         try:
@@ -329,3 +332,9 @@ class Client(threading.Thread):
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def has_come_to(clients: Sequence[Client], operations: int) -> bool:
+    """Whether so many are done, or no client runs any more."""
+    done = sum(sum(list(client.done.values())) for client in clients)
+    return done >= operations or not any(client.is_alive() for client in clients)

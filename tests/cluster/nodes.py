@@ -1,7 +1,6 @@
 """The three engines together, the daemons that share them, and what is held of them all: bytes, rows and sweeps."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from svc_daemon.core.access.addresses import AddressPolicy
+from svc_daemon.core.readiness import ACTIVE
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import make_folders
 from svc_daemon.engines import choose_engines
@@ -23,9 +23,9 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
 from svc_daemon.server import open_context
 from svc_daemon.settings import ClusterSettings, Limits
-from svc_daemon.store.checks import list_every_source
+from svc_daemon.store.checks import check_rows, list_every_source, list_uncleaned
 from svc_daemon.store.objects.stores import ObjectStores
-from svc_daemon.store.sources import SourceRow
+from svc_daemon.store.teams import list_team_ids
 from tests.acceptance.installations import Installation
 from tests.cluster.milvus import RunningMilvus
 from tests.cluster.object_store import BUCKET, ObjectStore
@@ -63,28 +63,43 @@ class Onlooker:
 
     environ: Mapping[str, str]
 
-    def list_sources(self) -> list[SourceRow]:
-        """Every row, whether or not anybody was told of it."""
+    def list_deleted(self) -> list[str]:
+        """Deleted sources whose bytes may still be stored."""
 
-        async def look(context: Context) -> list[SourceRow]:
-            return context.read(lambda connection: list(list_every_source(connection)))
+        async def look(context: Context) -> list[str]:
+            return context.read(lambda connection: list(list_uncleaned(connection)))
 
         return self._run(look)
 
-    def hold_bytes(self) -> int:
-        """Raise AssertionError unless each source has its bytes, with their hash; how many sources there are."""
+    def hold_bytes(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Raise AssertionError unless each source has its bytes. Returns the hashes of all, by id; skips those known."""
 
-        async def hold(context: Context) -> int:
+        async def hold(context: Context) -> dict[str, str]:
             sources = context.read(lambda connection: list(list_every_source(connection)))
             for source in sources:
-                hashed, size_bytes = hashlib.sha256(), 0
-                async for chunk in context.blobs.blob(source.blob_name).stream():
-                    hashed.update(chunk)
-                    size_bytes += len(chunk)
-                assert (size_bytes, hashed.hexdigest()) == (source.size_bytes, source.sha256), source
-            return len(sources)
+                if known is None or known.get(source.id) != source.sha256:
+                    hashed = await context.blobs.blob(source.blob_name).hash()
+                    assert hashed == source.sha256, source
+            return {source.id: source.sha256 for source in sources}
 
         return self._run(hold)
+
+    def hold_to_every_promise(self) -> set[str]:
+        """Raise AssertionError unless rows, bytes and index agree, once no node works any more. Returns all sources."""
+
+        async def compare(context: Context) -> None:
+            problems = context.read(lambda connection: [found.message for found in check_rows(connection)])
+            rows = context.read(lambda connection: list(list_every_source(connection)))
+            team_ids = context.read(list_team_ids)
+            listed = {(each, found.source_id) for each in team_ids for found in context.provider.list_documents(each)}
+            assert (problems, listed) == ([], {(row.team_id, row.id) for row in rows if row.status == ACTIVE})
+            assert isinstance(context.stores, ObjectStores)
+            assert {row.blob_name for row in rows} == set(context.stores.blobs.list_ids())
+            assert context.stores.parts.list_ids() == set()
+
+        self.sweep()
+        self._run(compare)
+        return set(self.hold_bytes())
 
     def sweep(self) -> None:
         """Sweep as if everything were old already. No request may be on its way."""
@@ -96,19 +111,6 @@ class Onlooker:
 
         self._run(sweep, later=OLD)
 
-    def list_objects(self) -> set[str]:
-        """What is in the store: the names of blobs, and the ids of sessions with bytes."""
-
-        async def list_all(context: Context) -> set[str]:
-            assert isinstance(context.stores, ObjectStores)
-            pages, key = list[str](), ""
-            while page := await context.stores.list_page(key):
-                pages += [each.blob or each.session_id or each.key for each in page]
-                key = page[-1].key
-            return set(pages)
-
-        return self._run(list_all)
-
     def _run(self, work: Callable[[Context], Awaitable[T]], later: timedelta = timedelta()) -> T:
         async def run() -> T:
             async with self._opened(later) as context:
@@ -118,9 +120,9 @@ class Onlooker:
 
     @asynccontextmanager
     async def _opened(self, later: timedelta) -> AsyncIterator[Context]:
-        limits, variables = Limits(), ("SVC_STATE_URL", "SVC_BLOBS_URL", "SVC_INDEX_URL")
-        cluster = ClusterSettings(*(self.environ[name] for name in variables))
-        fetching = FetchLimits(limits.file_bytes, limits.fetch_seconds, limits.webhook_seconds)
+        limits, cluster = Limits(), ClusterSettings.from_environ(self.environ)
+        seconds = {"fetch_s": limits.fetch_seconds, "post_s": limits.webhook_seconds}
+        fetching = FetchLimits(file_bytes=limits.file_bytes, **seconds)
         clock = Clock(now=lambda: datetime.now(UTC) + later, monotonic=time.monotonic)
         with TemporaryDirectory() as name:
             files = DataFiles(Path(name))

@@ -55,13 +55,17 @@ def test_while_the_server_is_away_requests_are_refused_and_work_waits_and_goes_o
         answer = working.ask(method, path)
         details_of(answer, "storage_full")
         assert int(answer.headers["Retry-After"]) == UNAVAILABLE_RETRY_S
+    # The process runs, and a load balancer passes it over.
+    health = working.show("/healthz", key="")
+    assert (health["status"], health["queue"]) == ("unavailable", None)
+    details_of(working.ask("GET", "/healthz?ready=true", key=""), "storage_full")
     blobs = set(working.files.blobs.iterdir())
     details_of(working.ask("POST", "/v1/buckets/inbox/files", files={"file": ("c.md", NOTES)}), "storage_full")
     assert set(working.files.blobs.iterdir()) == blobs
     working.wake()
     working.wait(lambda: working.context.shortages.now is not None, "a worker has noticed")
     engine.start(engine.is_ready)
-    working.wait(lambda: working.ask("GET", "/v1/buckets").status_code == 200, "the service is back")
+    working.wait(lambda: working.ask("GET", "/healthz?ready=true", key="").status_code == 200, "the service is back")
     working.wait_ready(waiting, working.add_source(b"# Third\n\nThe teal tower.\n", filename="d.md"))
     assert body_of(working.ask("GET", f"/v1/sources/{waiting}"))["status"] == "active"
     attempts = working.read(lambda c: [row[0] for row in c.execute("SELECT attempt FROM tasks").fetchall()])

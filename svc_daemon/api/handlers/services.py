@@ -8,10 +8,11 @@ from starlette.responses import JSONResponse, Response
 
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.layers.response_headers import request_id_of
-from svc_daemon.api.presenting import answer, caller, context_of, respond
+from svc_daemon.api.presenting import answer, caller, context_of, flag, respond
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.text.media_types import FORMATS
+from svc_daemon.errors import StoreUnavailable
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.operations.views import view_shortage
 from svc_daemon.process.contexts import EmbedderInUse
@@ -24,22 +25,28 @@ from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
 async def health(request: Request) -> Response:
-    context = context_of(request)
-    state = request.app.state
-    open_tasks, aside = context.read(count_open), context.asides.tally
+    """Report that the process runs and what it is; fails only if `ready=true` asks whether it can serve requests."""
+    context, state = context_of(request), request.app.state
+    must_serve, aside = flag("ready", request.query_params.get("ready")), context.asides.tally
+    open_tasks = None
+    try:
+        open_tasks = context.read(count_open)
+    except StoreUnavailable:
+        if must_serve:
+            raise
     nonce, proof = request.query_params.get("nonce"), None
     if nonce is not None:
         if len(nonce) not in NONCE_CHARACTERS:
             raise refusal("nonce", f"must have {NONCE_CHARACTERS[0]} to {NONCE_CHARACTERS[-1]} characters.")
         proof = prove(context.secret, state.installation_id, request.scope["server"][1], nonce)
     body = wire.Health(
-        status="read_only" if context.database.is_broken else "ok",
+        status="read_only" if context.database.is_broken else "ok" if open_tasks else "unavailable",
         installation_id=state.installation_id,
         version=VERSION,
         api=API_RANGE,
         uptime_seconds=round(context.clock.monotonic() - state.started_s, 3),
         writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
-        queue=wire.QueueCounters(**open_tasks),
+        queue=wire.QueueCounters(**open_tasks) if open_tasks else None,
         embedding=view_embedding(context.embedding),
         set_aside=wire.SetAside(files=aside.files, known=aside.known, message=lost_files(aside.files, aside.known)),
         shortage=view_shortage(context.shortages.now),
@@ -99,7 +106,8 @@ async def openapi(request: Request) -> Response:
 # fmt: off
 ENDPOINTS = (
     Endpoint("GET", "/healthz", health, "Check that the service is alive", {200: wire.Health}, keyed=False,
-             query={"nonce": "16 to 128 characters that `proof` answers under the installation's secret."}),
+             query={"nonce": "16 to 128 characters that `proof` answers under the installation's secret.",
+                    "ready": "true: 503 while the database does not answer, for load balancers."}),
     Endpoint("GET", "/openapi.json", openapi, "This document", {200: None}, keyed=False),
     Endpoint("GET", "/v1/version", version, "Release and API versions", {200: wire.Version},
              query={"verify": "`writing`: ask the server of the model that writes the answers if it is there."}),

@@ -45,6 +45,8 @@ _SETTINGS = (
     "tcp_user_timeout = 10000",
     "statement_timeout = '10s'",
 )
+#: Has the server free the locks of a node that is suspended, whose machine still answers for it.
+_SUSPENDED = "idle_session_timeout = '15s'"
 _OUT_OF_REACH = "The database can't be reached."
 
 
@@ -184,7 +186,9 @@ class LockSession:
         return [Grip(self._epoch, frozenset(each.taken) & got) for each in wave]
 
     def _connect(self) -> ServerConnection:
-        connection = self._connection = self._server.connect(*_SETTINGS, f"application_name = '{self._name}'")
+        connection = self._connection = self._server.connect(
+            *_SETTINGS, _SUSPENDED, f"application_name = '{self._name}'"
+        )
         if self._process_id:
             # The server may not have noticed yet that the last connection is lost.
             connection.execute(

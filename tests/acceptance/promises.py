@@ -1,0 +1,75 @@
+"""What clients were promised (`workloads`), held against what the service has once nothing is on its way."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import httpx
+
+from tests.acceptance.calls import list_sources, wait_ended, wait_task
+from tests.acceptance.installations import wait_until
+from tests.acceptance.workloads import BUCKETS, Client, Made, Site
+
+#: What waits for a lease or a pause after the last kill is done by then.
+SETTLE_TIMEOUT_S = 90.0
+
+
+def hold_to_promises(client: httpx.Client, clients: Sequence[Client], site: Site) -> None:
+    """Wait until all work is done; then everything that was answered is there, once, and nothing else."""
+    _wait_settled(client, clients)
+    made = [made for each in clients for made in each.made]
+    _hold_sources(client, made)
+    _hold_searches(client, made)
+    _hold_webhooks(site, made)
+    for each in clients:
+        # Each key is still answered with the source that it made.
+        assert [key for key, (send, source_id) in each.answered.items() if send(key)["id"] != source_id] == []
+        each.close()
+
+
+def _wait_settled(client: httpx.Client, clients: Sequence[Client]) -> None:
+    """Until nothing is on its way: cascades, sources and calls have ended."""
+    for task_id in (task_id for each in clients for task_id in each.cascades):
+        assert wait_task(client, task_id, SETTLE_TIMEOUT_S)["status"] == "succeeded"
+    for made in (made for each in clients for made in each.made if not made.is_deleted):
+        wait_ended(client, made.id, SETTLE_TIMEOUT_S)
+
+    def is_quiet() -> bool:
+        return not client.get("/v1/webhooks/deliveries", params={"status": "pending"}).json()["deliveries"]
+
+    wait_until(is_quiet, "the last call", SETTLE_TIMEOUT_S)
+
+
+def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
+    """The buckets hold what was promised, once, and nothing else."""
+    wanted = {(place, each.id) for each in made if not each.is_deleted for place in each.places}
+    listed = [(bucket, source) for bucket in BUCKETS for source in list_sources(client, bucket)]
+    assert Counter((bucket, source["id"]) for bucket, source in listed) == Counter(wanted)
+    sources = {source["id"]: source for _, source in listed}
+    for each in made:
+        if each.is_deleted:
+            assert client.get(f"/v1/sources/{each.id}").status_code == 404, each
+            continue
+        source = sources[each.id]
+        assert source["ready"] == each.is_readable, source
+        assert each.title in (None, source["title"])
+        assert each.sha256 in (None, source["sha256"])
+
+
+def _hold_searches(client: httpx.Client, made: Sequence[Made]) -> None:
+    """Found in the buckets by the word that only it has; deleted ones, and questions, nowhere."""
+    for each in made:
+        is_there = each.is_readable and each.type != "qa" and not each.is_deleted
+        answer = client.post("/v1/search", json={"query": each.word, "buckets": list(BUCKETS)})
+        found = {hit["source_id"] for hit in answer.json()["data"]}
+        assert (each.id in found) == is_there, (each, found)
+
+
+def _hold_webhooks(site: Site, made: Sequence[Made]) -> None:
+    """Each source that came from a URL and is there was reported ready, always as the same event."""
+    events: dict[str, set[str]] = {}
+    for call in (json.loads(seen.body) for seen in site.server.requests if seen.path == "/hook"):
+        assert call["event"] == "source.ready", call
+        events.setdefault(call["source_id"], set()).add(call["id"])
+    assert {source_id for source_id, ids in events.items() if len(ids) > 1} == set()
+    assert {each.id for each in made if each.path and not each.is_deleted} <= events.keys()

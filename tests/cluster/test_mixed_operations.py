@@ -1,0 +1,147 @@
+"""Everything that the service does, on three nodes, while nodes are killed and engines are away: each answer holds."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import httpx
+
+from tests.acceptance.calls import make_bucket
+from tests.acceptance.installations import Installation
+from tests.acceptance.promises import hold_to_promises
+from tests.acceptance.workloads import BUCKETS, Client, Site, has_come_to, hosting
+from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
+
+CLIENTS = 8
+OPERATIONS = 160
+LARGE_OPERATIONS = 3000
+#: One node is killed in so many seconds.
+KILL_EVERY_S = 2.0
+#: How long Milvus and the object store are away.
+AWAY_S = 3.0
+LARGE_AWAY_S = 10.0
+
+
+@dataclass(eq=False, repr=False)
+class TravellingClient(Client):
+    """Sends each request to another node."""
+
+    #: An engine may be away for longer than a daemon.
+    patience_s = 180.0
+    pause_s = 0.1
+    nodes: Sequence[Installation] = ()
+    _open: dict[str, httpx.Client] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Of its own, so that retries don't change what the client does.
+        self._travels = random.Random(self.number)
+
+    def _client(self) -> httpx.Client:
+        node = self._travels.choice(self.nodes)
+        url = node.base_url
+        if url not in self._open:
+            # Only the first node has the key in its folder.
+            self._open[url] = node.client(Authorization=f"Bearer {self.installation.key}")
+        self._http = self._open[url]
+        return self._http
+
+    def close(self) -> None:
+        """Close the connection that was used last; the next call makes another one."""
+        if self._http is not None:
+            self._open.pop(str(self._http.base_url).rstrip("/"), None)
+        super().close()
+
+
+@dataclass
+class Outages:
+    """Takes engines away as the clients make progress, while somebody else kills nodes."""
+
+    engines: RunningEngines
+    away_s: float
+    #: How many operations are done when each engine goes, in order.
+    moments: list[tuple[int, Callable[[], None]]]
+    #: What brings back the engine that is away, and when.
+    back: tuple[float, Callable[[], None]] | None = None
+
+    def look(self, clients: Sequence[Client]) -> None:
+        if self.back is not None and time.monotonic() >= self.back[0]:
+            self.back[1]()
+            self.back = None
+        elif self.back is None and self.moments and has_come_to(clients, self.moments[0][0]):
+            self.moments.pop(0)[1]()
+
+    def restart_state(self) -> None:
+        self.engines.postgres.stop()
+        self.engines.postgres.start(self.engines.postgres.is_ready)
+
+    def take_store(self) -> None:
+        self.engines.store.proxy.stop()
+        self.back = time.monotonic() + self.away_s, self.engines.store.start
+
+    def take_index(self) -> None:
+        self.engines.milvus.engine.stop()
+        self.back = time.monotonic() + self.away_s, self.engines.milvus.start_again
+
+    def end(self) -> None:
+        if self.back is not None:
+            self.back[1]()
+
+
+def test_every_answer_holds_whatever_node_or_engine_is_away(
+    engines: RunningEngines, make_node: MakeNode, large: bool
+) -> None:
+    # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
+    limits = {
+        "SVC_LIMIT_WEBHOOK_RETRY_SECONDS": "1",
+        "SVC_LIMIT_TASK_ATTEMPTS": "1000",
+        "SVC_LIMIT_LEASE_SECONDS": "10",
+    }
+    nodes = [make_node(name, **limits, SVC_FETCH_ALLOW="127.0.0.0/8") for name in ("one", "two", "three")]
+    for node in nodes:
+        node.start()
+    operations = LARGE_OPERATIONS if large else OPERATIONS
+    with hosting() as site:
+        clients = _work_under_outages(engines, nodes, site, operations)
+        done = sum((client.done for client in clients), Counter())
+        assert (done.total(), len(done)) == (operations, 14), done
+        with nodes[1].client(Authorization=f"Bearer {nodes[0].key}") as client:
+            hold_to_promises(client, clients, site)
+    for node in nodes:
+        assert node.stop() == 0
+    Onlooker(nodes[0].environ).hold_to_every_promise()
+
+
+def _work_under_outages(
+    engines: RunningEngines, nodes: Sequence[Installation], site: Site, operations: int
+) -> list[TravellingClient]:
+    with nodes[0].client() as client:
+        for bucket in BUCKETS:
+            make_bucket(client, bucket)
+    clients = [
+        TravellingClient(nodes[0], site, number, operations // CLIENTS, nodes=nodes) for number in range(CLIENTS)
+    ]
+    outages = Outages(engines, LARGE_AWAY_S if operations == LARGE_OPERATIONS else AWAY_S, [])
+    steps = (outages.restart_state, outages.take_index, outages.take_store, outages.restart_state)
+    outages.moments = [(operations * place // 6, step) for place, step in enumerate(steps, 1)]
+    killed = random.Random(17)
+    for each in clients:
+        each.start()
+    try:
+        while any(each.is_alive() for each in clients):
+            began_s = time.monotonic()
+            node = killed.choice(nodes)
+            node.kill()
+            node.start()
+            outages.look(clients)
+            next((each for each in clients if each.is_alive()), clients[0]).join(
+                max(began_s + KILL_EVERY_S - time.monotonic(), 0)
+            )
+    finally:
+        outages.end()
+        for each in clients:
+            each.join()
+    assert ([each.failure for each in clients if each.failure], outages.moments) == ([], [])
+    return clients
