@@ -72,7 +72,7 @@ class Onlooker:
         return self._run(look)
 
     def hold_bytes(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Raise AssertionError unless each source has its bytes. Returns the hashes of all, by id; skips those known."""
+        """Raise AssertionError unless each source, but for known ones, has its bytes. Returns all hashes by id."""
 
         async def hold(context: Context) -> dict[str, str]:
             sources = context.read(lambda connection: list(list_every_source(connection)))

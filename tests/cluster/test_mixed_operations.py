@@ -49,10 +49,11 @@ class TravellingClient(Client):
         return self._http
 
     def close(self) -> None:
-        """Close the connection that was used last; the next call makes another one."""
-        if self._http is not None:
-            self._open.pop(str(self._http.base_url).rstrip("/"), None)
-        super().close()
+        """Close all connections; the next calls make others."""
+        for client in self._open.values():
+            client.close()
+        self._open.clear()
+        self._http = None
 
 
 @dataclass
