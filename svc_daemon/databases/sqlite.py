@@ -244,6 +244,8 @@ def open_connection(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA {pragma}")
     # SQLite's own `lower` handles ASCII only.
     connection.create_function("lowercase", 1, _lowercase, deterministic=True)
+    # The number that tells the writers of one database apart; a file has one.
+    connection.create_function("writer_number", 0, lambda: 0)
     return connection
 
 

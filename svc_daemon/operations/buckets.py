@@ -125,8 +125,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
         if chunking_of(changed) != chunking_of(found):
             mark_rechunks(connection, key.team_id, found.id)
         touch_bucket(connection, found.id)
-        shown = replace(changed, revision=found.revision + 1)
-        return view_bucket(shown, take_census(connection, found.id))
+        return view_bucket(changed, take_census(connection, found.id))
 
     shown = await context.write(work)
     context.wakes.rechunking.set()

@@ -17,7 +17,7 @@ from svc_daemon.operations.keys import get_usable_bucket, require_model
 from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.agents import get_agent
-from svc_daemon.store.buckets import list_buckets
+from svc_daemon.store.buckets import list_buckets, list_revisions
 from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
@@ -35,7 +35,7 @@ class SearchScope:
     takes_unplaced: bool
     #: Slugs of the buckets that the request named but the agent does not search.
     left_out: tuple[str, ...]
-    #: Each bucket's revision when the scope was read; every change of the bucket's members increments it.
+    #: Each bucket's revision when the scope was read; it grows with each change of its members.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
     #: The rebuild that made the index; if it is different after the search, the index was replaced.
@@ -124,7 +124,7 @@ def find_scope(
         goes_by_bucket=policy.goes_by_bucket or request.buckets is not None,
         takes_unplaced=not policy.goes_by_bucket and request.buckets is None and key.buckets is None,
         left_out=tuple(dict.fromkeys(left_out)),
-        revisions={bucket.id: bucket.revision for bucket in buckets if policy.covers(bucket.id)},
+        revisions=list_revisions(connection, [bucket.id for bucket in buckets if policy.covers(bucket.id)]),
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )

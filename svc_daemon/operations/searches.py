@@ -30,7 +30,7 @@ from svc_daemon.operations.usage import counting_answer
 from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState
 from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
-from svc_daemon.store.buckets import find_bucket, take_census
+from svc_daemon.store.buckets import list_revisions, take_census
 from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import list_unplaced
@@ -252,9 +252,7 @@ def _judge_page(
     kept = [found for hit in page.hits if (found := _keep(hit, sources.get(hit.source_id), scope, unplaced))]
     has_lost = len(kept) < len(page.hits)
     is_short = has_lost and page.has_more and len(kept) < request.max_num_results
-    buckets = [find_bucket(connection, key.team_id, bucket_id) for bucket_id in scope.bucket_ids] if has_lost else []
-    revisions = {bucket.id: bucket.revision for bucket in buckets if bucket is not None}
-    is_overtaken = is_remade or (has_lost and revisions != scope.revisions)
+    is_overtaken = is_remade or (has_lost and list_revisions(connection, scope.bucket_ids) != scope.revisions)
     good = [found for found in kept if found.hit.score >= (request.score_threshold or 0.0)]
     has_more = page.has_more or len(good) > request.max_num_results
     results = Results(tuple(good[: request.max_num_results]), has_more, page.warnings, chunks=page.chunks)

@@ -23,7 +23,7 @@ from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
-from svc_daemon.store.buckets import BucketRow, touch_buckets_of
+from svc_daemon.store.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import SyncClaim, create_membership, suspend_syncs
 from svc_daemon.store.sources import (
@@ -62,12 +62,13 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
 
 async def list_members(
     context: Context, key: KeyRow, bucket: str, chosen: SourceFilter
-) -> tuple[BucketRow, list[SourceRow]]:
-    """List the bucket's members that pass the filter. Returns them with the bucket, from one snapshot."""
+) -> tuple[str, int, list[SourceRow]]:
+    """List the bucket's members that pass the filter. Returns the bucket's id and revision, and the members."""
 
-    def work(connection: Connection) -> tuple[BucketRow, list[SourceRow]]:
-        found = get_lasting_bucket(connection, key, bucket)
-        return found, list_sources(connection, key.team_id, found.id, chosen)
+    def work(connection: Connection) -> tuple[str, int, list[SourceRow]]:
+        bucket_id = get_lasting_bucket(connection, key, bucket).id
+        members = list_sources(connection, key.team_id, bucket_id, chosen)
+        return bucket_id, list_revisions(connection, [bucket_id])[bucket_id], members
 
     return await context.read_aside(work)
 

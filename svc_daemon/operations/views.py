@@ -89,7 +89,7 @@ def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
             failed_member_count=census.failed,
             rechunking_member_count=census.rechunking,
         ),
-        revision=bucket.revision,
+        revision=census.revision,
         lastDeleteError=bucket.last_delete_error,
         createdAt=bucket.created_at,
         updatedAt=bucket.updated_at,

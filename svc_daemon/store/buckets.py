@@ -1,4 +1,9 @@
-"""Buckets: named collections, their counts, and a revision that is incremented when their members change."""
+"""Buckets: named collections, their counts, and a revision that grows with each change of their members.
+
+The revision is the sum of the changes that each writer of the database has counted, so that two nodes that change the
+same bucket don't write the same row. Only `Census` and `list_revisions` read it: a transaction that did so before it
+writes would be in the way of all others that change the bucket.
+"""
 
 import json
 from collections.abc import Collection, Iterable
@@ -7,7 +12,7 @@ from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import ChunkingOptions
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import Connection, Parameters, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -26,7 +31,6 @@ class BucketRow:
     metadata: dict[str, Any]
     #: Options of the chunker; None means the defaults.
     chunking: dict[str, Any] | None = None
-    revision: int = 1
     last_delete_error: str | None = None
     created_at: str
     updated_at: str
@@ -34,6 +38,8 @@ class BucketRow:
     @classmethod
     def from_row(cls, row: Row) -> "BucketRow":
         values = dict(row)
+        # Only what was counted before each writer had a row of its own.
+        del values["revision"]
         values["metadata"] = json.loads(row["metadata"])
         values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
         return cls(**values)
@@ -43,6 +49,8 @@ class BucketRow:
 class Census:
     """Counts of the members of one bucket, all from the same snapshot of the database."""
 
+    #: Grows with each change of the members.
+    revision: int = 1
     #: Active members, oldest first; empty if they were not requested.
     active_ids: tuple[str, ...]
     #: Number of members by source type.
@@ -71,7 +79,7 @@ def create_bucket(connection: Connection, bucket: BucketRow) -> bool:
     """Create the bucket. Returns False if the team already has a bucket with this slug."""
     cursor = connection.execute(
         "INSERT INTO buckets (id, team_id, slug, name, description, status, metadata, chunking, revision, created_at,"
-        " updated_at) VALUES (:id, :team_id, :slug, :name, :description, :status, :metadata, :chunking, :revision,"
+        " updated_at) VALUES (:id, :team_id, :slug, :name, :description, :status, :metadata, :chunking, 1,"
         " :created_at, :updated_at) ON CONFLICT (team_id, slug) DO NOTHING",
         {
             "id": bucket.id,
@@ -82,7 +90,6 @@ def create_bucket(connection: Connection, bucket: BucketRow) -> bool:
             "status": bucket.status,
             "metadata": json.dumps(bucket.metadata),
             "chunking": json.dumps(bucket.chunking) if bucket.chunking else None,
-            "revision": bucket.revision,
             "created_at": bucket.created_at,
             "updated_at": bucket.updated_at,
         },
@@ -141,29 +148,35 @@ def update_bucket(connection: Connection, bucket: BucketRow) -> None:
 def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) -> None:
     """Mark the bucket as being deleted, which hides the bucket and the sources that are in no other bucket."""
     connection.execute(
-        "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, revision = revision + 1,"
-        " updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
+        "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, updated_at = :updated_at"
+        " WHERE team_id = :team_id AND id = :id",
         {"id": bucket.id, "team_id": bucket.team_id, "updated_at": updated_at},
     )
+    touch_bucket(connection, bucket.id)
 
 
 def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_at: str) -> None:
     """Make the bucket active again after its deletion failed, and record the reason."""
     connection.execute(
-        "UPDATE buckets SET status = 'active', last_delete_error = :reason, revision = revision + 1,"
-        " updated_at = :updated_at WHERE id = :id AND status = 'deleting'",
+        "UPDATE buckets SET status = 'active', last_delete_error = :reason, updated_at = :updated_at"
+        " WHERE id = :id AND status = 'deleting'",
         {"id": bucket_id, "reason": reason, "updated_at": updated_at},
     )
+    touch_bucket(connection, bucket_id)
 
 
 def delete_bucket(connection: Connection, bucket_id: str) -> None:
     """Delete the row of a bucket that is being deleted, which frees the slug; its memberships must be deleted first."""
+    connection.execute(
+        "DELETE FROM bucket_changes WHERE bucket_id IN (SELECT id FROM buckets WHERE id = :id AND status = 'deleting')",
+        {"id": bucket_id},
+    )
     connection.execute("DELETE FROM buckets WHERE id = :id AND status = 'deleting'", {"id": bucket_id})
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
     """Increment the revision, because the bucket's members or their listed fields have changed."""
-    connection.execute("UPDATE buckets SET revision = revision + 1 WHERE id = :id", {"id": bucket_id})
+    _touch(connection, "id = :id", {"id": bucket_id})
 
 
 def touch_buckets(connection: Connection, bucket_ids: Iterable[str]) -> None:
@@ -174,16 +187,33 @@ def touch_buckets(connection: Connection, bucket_ids: Iterable[str]) -> None:
 
 def touch_buckets_of(connection: Connection, source_id: str) -> None:
     """Increment the revision of every bucket that contains the source."""
-    connection.execute(
-        "UPDATE buckets SET revision = revision + 1"
-        " WHERE id IN (SELECT bucket_id FROM memberships WHERE source_id = :source_id)",
-        {"source_id": source_id},
-    )
+    _touch(connection, "id IN (SELECT bucket_id FROM memberships WHERE source_id = :id)", {"id": source_id})
 
 
 def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
     """Increment the revision of all the team's buckets, because the readiness of their sources has changed."""
-    connection.execute("UPDATE buckets SET revision = revision + 1 WHERE team_id = :team_id", {"team_id": team_id})
+    _touch(connection, "team_id = :id", {"id": team_id})
+
+
+def _touch(connection: Connection, condition: str, parameters: Parameters) -> None:
+    """Count a change of each of these buckets, in rows that only this writer of the database writes."""
+    connection.execute(
+        "INSERT INTO bucket_changes (bucket_id, writer, changes)"  # noqa: S608 - one of three conditions of ours
+        f" SELECT id, writer_number(), 1 FROM buckets WHERE {condition}"
+        " ON CONFLICT (bucket_id, writer) DO UPDATE SET changes = bucket_changes.changes + 1",
+        parameters,
+    )
+
+
+def list_revisions(connection: Connection, bucket_ids: Collection[str]) -> dict[str, int]:
+    """Return the revisions of the given buckets by id, leaving out buckets that don't exist."""
+    rows = connection.execute(
+        "SELECT b.id, b.revision + COALESCE("
+        "   (SELECT SUM(c.changes) FROM bucket_changes c WHERE c.bucket_id = b.id), 0) AS revision"
+        " FROM buckets b WHERE b.id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(list(bucket_ids))},
+    ).fetchall()
+    return {row["id"]: row["revision"] for row in rows}
 
 
 def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
@@ -212,6 +242,7 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
             pending += count
             failed_syncs += count if group["sync_status"] == readiness.FAILED else 0
     return Census(
+        revision=list_revisions(connection, [bucket_id]).get(bucket_id, 1),
         active_ids=_list_active(connection, bucket_id) if members else (),
         types=types,
         retrievable=retrievable,

@@ -68,11 +68,20 @@ def add_retitles(connection: Connection) -> None:
     connection.execute("CREATE INDEX detachments_leased ON detachments (lease_until_s) WHERE lease_until_s IS NOT NULL")
 
 
+def count_changes(connection: Connection) -> None:
+    """Add a table in which each writer counts its changes of a bucket; `buckets.revision` has the earlier ones."""
+    connection.execute(
+        "CREATE TABLE bucket_changes (bucket_id TEXT NOT NULL REFERENCES buckets (id), writer BIGINT NOT NULL,"
+        " changes BIGINT NOT NULL, PRIMARY KEY (bucket_id, writer)) WITHOUT ROWID"
+    )
+
+
 #: The migrations by name, oldest first. A release that changes the schema appends its migration.
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
     "m008_lanes": add_lanes,
     "m009_retitles": add_retitles,
+    "m010_changes": count_changes,
 }
 
 

@@ -102,7 +102,7 @@ def _send_bare(bodies: list[bytes], clients: int) -> Load:
         requests += [_request("PUT", path, body) for body in bodies[start : start + BATCH]]
         requests.append(_request("POST", "/v1/buckets/bench/batches/bat/finalize", b"{}"))
     with bare_server() as bare_url:
-        return run_requests(bare_url, clients, requests)
+        return run_requests([bare_url], clients, requests)
 
 
 def _request(method: str, path: str, body: bytes) -> bytes:

@@ -79,10 +79,10 @@ class Bench:
         figures, base_url, pid = {}, self.daemon.base_url, self.daemon.pid or 0
         for mode in ("keyword", "hybrid"):
             requests = [self._request(bucket, mode, query) for query in asked]
-            run_requests(base_url, 1, requests[:WARM], 200)
+            run_requests([base_url], 1, requests[:WARM], 200)
             for clients in options.clients:
                 before_s = processor_s(pid)
-                load = run_requests(base_url, clients, requests[WARM:], 200)
+                load = run_requests([base_url], clients, requests[WARM:], 200)
                 # Of the daemon, for each search: what a busy machine doesn't change much.
                 processor_ms = (processor_s(pid) - before_s) / options.queries * 1000
                 figures[f"{mode}, {clients} clients"] = load.figures() | {"processor_ms": round(processor_ms, 2)}

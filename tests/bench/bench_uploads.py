@@ -51,12 +51,18 @@ def _compare(daemon: Installation, bare_url: str, clients: int, options: argpars
 
 def _load(base_url: str, key: str, clients: int, options: argparse.Namespace, name: str) -> Load:
     for run, seconds in ((f"warm-{clients}", 0.5), (f"{name}-{clients}", options.seconds)):
-        load = run_load(base_url, clients, seconds, _requests(base_url, key, options.size_bytes, run), status=201)
+        load = run_load(
+            [base_url],
+            clients,
+            seconds,
+            make_uploads(urlsplit(base_url).netloc, key, options.size_bytes, run),
+            status=201,
+        )
     return load
 
 
-def _requests(base_url: str, key: str, size_bytes: int, run: str) -> MakeRequest:
-    """Makes uploads of Markdown; `run` keeps the keys of one run from those of another."""
+def make_uploads(host: str, key: str, size_bytes: int, run: str) -> MakeRequest:
+    """Makes uploads of Markdown to the bucket; `run` keeps the keys of one run from those of another."""
     number, boundary = _PLACE.decode(), "bench-boundary"
     document = make_document(Prose("uploads"), size_bytes, f"Document {number}").decode()
     body = (
@@ -65,7 +71,7 @@ def _requests(base_url: str, key: str, size_bytes: int, run: str) -> MakeRequest
         f"Content-Type: text/markdown\r\n\r\n{document}\r\n--{boundary}--\r\n"
     ).encode()
     head = (
-        f"POST /v1/buckets/{BUCKET}/files HTTP/1.1\r\nHost: {urlsplit(base_url).netloc}\r\n"
+        f"POST /v1/buckets/{BUCKET}/files HTTP/1.1\r\nHost: {host}\r\n"
         f"Authorization: Bearer {key}\r\nIdempotency-Key: {run}-{number}\r\nContent-Length: {len(body)}\r\n"
         f"Content-Type: multipart/form-data; boundary={boundary}\r\n\r\n"
     ).encode()

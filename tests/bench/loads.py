@@ -3,10 +3,10 @@
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import cycle, islice
 from urllib.parse import urlsplit
 
 from tests.bench.machines import spread_ms
@@ -53,7 +53,7 @@ class _Connection:
         return bytes(self.received) if found and len(body) >= int(lengths[0].split(b":")[1]) else None
 
 
-def run_load(base_url: str, clients: int, seconds: float, make_request: MakeRequest, status: int) -> Load:
+def run_load(base_urls: Sequence[str], clients: int, seconds: float, make_request: MakeRequest, status: int) -> Load:
     """Keep `clients` requests in flight for `seconds`; raises ConnectionError on any other status."""
 
     def until_late() -> Iterator[bytes]:
@@ -62,17 +62,21 @@ def run_load(base_url: str, clients: int, seconds: float, make_request: MakeRequ
             yield make_request(number)
             number += 1
 
-    return run_requests(base_url, clients, until_late(), status)
+    return run_requests(base_urls, clients, until_late(), status)
 
 
-def run_requests(base_url: str, clients: int, requests: Iterable[bytes], status: int = 201) -> Load:
-    """Send exactly these, `clients` at a time; raises ConnectionError on any other status."""
-    address, waiting, in_flight = urlsplit(base_url), iter(requests), 0
+def run_requests(base_urls: Sequence[str], clients: int, requests: Iterable[bytes], status: int = 201) -> Load:
+    """Send exactly these, `clients` at a time, of which each has one of the servers.
+
+    Raises ConnectionError on any other status.
+    """
+    addresses, waiting, in_flight = cycle(map(urlsplit, base_urls)), iter(requests), 0
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
         latencies_s: list[float] = []
         wall_s, processor_s = time.perf_counter(), time.process_time()
         for first in islice(waiting, clients):
+            address = next(addresses)
             opened = stack.enter_context(socket.create_connection((address.hostname or "", address.port or 80)))
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             selector.register(opened, selectors.EVENT_READ, connection := _Connection(opened))

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -36,16 +36,16 @@ class PostgresEngine(Engine):
 
     stop_signal = signal.SIGINT
 
-    def __init__(self, folder: Path, program: Path) -> None:
+    def __init__(self, folder: Path, program: Path, settings: Mapping[str, str]) -> None:
         self.port = free_port()
         self._user = OTHER_USER if os.geteuid() == 0 else None
         self._programs = _reachable(program, folder, self._user)
         #: Whether the system brings it, with TLS and the locales of ICU; the package's build has neither.
         self.is_systems = program in system_programs()
-        settings = {"port": str(self.port), "listen_addresses": "127.0.0.1", "unix_socket_directories": "", **_FAST}
+        own = {"port": str(self.port), "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
         if self.is_systems:
-            settings |= {"ssl": "on", "ssl_cert_file": f"{folder}/server.crt", "ssl_key_file": f"{folder}/server.key"}
-        flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+            own |= {"ssl": "on", "ssl_cert_file": f"{folder}/server.crt", "ssl_key_file": f"{folder}/server.key"}
+        flags = [part for name, value in {**own, **settings}.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(folder / "data"), *flags]
         super().__init__(folder, command, user=self._user)
         self._numbers = count(1)
@@ -131,12 +131,12 @@ def system_programs() -> list[Path]:
 
 
 @contextmanager
-def running_postgres(program: Path | None = None) -> Iterator[PostgresEngine]:
+def running_postgres(program: Path | None = None, settings: Mapping[str, str] = _FAST) -> Iterator[PostgresEngine]:
     """A server while it runs. Its files are not in the folder of pytest, which other users can't enter."""
     with tempfile.TemporaryDirectory(prefix="svc-postgres-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        engine = PostgresEngine(folder, program or [*package_programs(), *system_programs()][0])
+        engine = PostgresEngine(folder, program or [*package_programs(), *system_programs()][0], settings)
         engine.make_files()
         engine.start(engine.is_ready)
         try:

@@ -19,12 +19,14 @@ from svc_daemon.databases.postgres.database import GROUP_LIMIT, SINGLE_TRIES, Po
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError, StoreUnavailable
 from svc_daemon.store import migrations
+from svc_daemon.store.buckets import BucketRow, take_census
 from svc_daemon.store.migrations import MIGRATIONS, migrate_shared
 from tests.acceptance.installations import wait_until
 from tests.cluster.cutting import cutting
 from tests.cluster.postgres import HOST, PASSWORD, PostgresEngine, running_postgres, system_programs
 from tests.databases.contract_suite import DatabaseContract, OpenDatabase, stored
 from tests.databases.notes import DEADLINE_S, ids, insert, prepare, submit_all
+from tests.store.rows import add_bucket, add_source, add_teams
 
 OpenNode = Callable[..., PostgresDatabase]
 
@@ -103,6 +105,30 @@ def test_what_one_reads_and_another_writes_is_never_skewed(open_node: OpenNode) 
     with ThreadPoolExecutor(9) as pool:
         added = [pool.submit(nodes[number % 3].write, partial(add, number)) for number in range(1, 91)]
         assert sum(each.result(DEADLINE_S) for each in added) == 10
+
+
+def test_two_nodes_change_one_bucket_at_once_without_a_conflict(engine: PostgresEngine) -> None:
+    url = engine.make_database()
+    nodes = [PostgresDatabase(url, prepare=migrate_shared) for _ in range(2)]
+    first, second = nodes
+
+    def make(connection: Connection) -> BucketRow:
+        add_teams(connection)
+        return add_bucket(connection)
+
+    bucket = first.write(make)
+
+    def add(number: int, connection: Connection) -> None:
+        add_source(connection, f"first-{number}", bucket)
+        # Another node does the same before this transaction ends.
+        second.submit(lambda other: add_source(other, f"second-{number}", bucket)).result(DEADLINE_S)
+
+    for number in range(10):
+        first.write(partial(add, number))
+    census = second.read(partial(take_census, bucket_id=bucket.id))
+    for node in nodes:
+        node.close()
+    assert (census.revision, census.total, first.conflicts, second.conflicts) == (21, 20, 0, 0)
 
 
 def test_work_with_endless_conflicts_fails_alone_and_not_for_ever(open_node: OpenNode) -> None:

@@ -29,7 +29,7 @@ def test_an_update_writes_what_patch_may_change_and_nothing_else(db: Connection)
     buckets.update_bucket(db, replace(bucket, team_id=THEIRS, name="stolen"))
     assert find_bucket(db, OURS, bucket.id) == bucket
     changed = replace(bucket, name="n", description="d", metadata={"k": 1}, status="archived", updated_at=LATER)
-    buckets.update_bucket(db, replace(changed, slug="moved", revision=99, created_at=LATER))
+    buckets.update_bucket(db, replace(changed, slug="moved", created_at=LATER))
     assert (find_bucket(db, OURS, bucket.id), find_bucket(db, OURS, "other")) == (changed, other)
 
 
@@ -44,6 +44,8 @@ class History:
         self.sources: dict[str, tuple[str, str]] = {}
         #: (source, bucket) to its sync.
         self.syncs: dict[tuple[str, str], str] = {}
+        #: How often a source has joined or left each bucket.
+        self.changes: Counter[str] = Counter()
 
     def step(self, number: int) -> None:
         """One thing that can happen: a new source, a move of a status or a sync, a detach."""
@@ -63,11 +65,13 @@ class History:
         else:
             delete_membership(self.db, source_id, bucket_id)
             del self.syncs[source_id, bucket_id]
+            self.changes[bucket_id] += 1
 
     def add(self, name: str, kind: str, status: str, sync: str, places: list[BucketRow]) -> None:
         source = add_source(self.db, name, *places, sync=sync, status=status, type=kind)
         self.sources[source.id] = (kind, status)
         self.syncs.update({(source.id, bucket.id): sync for bucket in places})
+        self.changes.update(bucket.id for bucket in places)
 
     def count(self, bucket: BucketRow) -> Census:
         members = {source_id: sync for (source_id, bucket_id), sync in self.syncs.items() if bucket_id == bucket.id}
@@ -81,7 +85,8 @@ class History:
         totals["retrievable"] = sum(self.sources[source_id][0] != "qa" for source_id in indexed_ids)
         totals["failed"] = sum(self.sources[source_id][1] == "failed" for source_id in members)
         totals["failed_syncs"] = sum(failed for _, _, failed in facts.values())
-        return Census(active_ids=tuple(indexed_ids), types=Counter(kinds), **totals)
+        revision = 1 + self.changes[bucket.id]
+        return Census(revision=revision, active_ids=tuple(indexed_ids), types=Counter(kinds), **totals)
 
 
 def test_the_census_equals_a_count_by_hand_in_each_state_and_through_a_long_history(db: Connection) -> None:

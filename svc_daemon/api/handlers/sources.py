@@ -66,14 +66,16 @@ async def list_members(request: Request) -> Response:
         # Fetch one extra row to detect whether there are more.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
-    bucket, found = await verbs.list_members(context_of(request), key, request.path_params["bucket"], asked)
+    bucket_id, revision, found = await verbs.list_members(
+        context_of(request), key, request.path_params["bucket"], asked
+    )
     page = found if limit is None else found[:limit]
     return await respond_aside(
         request,
         lambda: wire.BucketSources(
-            bucket_id=bucket.id,
-            revision=bucket.revision,
-            sources=[view_member(source, key, bucket.id) for source in page],
+            bucket_id=bucket_id,
+            revision=revision,
+            sources=[view_member(source, key, bucket_id) for source in page],
             has_more=len(page) < len(found),
             last_id=page[-1].id if page else None,
             request_id=request_id_of(request.scope),

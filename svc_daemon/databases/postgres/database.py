@@ -56,6 +56,8 @@ FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
 #: The advisory lock that is held while the schema is prepared.
 PREPARING = 0x7376635F73746174
+#: With a number, the advisory lock of the writer that has this number, which is the lowest one that no other has.
+WRITER = 0x73766377
 #: The advisory lock of the node whose turn it is to run a transaction that has had conflicts.
 TAKING_TURNS = 0x7376635F7475726E
 _SETTINGS = (
@@ -64,6 +66,8 @@ _SETTINGS = (
     # Compiling a plan takes longer than any of our statements.
     "jit = off",
     "idle_in_transaction_session_timeout = '15s'",
+    # Who reads a whole table, however small it is, is in the way of all who write in it.
+    "enable_seqscan = off",
 )
 
 
@@ -230,15 +234,21 @@ class PostgresDatabase:
             return
         self._has_turn = False
         try:
-            connection.run("SELECT pg_advisory_unlock_all()")
+            connection.run(f"SELECT pg_advisory_unlock({TAKING_TURNS})")
         except psycopg.Error:
             connection.close()
 
     def _connect(self) -> ServerConnection:
         try:
-            return self._server.connect(*_SETTINGS)
-        except NoConnection as error:
+            connection = self._server.connect(*_SETTINGS)
+            connection.execute(
+                "SELECT set_config('svc.writer', CAST(number AS TEXT), false) FROM generate_series(1, 4096) AS number"
+                " WHERE pg_try_advisory_lock(:writer, number) LIMIT 1",
+                {"writer": WRITER},
+            )
+        except (NoConnection, psycopg.Error) as error:
             raise StoreUnavailable(AWAY) from error
+        return connection
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -1,4 +1,4 @@
-"""The functions of SQLite, and one of ours, that the store's statements call and PostgreSQL lacks.
+"""The functions of SQLite, and two of ours, that the store's statements call and PostgreSQL lacks.
 
 They are made in the schema of the tables, once for each version of this module. Documents are JSON in a text column.
 A function that is a single expression, or a single FROM, becomes part of the statement that calls it, which is what
@@ -60,6 +60,10 @@ CREATE OR REPLACE AGGREGATE group_concat(text) (
 
 CREATE OR REPLACE FUNCTION lowercase(letters text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT lower(letters COLLATE pg_catalog."the best")
+$$;
+
+CREATE OR REPLACE FUNCTION writer_number() RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT COALESCE(NULLIF(current_setting('svc.writer', true), ''), '0')::bigint
 $$"""
 
 

@@ -1,0 +1,179 @@
+"""What one, two and three nodes on PostgreSQL, S3 and Milvus accept and make ready a second, all in one bucket.
+
+    python -m tests.bench.bench_nodes [--nodes 1 2 3] [--clients 8] [--seconds 8]
+
+It needs the extra `cluster-test`. PostgreSQL syncs its commits, as an operator's does. `again` is the share of
+transactions that ran once more because another one was in the way: PostgreSQL reports each of them in its log, and the
+nodes count what they have committed. Several nodes share the machine with all engines here, so what a source costs in
+processor time says more than rates.
+"""
+
+import argparse
+import re
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+
+from tests.acceptance.calls import make_bucket
+from tests.acceptance.installations import Installation, wait_until
+from tests.bench.bench_uploads import BUCKET, make_uploads
+from tests.bench.installations import read_options
+from tests.bench.loads import Load, run_load
+from tests.bench.machines import processor_s, report
+from tests.cluster.milvus import RunningMilvus, running_milvus
+from tests.cluster.object_store import BUCKET as STORE_BUCKET
+from tests.cluster.object_store import ObjectStore, object_store
+from tests.cluster.postgres import PostgresEngine, running_postgres
+from tests.conftest import UNLIMITED
+
+#: By the words of a process's command line: the engine that it belongs to.
+_ENGINES = {"postgres": "postgres", "swift": "s3", "milvus_lite": "milvus"}
+#: As in an operator's installation, where a test has `fsync` off; and each line of the log begins with its state.
+_SETTINGS = {"shared_buffers": "128MB", "max_connections": "200", "log_line_prefix": "%e "}
+_CONFLICT = re.compile(r"^(40001|40P01) ERROR", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The three, running."""
+
+    postgres: PostgresEngine
+    store: ObjectStore
+    milvus: RunningMilvus
+
+    def environ(self) -> dict[str, str]:
+        """The variables of the nodes of a new installation."""
+        return {
+            "SVC_STATE_URL": self.postgres.make_database(),
+            "SVC_BLOBS_URL": f"s3://{STORE_BUCKET}/{uuid4().hex}",
+            "SVC_INDEX_URL": self.milvus.url,
+            **self.store.environ,
+            **UNLIMITED,
+        }
+
+    def count_conflicts(self) -> int:
+        """The transactions that PostgreSQL has rolled back so far because of others."""
+        log = (self.postgres.folder / "engine.log").read_text(encoding="utf-8", errors="replace")
+        return len(_CONFLICT.findall(log))
+
+
+@contextmanager
+def running_engines(folder: Path) -> Iterator[Engines]:
+    with ExitStack() as stack:
+        yield Engines(
+            stack.enter_context(running_postgres(settings=_SETTINGS)),
+            stack.enter_context(object_store(folder / "store")),
+            stack.enter_context(running_milvus(folder / "milvus")),
+        )
+
+
+@contextmanager
+def running_nodes(folder: Path, environ: dict[str, str], count: int, role: str = "all") -> Iterator[list[Installation]]:
+    """Nodes of one installation, each with a data directory of its own."""
+    with ExitStack() as stack:
+        nodes = []
+        for number in range(count):
+            node = Installation(folder / f"{role}-{number}", **environ)
+            node.options = ("--role", role)
+            node.root.mkdir(parents=True)
+            stack.callback(node.clear)
+            nodes.append(node.start())
+        yield nodes
+
+
+def main() -> None:
+    options = read_options(__doc__, nodes=[1, 2, 3], clients=8, seconds=8.0, size_bytes=2_000)
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        with running_engines(folder) as engines:
+            results = {str(count): _measure(engines, folder / str(count), count, options) for count in options.nodes}
+        report("nodes", vars(options), {"nodes": results}, folder)
+
+
+def _measure(engines: Engines, folder: Path, count: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Fill one bucket by `count` nodes, and wait until everything is ready."""
+    with running_nodes(folder, engines.environ(), count) as nodes:
+        with nodes[0].client() as client:
+            make_bucket(client, BUCKET)
+        _load(nodes, options, "warm", 0.5)
+        _wait_idle(nodes)
+        before, began_s = _Figures.take(engines, nodes), time.perf_counter()
+        load = _load(nodes, options, "measured", options.seconds)
+        accepted = _Figures.take(engines, nodes)
+        _wait_idle(nodes)
+        took_s, ended = time.perf_counter() - began_s, _Figures.take(engines, nodes)
+    return {
+        "accepts": load.figures(),
+        "ready_per_second": round(load.requests / took_s, 1),
+        "accepting": before.to(accepted, load.requests),
+        "in_all": before.to(ended, load.requests),
+    }
+
+
+def _load(nodes: Sequence[Installation], options: argparse.Namespace, name: str, seconds: float) -> Load:
+    base_urls = [node.base_url for node in nodes]
+    make_request = make_uploads("127.0.0.1", nodes[0].key, options.size_bytes, name)
+    return run_load(base_urls, options.clients, seconds, make_request, status=201)
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What was counted until now."""
+
+    conflicts: int
+    commits: int
+    operations: int
+    #: Processor time by engine; `nodes` is all daemons.
+    seconds: dict[str, float]
+
+    @classmethod
+    def take(cls, engines: Engines, nodes: Sequence[Installation]) -> "_Figures":
+        writers = [_health(node)["writer"] for node in nodes]
+        seconds = defaultdict(float, {"nodes": sum(processor_s(node.pid or 0) for node in nodes)})
+        for process in psutil.Process().children():
+            words = " ".join(process.cmdline()[:4])
+            for word, name in _ENGINES.items():
+                if word in words:
+                    seconds[name] += processor_s(process.pid)
+        return cls(
+            engines.count_conflicts(),
+            sum(writer["commits"] for writer in writers),
+            sum(writer["operations"] for writer in writers),
+            seconds,
+        )
+
+    def to(self, later: "_Figures", sources: int) -> dict[str, Any]:
+        """What happened from these figures to the later ones, for so many sources."""
+        conflicts, commits = later.conflicts - self.conflicts, later.commits - self.commits
+        return {
+            "again": round(conflicts / (commits + conflicts), 4),
+            "conflicts": conflicts,
+            "commits": commits,
+            "operations_per_commit": round((later.operations - self.operations) / commits, 2),
+            "processor_ms_per_source": {
+                name: round((seconds - self.seconds[name]) * 1000 / sources, 2)
+                for name, seconds in later.seconds.items()
+            },
+        }
+
+
+def _wait_idle(nodes: Sequence[Installation]) -> None:
+    wait_until(lambda: not any(_health(nodes[0])["queue"].values()), "the end of indexing", 900, every_s=0.2)
+
+
+def _health(node: Installation) -> dict[str, Any]:
+    if (health := node.health()) is None:
+        raise ConnectionError("a node does not answer")
+    return health
+
+
+if __name__ == "__main__":
+    main()
