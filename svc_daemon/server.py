@@ -342,7 +342,7 @@ def _announced(files: DataFiles, facts: Mapping[str, Any], clock: Clock) -> Iter
 
 
 def _hardening(settings: Settings, context: Context) -> Hardening:
-    hosts = settings.allowed_hosts if settings.is_loopback else (*settings.allowed_hosts, settings.host)
+    hosts = (*settings.allowed_hosts, settings.host)
     return Hardening(
         new_id=lambda: context.ids.make(ids.REQUEST),
         rules=GuardRules(

@@ -3,14 +3,11 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 from tests.acceptance.installations import Installation
-
-if TYPE_CHECKING:
-    from tests.cluster.states import PostgresStates
 
 # Programs that tests start keep their compiled modules, as an installation does: without them a daemon compiles for a
 # fifth of a second before it answers.
@@ -20,13 +17,15 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": "0"}
 
 MakeInstallation = Callable[..., Installation]
-#: The databases of a run with `--postgresql`.
-STATES: "pytest.StashKey[PostgresStates]" = pytest.StashKey()
+#: Options that each choose one engine, and the marks of the tests that each leaves out.
+ENGINES = {"postgresql": "sqlite", "s3": "folders", "milvus": "index_files"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--large", action="store_true", help="run the acceptance tests at full size (minutes more)")
     parser.addoption("--cluster", action="store_true", help="collect tests/cluster (needs the extra `cluster-test`)")
+    parser.addoption("--engines", action="store_true", help="keep installations on PostgreSQL, S3 and Milvus")
+    parser.addoption("--nodes", type=int, default=1, help="with --engines, serve each installation by so many daemons")
     parser.addoption("--postgresql", action="store_true", help="keep the rows of daemons and stores on PostgreSQL")
     parser.addoption("--twice", action="store_true", help="run each transaction of daemons in the test's process twice")
     parser.addoption("--milvus", action="store_true", help="keep indexes of daemons in the test's process on Milvus")
@@ -34,35 +33,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # The daemon is imported late: most runs of one file don't need it.
-    if config.getoption("--postgresql"):
-        from tests.api.daemons import Daemon  # noqa: PLC0415
-        from tests.cluster.states import PostgresStates  # noqa: PLC0415
+    # The daemon and the libraries of the engines are imported late: most runs of one file don't need them.
+    if wanted := _engines(config):
+        from tests.cluster.runs import use_engines  # noqa: PLC0415
 
-        config.stash[STATES] = states = PostgresStates()
-        Daemon.open_state, Daemon.join = staticmethod(states.open_state), staticmethod(states.join)
-        config.add_cleanup(states.close)
+        use_engines(config, wanted, config.getoption("--nodes"))
     if config.getoption("--twice"):
         from tests.api.daemons import Daemon  # noqa: PLC0415
         from tests.api.rehearsals import rehearsing  # noqa: PLC0415
 
         Daemon.open_state = staticmethod(rehearsing(Daemon.open_state))
-    if config.getoption("--milvus"):
-        from tests.cluster.milvus import keep_indexes_there  # noqa: PLC0415
 
-        keep_indexes_there(config)
-    if config.getoption("--s3"):
-        from tests.cluster.object_store import keep_bytes_there  # noqa: PLC0415
 
-        keep_bytes_there(config)
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Have a process of pytest-xdist use the engines of this one."""
+    if _engines(node.config):
+        from tests.cluster.runs import PLACES  # noqa: PLC0415
+
+        node.workerinput["engines"] = node.config.stash[PLACES]
+
+
+def _engines(config: pytest.Config) -> list[str]:
+    """The engines that the options choose."""
+    return [name for name in ENGINES if config.getoption("--engines") or config.getoption(f"--{name}")]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for option, mark in (("--postgresql", "sqlite"), ("--s3", "folders"), ("--milvus", "index_files")):
-        if config.getoption(option):
-            left_out = [item for item in items if item.get_closest_marker(mark)]
-            config.hook.pytest_deselected(items=left_out)
-            items[:] = [item for item in items if not item.get_closest_marker(mark)]
+    for mark in (ENGINES[name] for name in _engines(config)):
+        left_out = [item for item in items if item.get_closest_marker(mark)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker(mark)]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from svc_daemon.listening_socket import base_url_of
 from svc_daemon.settings import Settings
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
+from tests.conftest import MakeInstallation
 
 
 def test_the_address_for_clients_on_this_machine(tmp_path: Path) -> None:
@@ -40,6 +41,13 @@ def test_the_daemon_announces_itself_and_takes_it_back_and_a_kill_misleads_nobod
     assert installation.pid not in {announced["pid"], os.getpid()}
     installation.stop()
     assert not installation.files.daemon.exists()
+
+
+def test_a_daemon_on_another_address_of_this_machine_answers_where_it_says(make_installation: MakeInstallation) -> None:
+    installation = make_installation(SVC_LISTEN="127.0.0.2:0")
+    installation.start()
+    assert installation.base_url.startswith("http://127.0.0.2:")
+    assert installation.svc("bucket", "ls", "--json").exit == 0
 
 
 def test_a_start_repairs_what_a_kill_left(installation: Installation) -> None:

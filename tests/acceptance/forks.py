@@ -34,6 +34,8 @@ DAEMON_MODULES = (
     "svc_daemon.offline_repair",
     "svc_daemon.operator_commands",
 )
+#: What the server loads besides; for a run whose daemons need more libraries.
+MORE_MODULES: list[str] = []
 #: What an interpreter reads from its environment when it starts, which a fork can't change any more.
 OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 
@@ -81,7 +83,7 @@ class ForkServer:
         with theirs:
             self._process = subprocess.Popen(
                 # The names of the programs are for those who look for their processes.
-                [sys.executable, "-m", __name__, str(theirs.fileno()), "svc_cli", "svc_daemon"],
+                [sys.executable, "-m", __name__, str(theirs.fileno()), "svc_cli", "svc_daemon", *MORE_MODULES],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -172,7 +174,7 @@ if __name__ == "__main__":
     import svc_cli
 
     names = [found.name for found in pkgutil.walk_packages(svc_cli.__path__, "svc_cli.")]
-    for name in (*DAEMON_MODULES, *names):
+    for name in (*DAEMON_MODULES, *sys.argv[4:], *names):
         if not name.endswith("__main__"):
             importlib.import_module(name)
     # What all forks have stays shared between them: the collector would copy it page by page.

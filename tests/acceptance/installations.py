@@ -5,16 +5,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import httpx
 import psutil
 
 from svc_daemon.paths import DataFiles
 from tests.acceptance.forks import ROOT, Fork, can_fork
+from tests.acceptance.rotations import Rotation
 
 T = TypeVar("T")
 
@@ -24,6 +25,8 @@ START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 12.0
 #: Longer than any command of the tests takes, so that one that hangs fails by name.
 COMMAND_TIMEOUT_S = 180.0
+#: Where clients reach the nodes of a cluster.
+_HOST = "127.0.0.1"
 
 
 class TooLate(AssertionError):
@@ -62,38 +65,84 @@ class Finished:
 class Installation:
     """Starts, kills and stops one daemon; runs `svc` and HTTP requests against it."""
 
+    #: Returns the variables of the engines of an installation; options of pytest choose some.
+    environ_for: ClassVar[Callable[[Path], Mapping[str, str]]] = staticmethod(lambda _: {})
+    #: How many daemons serve each installation of the run; several need engines that they share.
+    node_count: ClassVar[int] = 1
+
     def __init__(self, root: Path, **variables: str) -> None:
         self.root = root
         self.files = DataFiles(root / "data")
-        self.environ = environment(root, variables)
+        self.environ = environment(root, {**type(self).environ_for(root), **variables})
         #: What follows `svc-daemon serve`.
         self.options: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None
+        #: The address that the daemon listens on, if it is one of several nodes.
+        self._address = ""
+        #: The other nodes, and what is before all of them.
+        self._others: list[Installation] = []
+        self._door: Rotation | None = None
 
     def start(self, launcher: Sequence[str] = ()) -> Self:
         """Start the daemon and wait until it answers; raises TooLate with what it printed.
 
         `launcher` is the command that starts it, less the command that it starts, and must become the daemon's process.
         """
+        has_others = type(self).node_count > 1 and not (self._address or launcher or self.options)
+        if has_others and "SVC_TLS_CERT" not in self.environ:
+            self._open_door()
         self._process = self.spawn_daemon(launcher)
+        if self._others:
+            # The first node that starts makes the key.
+            self._wait(self.files.admin_key.exists, "the key")
+            for node in self._others:
+                node.environ = {**self.environ, **_folders(node.root)}
+                node._process = node.spawn_daemon()
+        for node in (self, *self._others):
+            node._wait(node._answers, "the daemon's first answer")
+        if self._door is not None:
+            self._announce(f"http://{_HOST}:{self._door.port}")
+        return self
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
         try:
-            wait_until(self._answers, "the daemon's first answer", START_TIMEOUT_S)
+            wait_until(condition, what, START_TIMEOUT_S)
         except TooLate as late:
             self.kill()
             raise TooLate(f"{late}; it printed: {self.printed()}") from None
-        return self
+
+    def _open_door(self) -> None:
+        """Open the door to all nodes, where programs on this machine find the daemon from now on."""
+        hosts = [f"127.0.0.{2 + number}" for number in range(type(self).node_count)]
+        if self._door is None:
+            self._door = Rotation(hosts)
+            self._others = [Installation(self.root / f"node{number}") for number in range(2, len(hosts) + 1)]
+        self._door.open()
+        for host, node in zip(hosts, (self, *self._others), strict=True):
+            node._address = f"{host}:{self._door.port}"
+
+    def _announce(self, base_url: str) -> None:
+        staged = self.files.daemon.with_suffix(".staged")
+        staged.touch(0o600)
+        staged.write_text(json.dumps({**self.announced, "base_url": base_url}))
+        staged.replace(self.files.daemon)
 
     def spawn_daemon(self, launcher: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start one more daemon process on the same folders, without waiting for anything."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "daemon.out").open("ab") as out:
-            return self.spawn("svc_daemon", "serve", *self.options, launcher=launcher, stdout=out, stderr=out)
+            listen = ("--listen", self._address) if self._address else ()
+            return self.spawn("svc_daemon", "serve", *listen, *self.options, launcher=launcher, stdout=out, stderr=out)
 
     def kill(self) -> None:
         """kill -9, as a crash or the kernel would."""
         process = self._started()
         process.kill()
+        for node in self._others:
+            node.kill()
         process.wait()
+        if self._door is not None:
+            self._door.close()
 
     def crash(self) -> None:
         """kill -9, and start again."""
@@ -102,18 +151,24 @@ class Installation:
 
     def stop(self) -> int:
         """SIGTERM; the exit code, or TooLate."""
-        process = self._started()
-        process.terminate()
+        nodes = [self, *self._others]
+        for node in nodes:
+            node._started().terminate()
         try:
-            return process.wait(STOP_TIMEOUT_S)
+            return max((node._started().wait(STOP_TIMEOUT_S) for node in nodes), key=abs)
         except subprocess.TimeoutExpired:
             self.kill()
             raise TooLate(f"the daemon's end: not within {STOP_TIMEOUT_S:g} s") from None
+        finally:
+            if self._door is not None:
+                self._door.close()
 
     def clear(self) -> None:
         """End whatever runs on these folders, a daemon that a command started by itself included."""
         if self._process is not None and self._process.poll() is None:
             self.stop()
+        for node in self._others:
+            node.clear()
         stop_process(self.pid)
 
     def printed(self) -> str:
@@ -232,8 +287,11 @@ class Installation:
 def environment(root: Path, variables: dict[str, str]) -> dict[str, str]:
     """This process's environment with nothing of ours in it but folders under `root` and the given variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
-    folders = {f"SVC_{kind.upper()}_DIR": str(root / kind) for kind in ("data", "config", "state")}
-    return inherited | folders | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"} | variables
+    return inherited | _folders(root) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"} | variables
+
+
+def _folders(root: Path) -> dict[str, str]:
+    return {f"SVC_{kind.upper()}_DIR": str(root / kind) for kind in ("data", "config", "state")}
 
 
 def stop_process(pid: int | None) -> None:

@@ -1,15 +1,15 @@
 """A daemon inside the test's process: the real app on real files, with workers that run only when a test starts them.
 
 Its parts are put together by `server`, but for three that a test controls: the clock can be set ahead, the provider
-can fail or be held, and each worker is started by name.
+can fail or be held, and each worker is started by name. A run with `--nodes` has several nodes behind one daemon.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -18,12 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import httpx
-from starlette.applications import Starlette
 
-from svc_daemon.api.app import create_app
-from svc_daemon.api.layers.hardening import Hardening
-from svc_daemon.api.layers.origin_guards import GuardRules
-from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
@@ -31,15 +26,13 @@ from svc_daemon.core.times import Clock
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.contract import Embedder
-from svc_daemon.engines import Engines, open_folders, open_sqlite
+from svc_daemon.engines import EMBEDDED, Engines, open_folders, open_sqlite
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
-from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, EmbeddingState
-from svc_daemon.server import open_context
 from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.keys import KeyRow, create_key
@@ -53,8 +46,9 @@ from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
-from tests.api.holds import PATIENCE_S, HeldProvider
+from tests.api.holds import PATIENCE_S
 from tests.api.loops import Loop
+from tests.api.nodes import Node, Rotation, Shared, node_files, open_node
 
 T = TypeVar("T")
 OpenState = Callable[[DataFiles, Callable[[Exception], None]], Database]
@@ -81,63 +75,53 @@ class Daemon:
     #: Joins what the daemons of this run share with others, and returns the context that uses it.
     join: ClassVar[Callable[[DataFiles, AsyncExitStack, Context], Context]] = staticmethod(lambda *given: given[-1])
     open_bytes: ClassVar[OpenBytes] = staticmethod(open_folders)
+    prepare_secret: ClassVar[Callable[[DataFiles, Database], bytes]] = staticmethod(EMBEDDED.prepare_secret)
+    #: How many nodes serve each installation of the run; several need engines that they share.
+    node_count: ClassVar[int] = 1
 
     def __init__(
         self, loop: Loop, folder: Path, extractor: Extractor, limits: Limits = UNLIMITED, fetch_allow: str = LOOPBACK
     ) -> None:
         self.loop = loop
         self._fetch_allow = fetch_allow
-        self.files = DataFiles(folder)
         self.limits = limits
         self._extractor = extractor
         self._ahead = timedelta()
         self._looks_left = 0
         self._stack = AsyncExitStack()
         self._workers: list[asyncio.Task[None]] = []
+        self.nodes: list[Node] = []
         is_new = not folder.exists()
-        for path in (self.files.root, self.files.blobs, self.files.staging, self.files.parts, self.files.index):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own, *others = node_files(folder, type(self).node_count)
+        self.files = own
         if is_new:
-            self.files.state.write_bytes(_empty_state())
-        self.loop.run(self._open())
+            own.state.write_bytes(_empty_state())
+        self.loop.run(self._open([own, *others]))
 
-    async def _open(self) -> None:
+    async def _open(self, directories: Sequence[DataFiles]) -> None:
         limits = FetchLimits(
             file_bytes=self.limits.file_bytes, fetch_s=self.limits.fetch_seconds, post_s=self.limits.webhook_seconds
         )
         fetcher = Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
         clock = Clock(now=self._now, monotonic=self._monotonic)
-        engines = Engines(
-            open_state=type(self).open_state,
-            make_provider=self._make_provider,
-            open_bytes=type(self).open_bytes,
-            join=partial(type(self).join, self.files),
-        )
-        self.context = open_context(self._stack, self.limits, self.files, fetcher, lambda _: None, clock, engines)
-        self.installation_id = prepare_installation(self.files, self.context.database, self.context.ids)
-        self.operator_token = prepare_operator_token(self.files, os.urandom)
+        shared = Shared(self._stack, self.limits, fetcher, clock, self._extractor)
+        for files in directories:
+            engines = Engines(
+                open_state=type(self).open_state,
+                open_bytes=type(self).open_bytes,
+                prepare_secret=type(self).prepare_secret,
+                join=partial(type(self).join, files),
+            )
+            self.nodes.append(await open_node(files, engines, shared, self.nodes[0] if self.nodes else None))
+        first = self.nodes[0]
+        self.context, self.provider, self.installation_id = first.context, first.provider, first.installation_id
+        self.app = first.app if len(self.nodes) == 1 else Rotation([node.app for node in self.nodes])
+        self.operator_token = str(first.app.state.operator_token)
         self.key = self.files.admin_key.read_text().strip()
         self.team_id = str(self.read(lambda c: c.execute("SELECT id FROM teams ORDER BY id").fetchone()["id"]))
-        new_id = partial(self.context.ids.make, ids.REQUEST)
-        hardening = Hardening(new_id=new_id, rules=GuardRules(exempt=is_storage_path))
-        self.app = create_app(hardening, self.limits, self._lifespan)
-        await self._stack.enter_async_context(self.app.router.lifespan_context(self.app))
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self._client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         await self._stack.enter_async_context(self._client)
-
-    def _make_provider(self, *places: Path, **options: Any) -> HeldProvider:
-        self.provider = HeldProvider(*places, **options)
-        return self.provider
-
-    @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> Any:
-        app.state.context = self.context
-        app.state.installation_id = self.installation_id
-        app.state.operator_token = self.operator_token
-        app.state.extractor = self._extractor
-        app.state.started_s = self.context.clock.monotonic()
-        yield
 
     def _now(self) -> datetime:
         return datetime.now(UTC) + self._ahead
@@ -164,30 +148,32 @@ class Daemon:
 
     def embed_with(self, embedder: Embedder | None) -> None:
         """Have this model make the vectors of queries from now on."""
-        self.context.embedding.embedder = embedder
-        self.context.embedding.state = EmbeddingState.READY if embedder else EmbeddingState.OFF
+        for node in self.nodes:
+            node.context.embedding.embedder = embedder
+            node.context.embedding.state = EmbeddingState.READY if embedder else EmbeddingState.OFF
 
     def wake(self) -> None:
-        wakes = self.context.wakes
-        first = (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering)
-        for event in (*first, wakes.rebuilding, wakes.rechunking):
-            self.loop.call(event.set)
+        for node in self.nodes:
+            for wake in node.context.wakes.shared().values():
+                self.loop.call(wake.set_here)
 
     def start(self, *names: str) -> None:
-        """Run these workers, each by the first part of its name (`indexing`), or all."""
-        makers: dict[str, Callable[[], Worker]] = {
-            "indexing": partial(IndexingWorker, self.context, self._extractor),
-            "syncing": partial(SyncingWorker, self.context),
-            "sweeping": partial(SweepingWorker, self.context),
-            "cascading": partial(CascadingWorker, self.context),
-            "delivering": partial(DeliveringWorker, self.context),
-            "rebuilding": partial(RebuildingWorker, self.context, self._extractor),
-            "rechunking": partial(RechunkingWorker, self.context, self._extractor),
-            "counting": partial(CountingWorker, self.context),
-            "shortages": lambda: self.context.shortages,
-        }
-        for name in names or makers:
-            self.run_worker(makers[name])
+        """Run these workers on each node, each by the first part of its name (`indexing`), or all."""
+        for node in self.nodes:
+            context = node.context
+            makers: dict[str, Callable[[], Worker]] = {
+                "indexing": partial(IndexingWorker, context, self._extractor),
+                "syncing": partial(SyncingWorker, context),
+                "sweeping": partial(SweepingWorker, context),
+                "cascading": partial(CascadingWorker, context),
+                "delivering": partial(DeliveringWorker, context),
+                "rebuilding": partial(RebuildingWorker, context, self._extractor),
+                "rechunking": partial(RechunkingWorker, context, self._extractor),
+                "counting": partial(CountingWorker, context),
+                "shortages": partial(getattr, context, "shortages"),
+            }
+            for name in names or makers:
+                self.run_worker(makers[name])
 
     def run_worker(self, make: Callable[[], Worker]) -> None:
         """Run one more worker until the stop."""
@@ -209,12 +195,22 @@ class Daemon:
         longest = {"connect_s": PATIENCE_S, "total_s": PATIENCE_S}
         limits = LlmLimits(first_word_s=first_word_s, silent_s=silent_s, answer_characters=10_000, **longest)
         llm = LlmClient(LlmSettings(base_url=base_url, model="small"), limits, self.context.clock.monotonic)
-        self.app.state.context = replace(self.context, llm=llm)
+        try:
+            with self.serving_with(llm=llm):
+                yield
+        finally:
+            self.loop.run(llm.close())
+
+    @contextmanager
+    def serving_with(self, **parts: Any) -> Iterator[None]:
+        """The application has these in place of parts of its context while the block runs."""
+        for node in self.nodes:
+            node.app.state.context = replace(node.context, **parts)
         try:
             yield
         finally:
-            self.app.state.context = self.context
-            self.loop.run(llm.close())
+            for node in self.nodes:
+                node.app.state.context = node.context
 
     @contextmanager
     def holding(self, *names: str) -> Iterator[None]:
@@ -238,8 +234,9 @@ class Daemon:
 
     def kept(self) -> dict[str, int]:
         """How much there is of everything that the create of a source may leave."""
+        staged = sum(len(list(node.files.staging.iterdir())) for node in self.nodes)
         rows = {name: self.count(name) for name in ("sources", "memberships", "tasks", "idempotency", "deliveries")}
-        return rows | {"blobs": len(self.blob_names()), "staging": len(list(self.files.staging.iterdir()))}
+        return rows | {"blobs": len(self.blob_names()), "staging": staged}
 
     def blob_names(self) -> list[str]:
         return sorted(self.context.blobs.list_ids())

@@ -38,6 +38,10 @@ class HeldProvider(FailingProvider):
         super().__init__(*places, **options)
         self._holds: dict[str, Hold] = {}
 
+    def obey_orders_of(self, other: "HeldProvider") -> None:
+        """Fail and hold where the other one does: to a test, the providers of all nodes are one."""
+        self._lock, self._orders, self._holds = other._lock, other._orders, other._holds
+
     @contextmanager
     def held(self, method: str) -> Iterator[Hold]:
         """Hold every call of this method; let go at the end of the block."""

@@ -206,11 +206,8 @@ class Stage:
         daemon = self.daemon
         tight = replace(daemon.limits, **limits)
         rate_limits = LocalRateLimits(tight, daemon.context.clock.monotonic)
-        daemon.app.state.context = replace(daemon.context, limits=tight, rate_limits=rate_limits)
-        try:
+        with daemon.serving_with(limits=tight, rate_limits=rate_limits):
             yield rate_limits
-        finally:
-            daemon.app.state.context = daemon.context
 
     @contextmanager
     def resting(self) -> Iterator[None]:

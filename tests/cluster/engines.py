@@ -1,12 +1,14 @@
 """Starts the engines that others build, each as a process of this test run, and ends it by its process id."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.acceptance.installations import TooLate, wait_until
 
@@ -14,6 +16,21 @@ from tests.acceptance.installations import TooLate, wait_until
 START_TIMEOUT_S = 60.0
 #: An engine that has not ended after this time is killed.
 STOP_TIMEOUT_S = 15.0
+#: What the engines of a whole run may fill.
+ROOM_BYTES = 4 * 1024**3
+
+
+#: A folder in memory, where there is one: it saves engines most of their time, and disks from their writes.
+MEMORY = Path("/dev/shm")
+
+
+@contextmanager
+def scratch_folder(*, in_memory: bool = True) -> Iterator[Path]:
+    """A folder for the files of engines that nobody wants to keep; in memory, where there is some."""
+    has_room = in_memory and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM_BYTES
+    parent = MEMORY if has_room else None
+    with TemporaryDirectory(prefix="svc-engines-", dir=parent, ignore_cleanup_errors=True) as name:
+        yield Path(name)
 
 
 def free_port() -> int:

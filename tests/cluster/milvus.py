@@ -4,12 +4,9 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import pytest
 
 from svc_daemon.provider.contract import SearchProvider
 from tests.cluster.engines import Engine, free_port, listens, running
@@ -32,18 +29,14 @@ class RunningMilvus:
         self.engine.start(lambda: listens(self.port))
 
 
-def keep_indexes_there(config: pytest.Config) -> None:
-    """Have all daemons in the test's process keep their indexes in a Milvus of this run; their teams differ."""
+def keep_indexes_there(url: str) -> None:
+    """Have all daemons in the test's process keep their indexes in this Milvus; their teams differ."""
     from svc_daemon.provider.milvus.provider import MilvusProvider  # noqa: PLC0415 - of an extra
     from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415 - of an extra
     from tests.provider.failing import FailingProvider  # noqa: PLC0415
 
-    stack = ExitStack()
-    config.add_cleanup(stack.close)
-    milvus = stack.enter_context(running_milvus(Path(stack.enter_context(TemporaryDirectory()))))
-
     def make(_: Path, *, clock: Callable[[], float] = time.monotonic, **__: object) -> SearchProvider:
-        server = MilvusServer(milvus.url, partitions=2, clock=clock)
+        server = MilvusServer(url, partitions=2, clock=clock)
         return MilvusProvider(server, now_ns=time.time_ns, random_bits=lambda: secrets.randbits(32))
 
     FailingProvider.make_whole = staticmethod(make)

@@ -9,11 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
-import pytest
 
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.objects.stores import ObjectStores, open_objects
@@ -71,31 +69,40 @@ class ObjectStore:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The usual variables by which programs find the store."""
-        return {
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-            "AWS_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": self.endpoint,
-        }
+        return environ_of(self.endpoint)
 
     def start(self) -> None:
         self.proxy.start(lambda: listens(self.port))
 
     def open_bytes(self, files: DataFiles, executor: Executor, _: object) -> ObjectStores:
         """The bytes of the daemon with these files, below a prefix of its own."""
-        prefix = hashlib.sha256(str(files.root).encode()).hexdigest()[:16]
-        return open_objects(f"s3://{BUCKET}/{prefix}", self.environ, files.staging, executor)
+        return open_objects(url_for(files.root), self.environ, files.staging, executor)
 
 
-def keep_bytes_there(config: pytest.Config) -> None:
-    """Have all daemons in the test's process keep their bytes in a store of this run, each below its own prefix."""
+def keep_bytes_there(endpoint: str) -> None:
+    """Have all daemons in the test's process keep their bytes in this store, each installation below its own prefix."""
     from tests.api.daemons import Daemon  # noqa: PLC0415
+    from tests.api.nodes import installation_of  # noqa: PLC0415
 
-    stack = ExitStack()
-    config.add_cleanup(stack.close)
-    store = stack.enter_context(object_store(Path(stack.enter_context(TemporaryDirectory()))))
-    Daemon.open_bytes = staticmethod(store.open_bytes)
+    def open_bytes(files: DataFiles, executor: Executor, _: object) -> ObjectStores:
+        return open_objects(url_for(installation_of(files)), environ_of(endpoint), files.staging, executor)
+
+    Daemon.open_bytes = staticmethod(open_bytes)
+
+
+def environ_of(endpoint: str) -> dict[str, str]:
+    """The usual variables by which programs find the store."""
+    return {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": endpoint,
+    }
+
+
+def url_for(folder: Path) -> str:
+    """The prefix of the installation with this folder, as in SVC_BLOBS_URL."""
+    return f"s3://{BUCKET}/{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
 
 
 @contextmanager

@@ -5,12 +5,11 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from urllib.parse import quote
+from uuid import uuid4
 
 import psycopg
 import trustme
@@ -18,7 +17,7 @@ from psycopg import sql
 
 from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.store.migrations import migrate_shared
-from tests.cluster.engines import Engine, free_port
+from tests.cluster.engines import Engine, free_port, scratch_folder
 
 #: It has what must be escaped in a URL.
 PASSWORD = "p@ss:w/rd"
@@ -26,13 +25,57 @@ PASSWORD = "p@ss:w/rd"
 OTHER_USER = "nobody"
 #: Name in the server's certificate.
 HOST = "localhost"
-_FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB", "max_connections": "200"}
+_FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "64MB",
+    "max_wal_size": "128MB",
+    "max_connections": "400",
+}
 #: How many databases of earlier tests are kept, as a test may open some again.
-_KEPT = 8
+_KEPT = 16
+
+
+class Databases:
+    """The databases of the server at this port, made from one which has the schema already."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._made: list[str] = []
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://svc:{quote(PASSWORD, safe='')}@127.0.0.1:{self._port}/{database}"
+
+    def make(self, *, empty: bool = False) -> str:
+        """Make a database with the schema, or without it, and return its URL. Databases of tests long ago are gone."""
+        name = f"made_{uuid4().hex}"
+        with psycopg.connect(self.url(), autocommit=True) as admin:
+            if not empty:
+                self._make_template(admin)
+            template = sql.Identifier("template0" if empty else "template")
+            admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), template))
+            self._made.append(name)
+            # The server would wait five seconds for those who still use one.
+            used = {name for (name,) in admin.execute("SELECT datname FROM pg_stat_activity").fetchall()}
+            for old in [each for each in self._made[:-_KEPT] if each not in used]:
+                admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(old)))
+                self._made.remove(old)
+        return self.url(name)
+
+    def _make_template(self, admin: "psycopg.Connection[tuple[object, ...]]") -> None:
+        """Make it, unless another process of the run has."""
+        with admin.transaction():
+            admin.execute("SELECT pg_advisory_xact_lock(1)")
+            if admin.execute("SELECT 1 FROM pg_database WHERE datname = 'template'").fetchall():
+                return
+            with psycopg.connect(self.url(), autocommit=True) as other:
+                other.execute("CREATE DATABASE unfinished")
+                PostgresDatabase(self.url("unfinished"), prepare=migrate_shared).close()
+                other.execute("ALTER DATABASE unfinished RENAME TO template")
 
 
 class PostgresEngine(Engine):
-    """A server with databases that are made from one which has the schema already."""
+    """A server, and its databases."""
 
     stop_signal = signal.SIGINT
 
@@ -48,8 +91,7 @@ class PostgresEngine(Engine):
         flags = [part for name, value in {**own, **settings}.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(folder / "data"), *flags]
         super().__init__(folder, command, user=self._user)
-        self._numbers = count(1)
-        self._made: list[str] = []
+        self._databases = Databases(self.port)
 
     def make_files(self) -> None:
         """Make the server's files."""
@@ -90,7 +132,7 @@ class PostgresEngine(Engine):
         return self.folder / "authority.crt"
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://svc:{quote(PASSWORD, safe='')}@127.0.0.1:{self.port}/{database}"
+        return self._databases.url(database)
 
     def is_ready(self) -> bool:
         try:
@@ -100,22 +142,8 @@ class PostgresEngine(Engine):
         return True
 
     def make_database(self, *, empty: bool = False) -> str:
-        """Make a database with the schema, or without it, and return its URL. Databases of tests long ago are gone."""
-        name = f"made_{next(self._numbers)}"
-        with psycopg.connect(self.url(), autocommit=True) as admin:
-            if not empty and not admin.execute("SELECT 1 FROM pg_database WHERE datname = 'template'").fetchall():
-                admin.execute("CREATE DATABASE template")
-                PostgresDatabase(self.url("template"), prepare=migrate_shared).close()
-            template = sql.Identifier("template0" if empty else "template")
-            admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), template))
-            self._made.append(name)
-            for old in self._made[:-_KEPT]:
-                try:
-                    admin.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(old)))
-                except psycopg.errors.ObjectInUse:
-                    continue
-                self._made.remove(old)
-        return self.url(name)
+        """Make a database with the schema, or without it, and return its URL."""
+        return self._databases.make(empty=empty)
 
 
 def package_programs() -> list[Path]:
@@ -133,8 +161,7 @@ def system_programs() -> list[Path]:
 @contextmanager
 def running_postgres(program: Path | None = None, settings: Mapping[str, str] = _FAST) -> Iterator[PostgresEngine]:
     """A server while it runs. Its files are not in the folder of pytest, which other users can't enter."""
-    with tempfile.TemporaryDirectory(prefix="svc-postgres-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with scratch_folder(in_memory=settings is _FAST) as folder:
         folder.chmod(0o755)
         engine = PostgresEngine(folder, program or [*package_programs(), *system_programs()][0], settings)
         engine.make_files()

@@ -3,54 +3,70 @@
 Their daemons share locks, leases and wakes by it, as the nodes of a cluster do.
 """
 
+import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
-from svc_daemon.databases.contract import Connection, Database
+from svc_daemon.databases.contract import Connection, Cursor, Database, Parameters
 from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.databases.postgres.servers import PostgresServer
+from svc_daemon.databases.postgres.sessions import ShortTransactions
+from svc_daemon.operations.installations import prepare_shared_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.clusters import join_cluster
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.shared_rates import SharedRateLimits, Transactions
 from svc_daemon.store.migrations import migrate_shared
-from tests.cluster.postgres import PostgresEngine, running_postgres
+from tests.api.nodes import installation_of
+from tests.cluster.postgres import Databases
+
+T = TypeVar("T")
 
 
 class PostgresStates:
-    """One server for the run, started for the first test that needs it, with a database for each data directory."""
+    """The server of a run, with a database for each installation."""
 
-    def __init__(self) -> None:
-        self._stack = ExitStack()
+    def __init__(self, databases: Databases) -> None:
+        self._databases = databases
         self._urls: dict[Path, str] = {}
 
-    @cached_property
-    def _engine(self) -> PostgresEngine:
-        return self._stack.enter_context(running_postgres())
+    def url_for(self, folder: Path) -> str:
+        """The database of the installation with this folder, the same at each call."""
+        if folder not in self._urls:
+            self._urls[folder] = self._databases.make()
+        return self._urls[folder]
 
-    def open_state(self, files: DataFiles, on_broken: Callable[[Exception], None]) -> Database:
-        """Open the directory's database, the same at each call."""
-        if files.root not in self._urls:
-            self._urls[files.root] = self._engine.make_database()
-        return PostgresDatabase(self._urls[files.root], prepare=migrate_shared)
+    def open_state(self, files: DataFiles, _: Callable[[Exception], None]) -> Database:
+        """Open the installation's database."""
+        return PostgresDatabase(self.url_for(installation_of(files)), prepare=migrate_shared)
+
+    def prepare_secret(self, _: DataFiles, database: Database) -> bytes:
+        return prepare_shared_secret(database, os.urandom)
 
     def join(self, files: DataFiles, stack: AsyncExitStack, context: Context) -> Context:
-        """Join the other nodes of the directory's database. The test's clock is ahead of the server's, too.
-
-        Rates stay local, since they are measured by the server's clock alone.
-        """
+        """Join the other nodes of the installation. The test's clock is ahead of the server's, too."""
         node = f"node-{secrets.token_hex(4)}"
-        cluster = join_cluster(stack, self._urls[files.root], node, context.limits, context.wakes)
-        clock = replace(context.clock, shared=lambda: cluster.now_s() + context.clock.monotonic() - time.monotonic())
-        return replace(context, locks=cluster.locks, clock=clock)
+        url = self.url_for(installation_of(files))
+        cluster = join_cluster(stack, url, node, context.limits, context.wakes)
+
+        def ahead_s() -> float:
+            return context.clock.monotonic() - time.monotonic()
+
+        transactions = ShortTransactions(url)
+        stack.callback(transactions.close)
+        rate_limits = SharedRateLimits(context.limits, AheadTransactions(transactions, ahead_s))
+        clock = replace(context.clock, shared=lambda: cluster.now_s() + ahead_s())
+        return replace(context, locks=cluster.locks, clock=clock, rate_limits=rate_limits)
 
     @cached_property
     def _shared_url(self) -> str:
-        return self._engine.make_database()
+        return self._databases.make()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -62,5 +78,27 @@ class PostgresStates:
         finally:
             connection.close()
 
-    def close(self) -> None:
-        self._stack.close()
+
+class AheadTransactions:
+    """Transactions in which the server's clock is ahead, as the test's is."""
+
+    def __init__(self, transactions: Transactions, ahead_s: Callable[[], float]) -> None:
+        self._transactions = transactions
+        self._ahead_s = ahead_s
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        return self._transactions.run(lambda connection: work(_AheadConnection(connection, self._ahead_s())))
+
+
+class _AheadConnection:
+    """A connection whose clock is ahead by these seconds."""
+
+    def __init__(self, connection: Connection, ahead_s: float) -> None:
+        self._connection = connection
+        self._clock = f"(clock_timestamp() + make_interval(secs => {ahead_s!r}))"
+
+    def execute(self, statement: str, parameters: Parameters | None = None, /) -> Cursor:
+        return self._connection.execute(statement.replace("clock_timestamp()", self._clock), parameters)
+
+    def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> Cursor:
+        return self._connection.executemany(statement, parameters)

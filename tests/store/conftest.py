@@ -8,7 +8,6 @@ import pytest
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.store.migrations import migrate
-from tests.conftest import STATES
 from tests.store.rows import add_teams
 
 
@@ -19,8 +18,10 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def db(request: pytest.FixtureRequest) -> Iterator[Connection]:
-    if states := request.config.stash.get(STATES, None):
-        with states.transaction() as connection:
+    if request.config.getoption("--postgresql") or request.config.getoption("--engines"):
+        from tests.cluster.runs import STATES  # noqa: PLC0415 - of an extra
+
+        with request.config.stash[STATES].transaction() as connection:
             add_teams(connection)
             yield connection
         return

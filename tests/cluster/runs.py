@@ -1,0 +1,78 @@
+"""Runs of other folders' tests on the engines: `pytest --engines tests/api`, and `--nodes 3` for several daemons each.
+
+The process that was started runs one engine of a kind for all processes of the run. Each installation of a test has a
+database of its own, a prefix of its own in the store, and teams of its own in the index.
+"""
+
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.forks import MORE_MODULES
+from tests.acceptance.installations import Installation
+from tests.cluster.engines import scratch_folder
+from tests.cluster.milvus import keep_indexes_there, running_milvus
+from tests.cluster.object_store import environ_of, keep_bytes_there, object_store, url_for
+from tests.cluster.postgres import Databases, running_postgres
+from tests.cluster.states import PostgresStates
+
+#: What the daemons of these runs load, besides; it takes a second.
+LIBRARIES = ("obstore", "psycopg", "pymilvus")
+#: Where each engine of the run listens, by the option that chooses it.
+Places = Mapping[str, str]
+PLACES: pytest.StashKey[Places] = pytest.StashKey()
+#: The databases of a run with PostgreSQL.
+STATES: pytest.StashKey[PostgresStates] = pytest.StashKey()
+
+
+def use_engines(config: pytest.Config, wanted: Collection[str], nodes: int) -> None:
+    """Have the installations of the run's tests use these engines, and be served by so many nodes each."""
+    from tests.api.daemons import Daemon  # noqa: PLC0415
+
+    worker_input = getattr(config, "workerinput", None)
+    config.stash[PLACES] = places = worker_input["engines"] if worker_input else _start(config, wanted)
+    if "postgresql" in places:
+        config.stash[STATES] = states = PostgresStates(Databases(int(places["postgresql"])))
+        Daemon.open_state, Daemon.join = staticmethod(states.open_state), staticmethod(states.join)
+        Daemon.prepare_secret = staticmethod(states.prepare_secret)
+    if "s3" in places:
+        keep_bytes_there(places["s3"])
+    if "milvus" in places:
+        keep_indexes_there(places["milvus"])
+    if len(places) == len(_STARTERS):
+        MORE_MODULES.extend(LIBRARIES)
+        Installation.environ_for = staticmethod(lambda root: _environ(config.stash[STATES], places, root))
+    Daemon.node_count = Installation.node_count = nodes
+
+
+def _start(config: pytest.Config, wanted: Collection[str]) -> Places:
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    return {name: _STARTERS[name](stack) for name in wanted}
+
+
+def _start_postgres(stack: ExitStack) -> str:
+    return str(stack.enter_context(running_postgres()).port)
+
+
+def _start_store(stack: ExitStack) -> str:
+    return stack.enter_context(object_store(stack.enter_context(scratch_folder()))).endpoint
+
+
+def _start_milvus(stack: ExitStack) -> str:
+    return stack.enter_context(running_milvus(stack.enter_context(scratch_folder()))).url
+
+
+_STARTERS = {"postgresql": _start_postgres, "s3": _start_store, "milvus": _start_milvus}
+
+
+def _environ(states: PostgresStates, places: Places, root: Path) -> dict[str, str]:
+    """The variables of the daemons of the installation in this folder."""
+    return {
+        "SVC_STATE_URL": states.url_for(root),
+        "SVC_BLOBS_URL": url_for(root),
+        "SVC_INDEX_URL": places["milvus"],
+        **environ_of(places["s3"]),
+    }
