@@ -98,7 +98,8 @@ class Installation:
             for node in self._others:
                 node.environ = {**self.environ, **_folders(node.root)}
                 node._process = node.spawn_daemon()
-        for node in (self, *self._others):
+        nodes: list[Installation] = [self, *self._others]
+        for node in nodes:
             node._wait(node._answers, "the daemon's first answer")
         if self._door is not None:
             self._announce(f"http://{_HOST}:{self._door.port}")

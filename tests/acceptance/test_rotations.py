@@ -26,7 +26,7 @@ class Echo(BaseHTTPRequestHandler):
         self.rfile.readline()
         self.send_response(201)
         self.send_header("Transfer-Encoding", "chunked")
-        self.send_header("X-Host", str(self.server.server_address[0]))
+        self.send_header("X-Host", str(self.connection.getsockname()[0]))
         self.send_header("X-Had", ", ".join(self.headers.keys()))
         self.end_headers()
         for piece in (*pieces, b""):

@@ -1,10 +1,13 @@
-"""A provider whose calls can be held, so that a test can act in the middle of one."""
+"""A provider whose calls can be held, so that a test can act in the middle of one; and a database out of reach."""
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
+from svc_daemon.databases.contract import Database
+from svc_daemon.errors import StoreUnavailable
 from tests.provider.failing import FailingProvider
 
 #: Longer than anything of a test takes on a busy machine.
@@ -62,3 +65,18 @@ class HeldProvider(FailingProvider):
         if method == "search":
             hold.pass_through()
         return result
+
+
+class Away:
+    """A database that answers reads, and is out of reach for writes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    def submit(self, _: object) -> "Future[Any]":
+        refused: Future[Any] = Future()
+        refused.set_exception(StoreUnavailable("The database can't be reached."))
+        return refused

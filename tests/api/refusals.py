@@ -20,6 +20,7 @@ from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.daemons import NOTES
+from tests.api.holds import Away
 from tests.api.sites import PAGE, PDF
 from tests.api.stages import Call, Stage
 from tests.llm.chats import chatting, stalling, streaming
@@ -283,20 +284,27 @@ def _too_often(stage: Stage, call: Call) -> httpx.Response:
         return stage.send(call)
 
 
-def storing(code: E, **limits: int) -> None:
-    """Note a spoiler that has no room for bytes; a refresh stores something only where its URL has changed."""
-
-    def spoil(stage: Stage, call: Call) -> httpx.Response:
-        if call.is_to("/refresh"):
-            stage.change_at_its_url(call.places["source_id"])
-        with stage.limited(**limits):
-            return stage.send(call)
-
-    SPOILERS[code] = spoil
+def _storing(stage: Stage, call: Call) -> Call:
+    """The call, once it has something to store: a refresh has where its URL has changed."""
+    if call.is_to("/refresh"):
+        stage.change_at_its_url(call.places["source_id"])
+    return call
 
 
-storing(E.QUOTA_EXCEEDED, bytes_per_minute=1)
-storing(E.STORAGE_FULL, free_disk_bytes=10**15)
+@spoils(E.QUOTA_EXCEEDED)
+def _used_bytes(stage: Stage, call: Call) -> httpx.Response:
+    with stage.limited(bytes_per_minute=1):
+        return stage.send(_storing(stage, call))
+
+
+@spoils(E.STORAGE_FULL)
+def _no_room(stage: Stage, call: Call) -> httpx.Response:
+    """The disk is full; in a cluster, which needs none, the database is out of reach."""
+    context, reserve_bytes = stage.daemon.context, 10**15
+    full = {"limits": replace(context.limits, free_disk_bytes=reserve_bytes)}
+    away = {"database": Away(context.database)}
+    with stage.daemon.serving_with(**away if context.blobs.has_room(reserve_bytes) else full):
+        return stage.send(_storing(stage, call))
 
 
 @spoils(E.RAG_QUOTA_EXCEEDED)

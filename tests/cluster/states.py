@@ -98,7 +98,7 @@ class _AheadConnection:
         self._clock = f"(clock_timestamp() + make_interval(secs => {ahead_s!r}))"
 
     def execute(self, statement: str, parameters: Parameters | None = None, /) -> Cursor:
-        return self._connection.execute(statement.replace("clock_timestamp()", self._clock), parameters)
+        return self._connection.execute(statement.replace("clock_timestamp()", self._clock), parameters or {})
 
     def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> Cursor:
         return self._connection.executemany(statement, parameters)
