@@ -6,13 +6,27 @@ rolled back, so it changes nothing else: only the result that counts is returned
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
 
 #: A limit that no list of rows reaches.
 MOST_ROWS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn(Generic[T]):
+    """Work that reads what the same work of other nodes writes, such as a step of a worker.
+
+    Nodes that share a database run such work one after another; it would otherwise undo each other's.
+    """
+
+    work: "Callable[[Connection], T]"
+
+    def __call__(self, connection: "Connection") -> T:
+        return self.work(connection)
 
 
 class Row(Protocol):

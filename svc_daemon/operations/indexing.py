@@ -19,7 +19,7 @@ from typing import Any
 
 from svc_daemon.core import lanes, readiness, retries
 from svc_daemon.core.text.chunking import Extraction
-from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.documents import IndexEntry
@@ -108,7 +108,9 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     found = context.read(find)
     if not found:
         return None
-    claiming = asyncio.wrap_future(context.database.submit(lambda connection: _claim(connection, context, found)))
+    claiming = asyncio.wrap_future(
+        context.database.submit(InTurn(lambda connection: _claim(connection, context, found)))
+    )
     try:
         return await asyncio.shield(claiming)
     except asyncio.CancelledError:
@@ -158,7 +160,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
     Returns the documents whose claims are stale; their tasks and sources are left unchanged.
     """
     team_id = documents[0].claim.source.team_id
-    stale, wakes = await context.write(lambda connection: _complete(connection, context, team_id, documents))
+    stale, wakes = await context.write(InTurn(lambda connection: _complete(connection, context, team_id, documents)))
     for wake in wakes:
         wake.set()
     context.wakes.note_unembedded(team_id)
@@ -247,7 +249,7 @@ async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim
             if source is not None:
                 _end_attempt(connection, context, claim.task, source, failure, jitter)
 
-    await context.write(work)
+    await context.write(InTurn(work))
     context.wakes.indexing.set()
     context.wakes.delivering.set()
 
@@ -267,7 +269,7 @@ async def park_indexing(
             park_task(connection, task, due_at, lane)
         _mark_queued(connection, context, [source for _, source in held])
 
-    await context.write(work)
+    await context.write(InTurn(work))
     context.wakes.indexing.set()
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from svc_daemon.core import readiness, retries
-from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import lease_end_s
@@ -67,7 +67,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
     due_at = context.read(memberships.next_sync_due)
     if due_at is None or due_at > now:
         return []
-    return await context.write(work)
+    return await context.write(InTurn(work))
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
@@ -90,7 +90,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
                 record_event(connection, context, source)
         touch_buckets(connection, touched)
 
-    await context.write(work)
+    await context.write(InTurn(work))
     context.wakes.sweeping.set()
     context.wakes.delivering.set()
 
@@ -118,7 +118,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
         memberships.fail_membership(connection, sync.claim, due_at)
         touch_buckets(connection, [sync.claim.bucket_id])
 
-    await context.write(work)
+    await context.write(InTurn(work))
 
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
@@ -129,7 +129,7 @@ async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
         for sync in syncs:
             memberships.postpone_sync(connection, sync.claim, due_at)
 
-    await context.write(work)
+    await context.write(InTurn(work))
 
 
 async def reindex_missing(context: Context, sync: Sync) -> None:

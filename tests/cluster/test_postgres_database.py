@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import psycopg
 import pytest
 
-from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.databases.postgres.database import GROUP_LIMIT, SINGLE_TRIES, PostgresDatabase
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError, StoreUnavailable
@@ -92,6 +92,15 @@ def test_nodes_that_write_at_once_lose_nothing_and_run_conflicts_again(open_node
         answered = sorted(future.result(DEADLINE_S) for future in futures)
     assert answered == list(range(1, 301))
     assert sum(node.conflicts for node in nodes) > 0
+
+
+def test_nodes_that_take_turns_have_no_conflict(open_node: OpenNode) -> None:
+    nodes = [open_node() for _ in range(3)]
+    nodes[0].write(insert(1, "0"))
+    with ThreadPoolExecutor(12) as pool:
+        futures = [pool.submit(nodes[number % 3].write, InTurn(count_up)) for number in range(300)]
+        answered = sorted(future.result(DEADLINE_S) for future in futures)
+    assert (answered, [node.conflicts for node in nodes]) == (list(range(1, 301)), [0, 0, 0])
 
 
 def test_what_one_reads_and_another_writes_is_never_skewed(open_node: OpenNode) -> None:

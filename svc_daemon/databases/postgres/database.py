@@ -4,8 +4,14 @@ Theory of operation. As with SQLite, one thread of a node executes all its write
 piece in its own savepoint, commits once, and only then resolves the futures. Other nodes write at the same time, each
 in the same way. All of them run SERIALIZABLE, so that each transaction sees what it would see alone; in return, the
 server rolls one of two back that are in each other's way (40001, 40P01). The writer then runs the group again, and
-after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others; nodes with
-several conflicts take turns. So a piece of work may run many times, and only its last run counts.
+after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others. So a piece
+of work may run many times, and only its last run counts.
+
+The server notices by pages of rows and indexes that one transaction reads what another writes, and new rows are all on
+the last pages. Transactions that only add rows are in nobody's way. The steps of workers read and write the newest
+tasks and sources, so that those of two nodes would nearly always conflict: they take turns (`InTurn`), and so do
+transactions that have had several conflicts. The turn is a lock on the table `turns`, which is the one lock that can be
+waited for before the transaction's snapshot is taken; it ends with the transaction, however that ends.
 
 A group ends in one of these ways:
 
@@ -27,7 +33,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.databases.postgres.functions import make_functions
 from svc_daemon.databases.postgres.readers import Readers
 from svc_daemon.databases.postgres.servers import (
@@ -49,7 +55,7 @@ T = TypeVar("T")
 GROUP_LIMIT = 64
 #: How often a group is run before its pieces are run one by one, and how often a single piece is run.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
-#: After this many conflicts, the nodes that still have some take turns: without that, one of many might always lose.
+#: After this many conflicts, a transaction waits for its turn: without that, one of many nodes might always lose.
 FREE_TRIES = 2
 #: Pause in seconds after the first conflict; it doubles with each one, and a random part is waited.
 FIRST_PAUSE_S = 0.01
@@ -58,8 +64,7 @@ OVERTAKEN = "Other requests have changed the same records each time."
 PREPARING = 0x7376635F73746174
 #: With a number, the advisory lock of the writer that has this number, which is the lowest one that no other has.
 WRITER = 0x73766377
-#: The advisory lock of the node whose turn it is to run a transaction that has had conflicts.
-TAKING_TURNS = 0x7376635F7475726E
+_BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     "statement_timeout = '60s'",
@@ -107,7 +112,6 @@ class PostgresDatabase:
         self._server = PostgresServer(url)
         _prepare(self._server, prepare)
         self._connection: ServerConnection | None = None
-        self._has_turn = False
         self._readers = Readers(self._server)
         self._writer = GroupWriter("writer:postgresql", self._commit, GROUP_LIMIT)
 
@@ -153,10 +157,11 @@ class PostgresDatabase:
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
         """Run the transaction until it is committed; raises _Conflict after the last try."""
+        takes_turns = any(isinstance(work, InTurn) for work, _ in group)
         conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
             try:
-                return self._transact(group, in_turn=conflicts >= FREE_TRIES)
+                return self._transact(group, in_turn=takes_turns or conflicts >= FREE_TRIES)
             except _Lost:
                 continue
             except _Conflict:
@@ -176,11 +181,7 @@ class PostgresDatabase:
         connection = self._connection = self._connection or self._connect()
         was_used, connection.is_used = connection.is_used, True
         try:
-            if in_turn:
-                # Before the transaction, which then sees what was committed while it waited.
-                self._has_turn = True
-                connection.run(f"SELECT pg_advisory_lock({TAKING_TURNS})")
-            connection.run("BEGIN; SAVEPOINT work")
+            connection.run(_BEGIN_IN_TURN if in_turn else _BEGIN)
             outcomes = [self._run_piece(connection, work) for work, _ in group]
         except (psycopg.Error, _Ended) as error:
             raise self._give_up(connection, error, was_used=was_used) from error
@@ -192,7 +193,6 @@ class PostgresDatabase:
                 raise self._give_up(connection, error, was_used=False) from error
             self._disconnect()
             raise CommitUnknown from error
-        self._end_turn(connection)
         if tag != "COMMIT":
             raise StoreUnavailable(AWAY)
         self.operations += len(group)
@@ -218,7 +218,6 @@ class PostgresDatabase:
                 connection.run("ROLLBACK")
             except psycopg.Error:
                 connection.close()
-            self._end_turn(connection)
         is_lost = _is_lost(connection, error)
         if is_lost:
             self._disconnect()
@@ -227,16 +226,6 @@ class PostgresDatabase:
         if is_lost and was_used:
             return _Lost()
         return StoreUnavailable(AWAY)
-
-    def _end_turn(self, connection: ServerConnection) -> None:
-        """Let the next node have its turn; the server does so if the connection is lost."""
-        if not self._has_turn:
-            return
-        self._has_turn = False
-        try:
-            connection.run(f"SELECT pg_advisory_unlock({TAKING_TURNS})")
-        except psycopg.Error:
-            connection.close()
 
     def _connect(self) -> ServerConnection:
         try:
@@ -273,6 +262,7 @@ def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> N
     try:
         # Not serializable: what another node has made is seen once the lock is got.
         connection.run(f"BEGIN; SELECT pg_advisory_xact_lock({PREPARING})")
+        connection.run("CREATE TABLE IF NOT EXISTS turns ()")
         make_functions(connection)
         prepare(connection)
         connection.run("COMMIT")
