@@ -454,6 +454,8 @@ _svc() {
             return ;;
         "svc daemon run --listen")
             return ;;
+        "svc daemon run --faults")
+            return ;;
         "svc daemon run --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc daemon run --base-url")
@@ -599,7 +601,7 @@ _svc() {
         "svc key revoke") commands="" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc mcp") commands="" flags="--allow --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon") commands="run start stop restart status logs install uninstall" flags="--help" ;;
-        "svc daemon run") commands="" flags="--listen --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon run") commands="" flags="--listen --faults --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon start") commands="" flags="--listen --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon stop") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon restart") commands="" flags="--listen --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

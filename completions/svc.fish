@@ -769,6 +769,7 @@ complete -c svc -n '__svc_at svc daemon' -f -a install -d 'Install the daemon an
 complete -c svc -n '__svc_at svc daemon' -f -a uninstall -d 'Stop and remove the services that `svc daemon install` installed'
 complete -c svc -n '__svc_at svc daemon' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc daemon run' -l listen -r -d 'Listen on this address and port'
+complete -c svc -n '__svc_at svc daemon run' -l faults -r -d 'For tests of clients: make the errors happen that this file describes'
 complete -c svc -n '__svc_at svc daemon run' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc daemon run' -l ndjson -d 'Print each result as it arrives, as a line of JSON'
 complete -c svc -n '__svc_at svc daemon run' -l quiet -s q -d 'Print only the result and errors, without notes and warnings'

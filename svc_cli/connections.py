@@ -58,6 +58,8 @@ def reach(
         console.warn(
             "the daemon is read-only after a disk error; look at `svc daemon logs`, then `svc daemon restart`."
         )
+    if health.answer.get("faults"):
+        console.note("the daemon's fault lab is on, so errors may be made up.")
     if health.version != VERSION:
         console.note(
             f"the daemon is version {health.version}, this svc is {VERSION}; `svc daemon restart` aligns them."

@@ -146,9 +146,10 @@ class Installation:
             time.sleep(0.02)
         return daemon.pid
 
-    def command(self, listen: str | None = None) -> list[str]:
-        """Return the command that runs the daemon in the foreground."""
-        return [sys.executable, "-m", "svc_daemon", "serve", *(["--listen", listen] if listen else [])]
+    def command(self, listen: str | None = None, faults: Path | None = None) -> list[str]:
+        """Return the command that runs the daemon in the foreground; `faults` is the file of the fault lab."""
+        options = [*(["--listen", listen] if listen else []), *(["--faults", str(faults)] if faults else [])]
+        return [sys.executable, "-m", "svc_daemon", "serve", *options]
 
     def child_environ(self) -> dict[str, str]:
         """Return the daemon's environment. SVC_DATA_DIR is made absolute, since the daemon's current folder differs."""

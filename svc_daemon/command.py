@@ -4,6 +4,7 @@ import json
 import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -76,9 +77,17 @@ def serve(
         Role,
         typer.Option(help="In a cluster, only answer requests (api), or only work on what was accepted (worker)."),
     ] = Role.ALL,
+    faults: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="For tests of clients: make the errors happen that this file describes. The data directory must be"
+            " new, or made with this option.",
+        ),
+    ] = None,
 ) -> None:
     """Run the service in the foreground until SIGTERM or Ctrl-C."""
-    start(listen, role)
+    start(listen, role, faults)
 
 
 @app.command()

@@ -63,6 +63,11 @@ class DataFiles:
         return self.root / "operator.token"
 
     @property
+    def fault_lab(self) -> Path:
+        """A mark: the directory was created with `--faults`, so it has nothing that must be safe from faults."""
+        return self.root / "fault.lab"
+
+    @property
     def state(self) -> Path:
         return self.root / "state.db"
 

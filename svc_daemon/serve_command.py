@@ -5,16 +5,17 @@ Other modules are imported only after the settings and the limits of the operati
 
 import gc
 import os
+from pathlib import Path
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.exits import EXIT_ADDRESS, EXIT_FAILED, EXIT_LOCKED, EXIT_USAGE, fail, print_note
 from svc_daemon.settings import Role, SettingError, Settings
 
 
-def start(listen: str | None = None, role: Role = Role.ALL) -> None:
+def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None = None) -> None:
     """Run the service until SIGTERM or Ctrl-C, with settings from the environment. Exits with an error if it fails."""
     try:
-        settings = Settings.from_environ(os.environ, listen, role)
+        settings = Settings.from_environ(os.environ, listen, role, faults)
     except SettingError as error:
         fail(str(error), EXIT_USAGE)
     if settings.tls is None and not settings.is_loopback:

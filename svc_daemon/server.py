@@ -110,6 +110,8 @@ def serve(settings: Settings) -> None:
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
+        if settings.faults is not None:
+            _mark_fault_lab(files)
         start_logging(files.log, settings.log_level)
         host, port = listener.getsockname()[:2]
         limits = FetchLimits(
@@ -121,6 +123,16 @@ def serve(settings: Settings) -> None:
         # The policy allows the operator's exceptions, but never requests to this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher, certificate))
+
+
+def _mark_fault_lab(files: DataFiles) -> None:
+    """Mark a new data directory as one for the fault lab. Raises StorageError if it is in use without the mark."""
+    if has_state(files) and not files.fault_lab.exists():
+        raise StorageError(
+            f"{files.root} has an installation that was made without --faults, so its content must be safe from them."
+            " Set SVC_DATA_DIR to a new directory."
+        )
+    files.fault_lab.touch()
 
 
 async def _serve(
@@ -141,9 +153,8 @@ async def _serve(
     async with contextlib.AsyncExitStack() as stack:
         process = await _open_process(stack, settings, files, fetcher, hear_broken)
         base_url = base_url_of(settings, listener)
-        app = create_app(
-            _hardening(settings, process.context), settings.limits, partial(_lifespan, process, hear_broken)
-        )
+        lifespan = partial(_lifespan, process, hear_broken)
+        app = create_app(_hardening(settings, process.context), settings.limits, lifespan, settings.faults)
         server = Server(
             server_config(
                 app,

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,13 +25,25 @@ FOLLOW_INTERVAL_S = 0.25
 _LEVEL_COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
-@command(app, "run")
-def run(call: Invocation, listen: ListenOption = None) -> None:
+@command(app, "run", "svc daemon run", "SVC_DATA_DIR=lab svc daemon run --faults faults.toml")
+def run(
+    call: Invocation,
+    listen: ListenOption = None,
+    faults: Annotated[
+        Path | None,
+        typer.Option(
+            "--faults",
+            metavar="FILE",
+            help="For tests of clients: make the errors happen that this file describes. The data directory must be"
+            " new, or made with this option.",
+        ),
+    ] = None,
+) -> None:
     """Run the daemon in the foreground until Ctrl-C."""
     installation = Installation(call.settings.environ)
     _warn_of_exposure(call, listen)
     call.console.out.flush()
-    program, *arguments = installation.command(listen)
+    program, *arguments = installation.command(listen, faults)
     # The daemon replaces this process, so it receives the signals, and the caller gets its exit code.
     os.execve(program, [program, *arguments], installation.child_environ())  # noqa: S606 - our own interpreter
 
@@ -179,7 +192,7 @@ def follow_lines(call: Invocation, installation: Installation, lines: list[str])
 
 def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
     answer, files = daemon.health.answer, Installation(call.settings.environ).files
-    reported = ("status", "queue", "shortage", "embedding", "writer", "uptime_seconds")
+    reported = ("status", "queue", "shortage", "embedding", "writer", "uptime_seconds", "faults")
     facts: dict[str, Any] = {
         "running": True,
         "base_url": daemon.base_url,
@@ -206,6 +219,7 @@ def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
         ("queue", ", ".join(f"{count} {name}" for name, count in (facts["queue"] or {}).items())),
         ("short of", (facts["shortage"] or {}).get("message")),
         ("model", ", ".join(model)),
+        ("faults", "the fault lab is on: responses with Svc-Fault are made up" if facts["faults"] else None),
         ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),
     ]
     call.console.show(facts, lambda: fields(call.console, pairs))

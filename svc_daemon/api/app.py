@@ -48,12 +48,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from svc_daemon.api import admin, mcp
 from svc_daemon.api.endpoints import Endpoint, serving
+from svc_daemon.api.fault_lab import FaultLab
 from svc_daemon.api.handlers import (
     agents,
     batches,
@@ -96,14 +98,20 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Starlette:
+def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults: Path | None = None) -> Starlette:
     """Create the application. `lifespan` must set the state that handlers read.
+
+    `faults` is the file of the fault lab. Raises FaultsRefused if it can't be used, or OSError.
 
     The state attributes are `context`, `extractor`, `installation_id`, `operator_token` and `started_s`.
     """
+    lab = FaultLab(faults, ENDPOINTS) if faults is not None else None
+    handlers = [(row, serving(row)) for row in ENDPOINTS]
+    if lab is not None:
+        handlers = [(row, lab.disturbing(row, handler)) for row, handler in handlers]
     app = Starlette(
         routes=[
-            *(Route(row.path, serving(row), methods=[row.method]) for row in ENDPOINTS),
+            *(Route(row.path, handler, methods=[row.method]) for row, handler in handlers),
             *admin.ROUTES,
             mcp.route(),
         ],
@@ -115,6 +123,8 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
     app.router.redirect_slashes = False
     # The document is built on the first request, because this takes 0.2 s and most daemons never serve it.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
+    #: Whether the fault lab is on.
+    app.state.faults = lab is not None
     #: Set when the server begins to shut down, so that MCP tools that wait for something end early.
     app.state.stopping = asyncio.Event()
     return app

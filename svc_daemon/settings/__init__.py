@@ -191,10 +191,18 @@ class Settings:
     #: The engines shared with other daemons; None to use the embedded ones in the data directory.
     cluster: ClusterSettings | None = None
     role: Role = Role.ALL
+    #: The rules of the fault lab; None to leave it off. The command line alone turns it on, never the environment.
+    faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str], listen: str | None = None, role: Role = Role.ALL) -> "Settings":
+    def from_environ(
+        cls,
+        environ: Mapping[str, str],
+        listen: str | None = None,
+        role: Role = Role.ALL,
+        faults: Path | None = None,
+    ) -> "Settings":
         """Read the settings; `listen`, from the command line, overrides `SVC_LISTEN`. Raises SettingError."""
         cluster = ClusterSettings.from_environ(environ)
         if cluster is None and role is not Role.ALL:
@@ -203,7 +211,7 @@ class Settings:
                 "without one, a single daemon does all the work of a data directory."
             )
         host, port = _address(environ, listen or environ.get("SVC_LISTEN") or "")
-        return cls(
+        settings = cls(
             data_dir=paths.data_dir(environ),
             host=host,
             port=port,
@@ -216,8 +224,12 @@ class Settings:
             llm=LlmSettings.from_environ(environ),
             cluster=cluster,
             role=role,
+            faults=faults,
             limits=Limits.from_environ(environ),
         )
+        if faults is not None and (cluster is not None or not settings.is_loopback):
+            raise SettingError("--faults is for a daemon on this machine alone: on loopback, and not in a cluster.")
+        return settings
 
     @property
     def is_loopback(self) -> bool:

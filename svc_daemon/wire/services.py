@@ -63,6 +63,8 @@ class Health(WireModel):
     set_aside: SetAside
     #: The resource of which the daemon currently has too little, if any.
     shortage: Shortage | None = None
+    #: Whether the fault lab is on, which makes errors happen for tests of clients.
+    faults: bool = False
     #: The response to `?nonce=`, which only a daemon that has the installation's secret can compute (`wire.proofs`).
     proof: str | None = None
     request_id: str

@@ -252,6 +252,8 @@ class ClientProtocol(H11Protocol):
 
         A request target in absolute form is replaced by its path; Guards check its host, passed on as `authority`.
         """
+        # For the fault lab, which closes connections.
+        scope["cut"] = self._cut_off
         if parts := _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None:
             path = parts[2] or b"/"
             scope = {**scope, "authority": parts[1], "raw_path": path, "path": unquote(path.decode("ascii"))}
@@ -264,6 +266,11 @@ class ClientProtocol(H11Protocol):
         await self.config.loaded_app(scope, receive, send_closing)
 
     # Methods that close the connection.
+
+    def _cut_off(self) -> None:
+        """Abort the connection in the middle of a request; the application need not respond any more."""
+        self.cycle.disconnected = True
+        self.link.abort()
 
     def _look(self) -> None:
         """Close the connection if a time limit has passed; otherwise check again at the next time limit."""

@@ -50,6 +50,7 @@ async def health(request: Request) -> Response:
         embedding=view_embedding(context.embedding),
         set_aside=wire.SetAside(files=aside.files, known=aside.known, message=lost_files(aside.files, aside.known)),
         shortage=view_shortage(context.shortages.now),
+        faults=state.faults,
         proof=proof,
         request_id=request_id_of(request.scope),
     )

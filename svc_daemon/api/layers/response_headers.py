@@ -1,6 +1,7 @@
 """Response headers: added to every response, whatever the route.
 
     X-Request-Id, Svc-Version, Svc-Api   on every response
+    Svc-Fault                            on those that the fault lab has made or delayed: the name of its rule
     Access-Control-*                     on the storage routes, which pages of any origin may read
     Deprecation, Link                    on aliases; the link names the successor route
 
@@ -16,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc_daemon.logs import REQUEST_ID as LOGGED_REQUEST_ID
-from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_VERSION
+from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_FAULT, SVC_VERSION
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 #: A header as in ASGI: name in lower case, and value.
@@ -80,6 +81,8 @@ class ResponseHeaders:
                 message["headers"] = [*message.get("headers", ()), *identity_headers(request_id)]
                 if is_storage_path(scope["path"]):
                     MutableHeaders(scope=message).update(_CROSS_ORIGIN)
+                if fault := scope["state"].get("fault"):
+                    MutableHeaders(scope=message)[SVC_FAULT] = fault
                 if successor := self._successor(scope):
                     link = f'<{successor}>; rel="successor-version"'
                     MutableHeaders(scope=message).update({DEPRECATION: "true", LINK: link})

@@ -1,0 +1,76 @@
+"""The fault lab: makes the errors happen that a client must survive, on demand, in a daemon that is real otherwise.
+
+`svc daemon run --faults FILE` is the only way to turn it on. It disturbs the routes of the API as the rules of the file
+say (`core.faults`): before a request is carried out, so that nothing has happened, or after it, so that the client
+doesn't learn of what has happened. Each response that it made or delayed has the header Svc-Fault. When the file has
+changed, it is read again, and its rules count from the beginning.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import Endpoint, Handler
+from svc_daemon.core.faults import FaultPlan, FaultRule, FaultsRefused, parse_faults
+from svc_daemon.errors import ServiceError
+
+log = logging.getLogger(__name__)
+
+
+class FaultLab:
+    """Disturbs requests as a file says. Used on the event loop only."""
+
+    def __init__(self, path: Path, endpoints: tuple[Endpoint, ...]) -> None:
+        """Read the file. Raises FaultsRefused, or OSError if it can't be read."""
+        self._path = path
+        self._routes = frozenset(f"{row.method} {row.path}" for row in endpoints)
+        self._stamp = self._look()
+        self._plan = self._read()
+
+    def disturbing(self, row: Endpoint, handler: Handler) -> Handler:
+        """Return the handler with the faults of its route."""
+        route = f"{row.method} {row.path}"
+
+        async def handle(request: Request) -> Response:
+            self._follow_file()
+            rule = self._plan.choose(route)
+            return await handler(request) if rule is None else await _disturb(rule, request, handler)
+
+        return handle
+
+    def _follow_file(self) -> None:
+        """Read the file again if it has changed. If it can't be used, the rules stay as they were."""
+        try:
+            stamp = self._look()
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            self._plan = self._read()
+        except (OSError, FaultsRefused) as error:
+            log.warning("%s The faults of before remain.", error)
+
+    def _look(self) -> tuple[int, int]:
+        found = self._path.stat()
+        return found.st_mtime_ns, found.st_size
+
+    def _read(self) -> FaultPlan:
+        try:
+            return parse_faults(self._path.read_text(encoding="utf-8"), self._routes)
+        except (FaultsRefused, UnicodeDecodeError) as error:
+            raise FaultsRefused(f"The faults in {self._path} can't be used. {error}") from error
+
+
+async def _disturb(rule: FaultRule, request: Request, handler: Handler) -> Response:
+    response = await handler(request) if rule.when == "after" else None
+    # Shown by `ResponseHeaders`. If the handler has failed, the error above is the service's own, without it.
+    request.scope["state"]["fault"] = rule.name
+    await asyncio.sleep(rule.delay_s)
+    if rule.cut:
+        request.scope["cut"]()
+        raise ClientDisconnect
+    if rule.code is not None:
+        raise ServiceError(rule.code, **rule.details)
+    return await handler(request) if response is None else response

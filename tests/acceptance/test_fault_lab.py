@@ -1,0 +1,156 @@
+"""The fault lab: every error, delay and cut on demand, before or after the effect, and never where it isn't wanted."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from svc_daemon.errors import ERRORS
+from svc_daemon.wire.codes import ErrorCode
+from tests.acceptance.installations import Installation
+from tests.conftest import UNLIMITED, MakeInstallation
+
+FILES = "POST /v1/buckets/{bucket}/files"
+
+
+class Lab:
+    """An installation whose daemon follows a file of faults."""
+
+    def __init__(self, installation: Installation, path: Path) -> None:
+        self.installation = installation
+        self._path = path
+        self._ticks = 0
+
+    def disturb(self, *rules: str) -> None:
+        text = "\n".join(f"[[fault]]\n{rule}" for rule in rules)
+        self._path.write_text(text, encoding="utf-8")
+        # Even if it has the size of the one before, and comes within the same tick of the clock.
+        self._ticks += 1
+        os.utime(self._path, ns=(self._ticks, self._ticks))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    root = tmp_path_factory.mktemp("lab")
+    path = root / "faults.toml"
+    path.write_text("")
+    installation = Installation(root / "one", **UNLIMITED)
+    installation.options = ("--faults", str(path))
+    installation.start()
+    yield Lab(installation, path)
+    installation.clear()
+
+
+def titles(client: httpx.Client, bucket: str) -> list[str]:
+    page = client.get(f"/v1/buckets/{bucket}/sources", params={"status": "all"}).json()
+    return sorted(source["title"] for source in page["sources"])
+
+
+def upload(client: httpx.Client, bucket: str, name: str) -> httpx.Response:
+    return client.post(
+        f"/v1/buckets/{bucket}/files",
+        data={"title": name},
+        files={"file": (name, f"Words of {name}.".encode())},
+        headers={"Idempotency-Key": f"{bucket}-{name}"},
+    )
+
+
+def test_every_error_of_the_table_happens_on_demand(lab: Lab) -> None:
+    lab.disturb(*(f'name = "{code}"\nroute = "GET /v1/version"\ncode = "{code}"' for code in ERRORS))
+    with lab.installation.client() as client:
+        for code, rule in ERRORS.items():
+            answer = client.get("/v1/version")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (rule.status, code)
+            assert (answer.headers["svc-fault"], answer.headers["x-should-retry"]) == (
+                code,
+                str(rule.retryable).lower(),
+            )
+        assert "svc-fault" not in client.get("/v1/version").headers
+
+
+def test_a_fault_before_the_effect_leaves_nothing_and_after_it_everything(lab: Lab) -> None:
+    with lab.installation.client() as client:
+        for when, bucket, left in (("before", "never", []), ("after", "done", ["cut.txt", "refused.txt"])):
+            client.put(f"/v1/buckets/{bucket}")
+            lab.disturb(
+                f'route = "{FILES}"\nwhen = "{when}"\ncut = true',
+                f'route = "{FILES}"\nwhen = "{when}"\ncode = "storage_full"\ndetails = {{ retry_after_seconds = 2 }}',
+            )
+            with pytest.raises(httpx.TransportError):
+                upload(client, bucket, "cut.txt")
+            refused = upload(client, bucket, "refused.txt")
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+            assert titles(client, bucket) == left
+            # What a client does then: it sends the same again, and the file is there once.
+            for name in ("cut.txt", "refused.txt"):
+                assert upload(client, bucket, name).status_code in (200, 201)
+            assert titles(client, bucket) == ["cut.txt", "refused.txt"]
+
+
+def test_our_own_client_gets_over_what_the_lab_does(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text("The umber quay.")
+    lab.disturb(
+        'skip = 1\ntimes = 2\nwhen = "after"\ncut = true',
+        'skip = 3\ntimes = 2\ncode = "upload_rate_limited"\ndetails = { retry_after_seconds = 1 }',
+    )
+    uploaded = lab.installation.svc("upload", "plan.md", "-b", "ours", "--json", cwd=tmp_path)
+    assert uploaded.exit == 0, uploaded.stderr
+    lab.disturb()
+    with lab.installation.client() as client:
+        assert titles(client, "ours") == ["plan.md"]
+
+
+def test_a_delay_is_marked_and_status_says_that_the_lab_is_on(lab: Lab) -> None:
+    lab.disturb('name = "slow"\nroute = "GET /v1/buckets"\ndelay_s = 0.2\nskip = 1\ntimes = "always"')
+    with lab.installation.client() as client:
+        seen = [client.get("/v1/buckets") for _ in range(3)]
+    assert [answer.headers.get("svc-fault") for answer in seen] == [None, "slow", "slow"]
+    assert all(answer.status_code == 200 and answer.elapsed.total_seconds() >= 0.2 for answer in seen[1:])
+    status = lab.installation.svc("daemon", "status")
+    assert "the fault lab is on" in status.stdout
+    assert "fault lab" in lab.installation.svc("bucket", "ls").stderr
+
+
+def test_a_file_that_can_not_be_used_changes_nothing(lab: Lab) -> None:
+    lab.disturb('route = "GET /v1/limits"\ncode = "not_found"\ntimes = "always"')
+    with lab.installation.client() as client:
+        assert client.get("/v1/limits").status_code == 404
+        lab.disturb('route = "GET /v1/limits"\ncode = "no_such_code"')
+        assert client.get("/v1/limits").status_code == 404
+    assert "The faults of before remain." in lab.installation.files.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[fault]", "not valid TOML"),
+        ('[[fault]]\ncode = "nope"', "fault.0.code"),
+        ('[[fault]]\nroute = "GET /v1/nothing"\ncut = true', "There is no route 'GET /v1/nothing'"),
+        ("[[fault]]\nskip = 1", "needs `code`, `cut` or `delay_s`"),
+        ('[[fault]]\ncut = true\ncode = "not_found"', "exclude each other"),
+        ("[[fault]]\ncut = true\ntimes = 0", "fault.0.times"),
+        ("[[fault]]\ncut = true\ncount = 1", "fault.0.count: There is no such field."),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "faults.toml").write_text(text)
+    ended = Installation(tmp_path).operate("serve", "--faults", str(tmp_path / "faults.toml"))
+    assert (ended.exit, message in ended.stderr) == (2, True), ended.stderr
+
+
+def test_nothing_else_turns_it_on_and_no_data_is_in_danger(make_installation: MakeInstallation, tmp_path: Path) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text("[[fault]]\ncut = true")
+    made = make_installation(**UNLIMITED, SVC_FAULTS=str(path), SVC_DAEMON_FAULTS=str(path))
+    made.start()
+    assert made.svc("bucket", "ls").exit == 0
+    assert json.loads(made.svc("daemon", "status", "--json").stdout)["faults"] is False
+    made.stop()
+    refused = made.operate("serve", "--faults", str(path))
+    assert (refused.exit, "made without --faults" in refused.stderr) == (1, True)
+    exposed = Installation(tmp_path, SVC_LISTEN="0.0.0.0:0").operate("serve", "--faults", str(path))
+    assert (exposed.exit, "on loopback" in exposed.stderr) == (2, True)
+    assert set(ErrorCode) == set(ERRORS)
