@@ -30,7 +30,7 @@ from svc_daemon.settings import ClusterSettings
 from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.contract import ByteStores
-from svc_daemon.store.migrations import migrate, migrate_shared
+from svc_daemon.store.migrations import join_shared, migrate, migrate_shared
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import install_command
 
@@ -133,12 +133,12 @@ def _needing_extra() -> Iterator[None]:
         raise StorageError(message) from error
 
 
-def _open_postgres(url: str, _files: DataFiles, _on_broken: OnBroken) -> Database:
-    # PostgreSQL itself knows after a failure what it has stored, so this engine never ends the process.
+def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
+    # PostgreSQL itself knows after a failure what it has stored, so only a schema of a newer release ends the process.
     with _needing_extra():
         from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
 
-    return PostgresDatabase(url, prepare=migrate_shared)
+    return PostgresDatabase(url, prepare=migrate_shared, join=join_shared, on_broken=on_broken)
 
 
 def _open_objects(

@@ -35,6 +35,8 @@ CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
     ON "_sqlite_migrations" ("migration_set", "name")"""
 _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
+#: The advisory lock that all nodes of a cluster share while they may write.
+SERVING = 0x7376635F73727667
 _NEWER = "The database was made by a newer release (it has {}); install that release."
 
 
@@ -115,21 +117,44 @@ def migrate(connection: sqlite3.Connection) -> None:
 def migrate_shared(connection: Connection) -> None:
     """Bring the schema of a database server up to date, within the caller's transaction, which no other node has.
 
-    Raises StorageError if a newer release has made it. A view has the columns that its tables had when it was created:
+    Raises StorageError if a newer release has made it, or if it must change while nodes of an older release serve it:
+    they would write what this release no longer reads. A view has the columns that its tables had when it was created:
     a migration that adds one to `sources` must create `source_views` again.
     """
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
-    applied = {row["name"] for row in connection.execute("SELECT name FROM migrations")}
+    applied = _applied_to_shared(connection)
+    pending = [name for name in MIGRATIONS if name not in applied]
+    # Held until the transaction has ended: a node that connects meanwhile waits, and then finds the new schema.
+    alone = "SELECT pg_try_advisory_xact_lock(CAST(:lock AS BIGINT)) AS is_alone"
+    if applied and pending and not connection.execute(alone, {"lock": SERVING}).fetchone()["is_alone"]:
+        raise StorageError(
+            "Daemons of an older release still serve this database, and this release changes its tables."
+            " Stop them all, then start this one."
+        )
+    for name in pending:
+        MIGRATIONS[name](connection)
+        connection.execute(
+            "INSERT INTO migrations (name, applied_at) VALUES (:name, CAST(CURRENT_TIMESTAMP AS TEXT))",
+            {"name": name},
+        )
+    connection.execute(rates.SCHEMA)
+
+
+def join_shared(connection: Connection) -> None:
+    """Keep newer releases from changing the schema while this connection lives.
+
+    Raises StorageError if one has changed it, which is possible only while this process had no such connection.
+    """
+    connection.execute("SELECT pg_advisory_lock_shared(CAST(:lock AS BIGINT))", {"lock": SERVING})
+    _applied_to_shared(connection)
+
+
+def _applied_to_shared(connection: Connection) -> set[str]:
+    """Return the names of the applied migrations. Raises StorageError if this release doesn't know one of them."""
+    applied = {str(row["name"]) for row in connection.execute("SELECT name FROM migrations")}
     if unknown := sorted(applied.difference(MIGRATIONS)):
         raise StorageError(_NEWER.format(unknown[-1]))
-    for name, change in MIGRATIONS.items():
-        if name not in applied:
-            change(connection)
-            connection.execute(
-                "INSERT INTO migrations (name, applied_at) VALUES (:name, CAST(CURRENT_TIMESTAMP AS TEXT))",
-                {"name": name},
-            )
-    connection.execute(rates.SCHEMA)
+    return applied
 
 
 def check_current(connection: Connection) -> None:

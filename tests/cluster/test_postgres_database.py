@@ -20,7 +20,7 @@ from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError, StoreUnavailable
 from svc_daemon.store import migrations
 from svc_daemon.store.buckets import BucketRow, take_census
-from svc_daemon.store.migrations import MIGRATIONS, migrate_shared
+from svc_daemon.store.migrations import MIGRATIONS, join_shared, migrate_shared
 from tests.acceptance.installations import wait_until
 from tests.cluster.cutting import cutting
 from tests.cluster.postgres import HOST, PASSWORD, PostgresEngine, running_postgres, system_programs
@@ -254,6 +254,34 @@ def test_nodes_that_start_at_once_make_one_schema(engine: PostgresEngine, monkey
     database.close()
     with pytest.raises(StorageError, match="newer release"):
         PostgresDatabase(url, prepare=migrate_shared)
+
+
+def test_the_schema_is_changed_only_while_no_older_node_can_write(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = engine.make_database(empty=True)
+    broken: list[Exception] = []
+
+    def start() -> PostgresDatabase:
+        return PostgresDatabase(url, prepare=migrate_shared, join=join_shared, on_broken=broken.append)
+
+    def rename(database: PostgresDatabase) -> None:
+        database.write(lambda c: c.execute("UPDATE teams SET name = 'other'"))
+
+    older, idle = start(), start()
+    rename(older)
+    with monkeypatch.context() as newer:
+        newer.setattr(migrations, "MIGRATIONS", {**MIGRATIONS, "m999_later": lambda _: None})
+        with pytest.raises(StorageError, match="Daemons of an older release still serve this database"):
+            start()
+        older.close()
+        start().close()
+    # It comes back after the change, as after an outage.
+    with pytest.raises(StoreUnavailable):
+        rename(idle)
+    (error,) = broken
+    assert "made by a newer release (it has m999_later)" in str(error)
+    idle.close()
 
 
 def test_a_migration_that_fails_leaves_nothing(engine: PostgresEngine) -> None:

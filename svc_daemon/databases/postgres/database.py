@@ -99,9 +99,15 @@ class PostgresDatabase:
         url: str,
         *,
         prepare: Callable[[Connection], None],
+        join: Callable[[Connection], None] = lambda _: None,
+        on_broken: Callable[[Exception], None] = lambda _: None,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """Connect and `prepare` the schema. Raises StorageError."""
+        """Connect and `prepare` the schema. Raises StorageError.
+
+        `join` is called with each connection of the writer before its first transaction. If it raises StorageError,
+        this process must not write: `on_broken` is called with that.
+        """
         #: Number of pieces of work that were committed so far.
         self.operations = 0
         #: Number of commits so far; `operations` divided by `commits` is the average group size.
@@ -109,6 +115,7 @@ class PostgresDatabase:
         #: Number of transactions that were rolled back because of a conflict.
         self.conflicts = 0
         self._draw = draw
+        self._join, self._on_broken = join, on_broken
         self._server = PostgresServer(url)
         _prepare(self._server, prepare)
         self._connection: ServerConnection | None = None
@@ -230,12 +237,19 @@ class PostgresDatabase:
     def _connect(self) -> ServerConnection:
         try:
             connection = self._server.connect(*_SETTINGS)
+        except NoConnection as error:
+            raise StoreUnavailable(AWAY) from error
+        try:
             connection.execute(
                 "SELECT set_config('svc.writer', CAST(number AS TEXT), false) FROM generate_series(1, 4096) AS number"
                 " WHERE pg_try_advisory_lock(:writer, number) LIMIT 1",
                 {"writer": WRITER},
             )
-        except (NoConnection, psycopg.Error) as error:
+            self._join(connection)
+        except (psycopg.Error, StorageError) as error:
+            connection.close()
+            if isinstance(error, StorageError):
+                self._on_broken(error)
             raise StoreUnavailable(AWAY) from error
         return connection
 
