@@ -1,5 +1,7 @@
 """README.md's commands are found as they are shown."""
 
+import re
+
 import pytest
 
 from tests.rules.modules import ROOT
@@ -44,6 +46,17 @@ def test_the_readme_marks_the_command_of_the_tests_and_shows_others_that_can_be_
     lines = [command.line for command in shown_commands(readme)]
     for command in ("svc upload", "svc search"):
         assert any(command in line for line in lines), command
+
+
+def test_the_checks_run_what_the_docs_show() -> None:
+    docs = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    checks = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "python3 -m tests.rules.transcripts" in checks
+    for part in ("-c constraints.txt -e '.[cluster-test]'", "tests/cluster", "--cluster"):
+        assert (part in docs, part in checks) == (True, True), part
+    sample = re.findall(r"tests/cluster/\w+\.py", checks)
+    assert len(sample) >= 3
+    assert [path for path in sample if not (ROOT / path).exists()] == []
 
 
 def test_commands_come_in_order_with_their_output_and_that_of_the_tests_is_marked_once() -> None:
