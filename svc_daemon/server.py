@@ -62,6 +62,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.shortages import Shortages
+from svc_daemon.service_managers import telling_service_manager
 from svc_daemon.settings import Limits, LlmSettings, Role, Settings
 from svc_daemon.store.staging import clear_away
 from svc_daemon.uvicorn_server import Server, run_until_stopped
@@ -169,6 +170,7 @@ async def _serve(
         facts = {"base_url": base_url, "installation_id": process.installation_id, **_tls_facts(certificate)}
         stack.enter_context(_announced(files, facts, process.context.clock))
         log.info("listening on %s", base_url)
+        await stack.enter_async_context(telling_service_manager(os.environ))
         await run_until_stopped(server, listener, broken)
     log.info("stopped")
     if broken.is_set():

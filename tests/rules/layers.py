@@ -7,7 +7,8 @@ from tests.rules.modules import Module, is_within
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
     "svc_daemon": "__main__ > command > model_command > operator_commands offline_repair serve_command > server > "
-    "engines listening_socket uvicorn_server os_limits certificates > api workers > operations > process > "
+    "engines listening_socket service_managers uvicorn_server os_limits certificates > "
+    "api workers > operations > process > "
     "store provider extract fetch embed llm > "
     "databases data_directory child_processes > core > errors > settings tools > wire paths logs exits command_groups",
     "svc_cli": "__main__ > main > app > commands > sync evals tools > uploads connections > "
