@@ -76,6 +76,8 @@ class Installation:
         self.environ = environment(root, {**type(self).environ_for(root), **variables})
         #: What follows `svc-daemon serve`.
         self.options: Sequence[str] = ()
+        #: How long its daemon may take to its first answer.
+        self.start_timeout_s = START_TIMEOUT_S
         self._process: subprocess.Popen[bytes] | None = None
         #: The address that the daemon listens on, if it is one of several nodes.
         self._address = ""
@@ -107,7 +109,7 @@ class Installation:
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         try:
-            wait_until(condition, what, START_TIMEOUT_S)
+            wait_until(condition, what, self.start_timeout_s)
         except TooLate as late:
             self.kill()
             raise TooLate(f"{late}; it printed: {self.printed()}") from None

@@ -7,7 +7,6 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ from google.resumable_media.requests import ResumableUpload
 from tests.acceptance.calls import list_sources, make_bucket, port_of
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import CuttingProxy
+from tests.acceptance.sessions import Session
 
 BUCKET = "inbox"
 SIZE = 20_000_000
@@ -28,34 +28,6 @@ SIZE = 20_000_000
 @pytest.fixture(scope="module")
 def data() -> bytes:
     return random.Random(7).randbytes(SIZE)
-
-
-@dataclass(frozen=True)
-class Session:
-    """An upload session and what is to be sent."""
-
-    id: str
-    url: str
-    data: bytes
-
-    def ask_offset(self, port: int) -> int:
-        """How many bytes are stored."""
-        return self._put(port, b"", f"bytes */{len(self.data)}")
-
-    def send(self, port: int, first: int, end: int | None = None) -> int:
-        """Send these bytes; how many are stored then. Raises httpx.TransportError when the connection is cut."""
-        part = self.data[first:end]
-        return self._put(port, part, f"bytes {first}-{first + len(part) - 1}/{len(self.data)}")
-
-    def _put(self, port: int, content: bytes, content_range: str) -> int:
-        url = urlsplit(self.url)._replace(netloc=f"127.0.0.1:{port}").geturl()
-        headers = {"Content-Range": content_range}
-        answer = httpx.put(url, content=content, headers=headers, trust_env=False, timeout=30)
-        if answer.status_code == 200:
-            return len(self.data)
-        assert answer.status_code == 308, answer.text
-        stored = answer.headers.get("Range")
-        return int(stored.removeprefix("bytes=0-")) + 1 if stored else 0
 
 
 def open_session(installation: Installation, data: bytes, **fields: Any) -> Session:

@@ -1,5 +1,7 @@
-"""Proxies between a client and an engine: one cuts a connection at a word, one withholds the answer of a COMMIT."""
+"""Proxies between a client and an engine: they cut a connection at a word, withhold the answer of a COMMIT, or answer
+as an object store with troubles does."""
 
+import random
 import socket
 import threading
 from collections.abc import Iterator
@@ -133,3 +135,47 @@ def holding_commits(port: int) -> Iterator[CommitHolder]:
     finally:
         holder.cut()
         holder.close()
+
+
+class FaultyStore(Cutter):
+    """Passes bytes on between a node and an object store, whose answers it refuses, cuts or slows down."""
+
+    def __init__(self, port: int) -> None:
+        #: `whole`, `refuses` (503), `cuts` (the answer ends early) or `slow`.
+        self.mode = "whole"
+        self._moments, self._pause = random.Random(11), threading.Event()
+        super().__init__(port)
+
+    def _send(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(65536):
+                if self.mode == "refuses":
+                    body = b"<Error><Code>SlowDown</Code></Error>"
+                    head = f"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\n"
+                    client.sendall(head.encode() + b"Connection: close\r\n\r\n" + body)
+                    break
+                server.sendall(data)
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+
+    def _return(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(8192):
+                if self.mode == "slow":
+                    self._pause.wait(0.03)
+                if self.mode == "cuts" and self._moments.random() < 0.5:
+                    client.sendall(data[: self._moments.randrange(len(data))])
+                    break
+                client.sendall(data)
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def faulty_store(port: int) -> Iterator[FaultyStore]:
+    """A proxy to the object store at this port of loopback, while the block runs."""
+    store = FaultyStore(port)
+    try:
+        yield store
+    finally:
+        store.close()

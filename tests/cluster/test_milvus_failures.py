@@ -121,6 +121,23 @@ def test_changes_by_two_nodes_at_once_are_all_kept(provider: MilvusProvider, oth
         assert [hit.chunk.ordinal for hit in near(other, "x", 1, 0).hits] == [2]
 
 
+def test_changes_by_a_node_whose_clock_is_an_hour_behind_are_kept(
+    provider: MilvusProvider, server: MilvusServer
+) -> None:
+    behind = MilvusProvider(server, now_ns=lambda: STAMPS.now_ns() - 3600 * 10**9, random_bits=STAMPS.random_bits)
+    put(provider, "src_1", "fox", buckets=["bkt_1"])
+    # A writer of the same generation that was killed, on the node that is ahead.
+    leave_half_a_document(server, make_document("src_1", "fox"), 1)
+    behind.set_title(TEAM, "src_1", "Behind")
+    behind.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
+    for node in (provider, behind):
+        assert (found(node, "behind", "bkt_2"), found(node, "fox", "bkt_1")) == (["src_1"], [])
+    put(behind, "src_1", "owl", generation=2)
+    assert (found(provider, "owl"), found(provider, "fox")) == (["src_1"], [])
+    behind.delete_document(TEAM, "src_1")
+    assert (found(provider, "owl"), provider.get_document(TEAM, "src_1")) == ([], None)
+
+
 def test_a_search_by_another_node_sees_whole_documents(provider: MilvusProvider, other: MilvusProvider) -> None:
     def write() -> None:
         for generation in range(2, 6):

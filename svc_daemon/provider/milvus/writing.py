@@ -1,7 +1,7 @@
 """Stores, changes and removes documents, an edition at a time (see `editions`)."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from svc_daemon.provider.contract import IndexDocument
@@ -29,9 +29,14 @@ class Stamps:
     #: Returns 32 random bits, for editions that two nodes write at the same time.
     random_bits: Callable[[], int]
 
-    def name(self, generation: int) -> str:
-        """Name a new edition, such that names sort by generation, then by time."""
-        return f"{generation:010}-{self.now_ns():020}-{self.random_bits():08x}"
+    def name(self, generation: int, known: Iterable[Edition] = ()) -> str:
+        """Name a new edition, such that names sort by generation, then by time, and after all known of the generation.
+
+        The clock of the node that wrote a known one may be ahead.
+        """
+        times_ns = [int(each.edition.split("-")[1]) for each in known if each.generation == generation]
+        now_ns = max([self.now_ns(), *(time_ns + 1 for time_ns in times_ns)])
+        return f"{generation:010}-{now_ns:020}-{self.random_bits():08x}"
 
     def now_ms(self) -> int:
         return self.now_ns() // 1_000_000
@@ -54,7 +59,8 @@ def put(server: MilvusServer, stamps: Stamps, team_id: str, documents: Sequence[
     for source_id, document in latest.items():
         shown = last_shown(known.get(source_id, ()))
         if shown is None or shown.generation < document.generation:
-            draft, further = pack_edition(document, stamps.name(document.generation), stamps.now_ms())
+            edition = stamps.name(document.generation, known.get(source_id, ()))
+            draft, further = pack_edition(document, edition, stamps.now_ms())
             drafts.append(draft)
             rows += pack_chunks(team_id, draft, document.chunks)
             pieces[draft.edition] = further
@@ -137,7 +143,8 @@ def _change(
         revised = revise(shown)
         if revised == shown:
             return
-        draft = _copy(server, team_id, shown, replace(revised, edition=stamps.name(shown.generation), is_shown=False))
+        edition = stamps.name(shown.generation, known)
+        draft = _copy(server, team_id, shown, replace(revised, edition=edition, is_shown=False))
         if draft is None:
             continue
         editions.set_shown(server, team_id, [draft], True, stamps.now_ms())
