@@ -72,6 +72,16 @@ class Engines:
 EMBEDDED = Engines()
 
 
+@dataclass(slots=True)
+class _Time:
+    """The time that nodes write into the index: that of the database's server once the node has joined the others."""
+
+    now_s: Callable[[], float] = time.time
+
+    def now_ns(self) -> int:
+        return int(self.now_s() * 1e9)
+
+
 def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) -> Engines:
     """Return what opens the engines of the cluster, or the embedded ones.
 
@@ -81,13 +91,13 @@ def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) 
     if cluster is None:
         return EMBEDDED
     environ = {**environ, AUTHORITIES: _find_authorities(environ)}
-    state_url = checked_tls(cluster.state_url, environ)
+    state_url, shared = checked_tls(cluster.state_url, environ), _Time()
     return Engines(
         open_state=partial(_open_postgres, state_url),
-        make_provider=partial(_open_milvus, cluster, environ[AUTHORITIES]),
+        make_provider=partial(_open_milvus, cluster, environ[AUTHORITIES], shared),
         open_bytes=partial(_open_objects, cluster.blobs_url, environ),
         prepare_secret=_share_secret,
-        join=partial(_join_cluster, state_url),
+        join=partial(_join_cluster, state_url, shared),
     )
 
 
@@ -151,14 +161,20 @@ def _open_objects(
 
 
 def _open_milvus(
-    cluster: ClusterSettings, authorities: str, _folder: Path, *, clock: Callable[[], float], **_options: Any
+    cluster: ClusterSettings,
+    authorities: str,
+    shared: _Time,
+    _folder: Path,
+    *,
+    clock: Callable[[], float],
+    **_options: Any,
 ) -> SearchProvider:
     with _needing_extra():
         from svc_daemon.provider.milvus.provider import MilvusProvider  # noqa: PLC0415
         from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415
 
     server = MilvusServer(cluster.index_url, cluster.index_token, ca_file=authorities, clock=clock)
-    return MilvusProvider(server, now_ns=time.time_ns, random_bits=lambda: secrets.randbits(32))
+    return MilvusProvider(server, now_ns=shared.now_ns, random_bits=lambda: secrets.randbits(32))
 
 
 def _share_secret(files: DataFiles, database: Database) -> bytes:
@@ -168,6 +184,8 @@ def _share_secret(files: DataFiles, database: Database) -> bytes:
     return secret
 
 
-def _join_cluster(state_url: str, stack: AsyncExitStack, context: Context) -> Context:
+def _join_cluster(state_url: str, shared: _Time, stack: AsyncExitStack, context: Context) -> Context:
     node = f"node-{secrets.token_hex(8)}"
-    return join_cluster(stack, state_url, node, context.limits, context.wakes).share(context)
+    joined = join_cluster(stack, state_url, node, context.limits, context.wakes)
+    shared.now_s = joined.now_s
+    return joined.share(context)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from svc_daemon.errors import ShuttingDown
@@ -86,8 +87,13 @@ class Cluster:
 
     def share(self, context: Context) -> Context:
         """Return a copy of the context that uses what the nodes share; its wakes must be those that joined."""
-        clock = replace(context.clock, shared=self.now_s)
-        return replace(context, locks=self.locks, rate_limits=self.rate_limits, clock=clock)
+
+        def now() -> datetime:
+            # What one node stores, such as when a session expires or a task is due, another compares with its clock.
+            return datetime.fromtimestamp(self.now_s(), UTC)
+
+        clock, make_ids = replace(context.clock, now=now, shared=self.now_s), replace(context.ids, now=now)
+        return replace(context, locks=self.locks, rate_limits=self.rate_limits, clock=clock, ids=make_ids)
 
 
 def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits: Limits, wakes: Wakes) -> Cluster:

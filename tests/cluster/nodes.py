@@ -1,11 +1,10 @@
 """The three engines together, the daemons that share them, and what is held of them all: bytes, rows and sweeps."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +20,7 @@ from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.sweeping import sweep_objects
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
-from svc_daemon.server import open_context
+from svc_daemon.server import SYSTEM_CLOCK, open_context
 from svc_daemon.settings import ClusterSettings, Limits
 from svc_daemon.store.checks import check_rows, list_every_source, list_uncleaned
 from svc_daemon.store.objects.stores import ObjectStores
@@ -62,6 +61,8 @@ class Onlooker:
     """Looks at the engines of an installation as a node would that never serves."""
 
     environ: Mapping[str, str]
+    #: Of the machine.
+    clock: Clock = SYSTEM_CLOCK
 
     def list_deleted(self) -> list[str]:
         """Deleted sources whose bytes may still be stored."""
@@ -69,7 +70,7 @@ class Onlooker:
         async def look(context: Context) -> list[str]:
             return context.read(lambda connection: list(list_uncleaned(connection)))
 
-        return self._run(look)
+        return self.run(look)
 
     def hold_bytes(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
         """Raise AssertionError unless each source, but for known ones, has its bytes. Returns all hashes by id."""
@@ -82,7 +83,7 @@ class Onlooker:
                     assert hashed == source.sha256, source
             return {source.id: source.sha256 for source in sources}
 
-        return self._run(hold)
+        return self.run(hold)
 
     def hold_to_every_promise(self) -> set[str]:
         """Raise AssertionError unless rows, bytes and index agree, once no node works any more. Returns all sources."""
@@ -98,7 +99,7 @@ class Onlooker:
             assert context.stores.parts.list_ids() == set()
 
         self.sweep()
-        self._run(compare)
+        self.run(compare)
         return set(self.hold_bytes())
 
     def sweep(self) -> None:
@@ -109,9 +110,11 @@ class Onlooker:
             while key is not None:
                 key = await sweep_objects(context, key)
 
-        self._run(sweep, later=OLD)
+        self.run(sweep, later=OLD)
 
-    def _run(self, work: Callable[[Context], Awaitable[T]], later: timedelta = timedelta()) -> T:
+    def run(self, work: Callable[[Context], Awaitable[T]], later: timedelta = timedelta()) -> T:
+        """Run this as on a node, with the time that it will be."""
+
         async def run() -> T:
             async with self._opened(later) as context:
                 return await work(context)
@@ -123,12 +126,12 @@ class Onlooker:
         limits, cluster = Limits(), ClusterSettings.from_environ(self.environ)
         seconds = {"fetch_s": limits.fetch_seconds, "post_s": limits.webhook_seconds}
         fetching = FetchLimits(file_bytes=limits.file_bytes, **seconds)
-        clock = Clock(now=lambda: datetime.now(UTC) + later, monotonic=time.monotonic)
         with TemporaryDirectory() as name:
             files = DataFiles(Path(name))
             make_folders(files)
             async with AsyncExitStack() as stack:
                 engines = choose_engines(cluster, self.environ)
-                yield open_context(
-                    stack, limits, files, Fetcher(AddressPolicy(()), fetching), lambda _: None, clock, engines
-                )
+                fetcher = Fetcher(AddressPolicy(()), fetching)
+                context = open_context(stack, limits, files, fetcher, lambda _: None, self.clock, engines)
+                now = context.clock.now
+                yield replace(context, clock=replace(context.clock, now=lambda: now() + later))

@@ -2,10 +2,16 @@
 
 import random
 import subprocess
+import time
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from ulid import ULID
 
+from svc_daemon.core.ids import SOURCE
+from svc_daemon.core.times import Clock
+from svc_daemon.process.contexts import Context
 from tests.acceptance.calls import make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import wait_until
 from tests.acceptance.proxies import CuttingProxy
@@ -114,7 +120,8 @@ def test_a_node_with_a_full_disk_refuses_what_it_can_not_take_and_leaves_the_wor
     door.start()
     with full.client() as client, door.client(Authorization=f"Bearer {full.key}") as at_door:
         make_bucket(client, BUCKET)
-        assert _kept_or_refused(upload(client, BUCKET, "large.md", document("large", LONG))) is None
+        refused = upload(client, BUCKET, "large.md", document("large", LONG))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_full")
         words = {f"word{number}": LONG if number % 2 else 1 for number in range(6)}
         made = {
             word: _kept_or_refused(upload(at_door, BUCKET, f"{word}.md", document(word, length)))
@@ -129,3 +136,14 @@ def test_a_node_with_a_full_disk_refuses_what_it_can_not_take_and_leaves_the_wor
         assert None not in made.values()
     assert [node.stop() for node in (full, door, other)] == [0, 0, 0]
     assert Onlooker(door.environ).hold_to_every_promise() == set(made.values())
+
+
+def test_a_node_whose_clock_is_an_hour_ahead_stores_the_servers_time(engines: RunningEngines) -> None:
+    ahead = Clock(now=lambda: datetime.now(UTC) + timedelta(hours=1), monotonic=time.monotonic)
+
+    async def look(context: Context) -> tuple[datetime, str]:
+        return context.clock.now(), context.ids.make(SOURCE)
+
+    now, source_id = Onlooker(engines.environ(), ahead).run(look)
+    made_at = ULID.from_str(source_id.removeprefix(f"{SOURCE}_").upper()).datetime
+    assert [moment for moment in (now, made_at) if abs(moment - datetime.now(UTC)) > timedelta(minutes=30)] == []

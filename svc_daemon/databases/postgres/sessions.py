@@ -23,7 +23,7 @@ import psycopg
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.postgres.servers import NoConnection, PostgresServer, ServerConnection
-from svc_daemon.errors import ShuttingDown, StorageError
+from svc_daemon.errors import ShuttingDown, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class LockSession:
         try:
             self._connect()
         except (NoConnection, psycopg.Error) as error:
-            raise StorageError(_OUT_OF_REACH, retry_after_seconds=1) from error
+            raise StoreUnavailable(_OUT_OF_REACH) from error
         self._thread = threading.Thread(target=self._run, name="locks", daemon=True)
         self._thread.start()
 
@@ -143,7 +143,7 @@ class LockSession:
                 grips = None
             for place, request in enumerate(wave):
                 if request.taken and grips is None:
-                    request.future.set_exception(StorageError(_OUT_OF_REACH, retry_after_seconds=1))
+                    request.future.set_exception(StoreUnavailable(_OUT_OF_REACH))
                 else:
                     request.future.set_result(grips[place] if grips else Grip(self._epoch))
         if self._connection is not None:
@@ -308,4 +308,4 @@ def _translating() -> Iterator[None]:
     try:
         yield
     except (NoConnection, psycopg.Error) as error:
-        raise StorageError(_OUT_OF_REACH, retry_after_seconds=1) from error
+        raise StoreUnavailable(_OUT_OF_REACH) from error

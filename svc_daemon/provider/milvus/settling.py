@@ -15,8 +15,7 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: How long an edition counts as recent after it was shown, in milliseconds, by the clock of the node that showed it.
-#: The clocks of the nodes must differ by less.
+#: How long an edition counts as recent after it was shown, in milliseconds; the nodes share a clock.
 RECENT_MS = 10_000
 #: How often a search is repeated while documents that it finds are changed. Then those that still change are left out.
 ROUNDS = 8
