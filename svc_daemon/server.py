@@ -274,7 +274,8 @@ async def _repair(context: Context) -> None:
     until_s = inf if context.clock.shared is None else context.clock.lease_s()
     released = await release_expired(context, until_s) + await release_expired_syncs(context, until_s)
     await sort_leftovers(context)
-    await rebuild_lost(context)
+    if context.clock.shared is None:
+        await rebuild_lost(context)
     if released:
         log.info("after an unclean stop: %d leases released", released)
 

@@ -154,13 +154,15 @@ async def recall_far_pauses(context: Context) -> int:
 async def rebuild_lost(context: Context) -> int:
     """Queue the rebuild of each index that is missing, damaged or of another release. Returns how many.
 
-    Call this only at boot, before serving requests: sources of such an index must not be shown as ready.
+    A single daemon calls this at boot, before serving requests: sources of such an index must not be shown as ready.
+    Where the other nodes serve them anyway, a node's start does not wait for the index.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
         if context.read(partial(is_in_maintenance, team_id=team_id)):
             continue
-        if context.read(partial(sources.has_active, team_id=team_id)) and _is_lost(context, team_id):
+        has_active = context.read(partial(sources.has_active, team_id=team_id))
+        if has_active and await asyncio.to_thread(_is_lost, context, team_id):
             log.error("the index of %s is lost: it is rebuilt from the stored files", team_id)
             await rebuild_store(context, team_id)
             found += 1

@@ -11,6 +11,7 @@ from svc_daemon.operations.sweeping import (
     expire_uploads,
     forget_ended,
     forget_old_keys,
+    rebuild_lost,
     recall_far_pauses,
     reconcile_index,
     sweep_objects,
@@ -50,6 +51,8 @@ class SweepingWorker(Worker):
     async def work(self) -> float:
         monotonic = self.context.clock.monotonic
         if self._due_s is None:
+            if self.context.clock.shared is not None:
+                await _try(self, rebuild_lost)
             await _try(self, reconcile_index)
             self._due_s = monotonic() + ROUND_S
         await _try(self, clean_tombstones)

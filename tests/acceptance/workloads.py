@@ -97,6 +97,8 @@ class Client(threading.Thread):
     answered: dict[str, tuple[Callable[[str], Any], str]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     failure: BaseException | None = None
+    #: Long enough that a kill hits an upload while it is read, too.
+    chapters: ClassVar[int] = 12
     patience_s: ClassVar[float] = OPERATION_TIMEOUT_S
     #: How long it waits before it asks again.
     pause_s: ClassVar[float] = 0.02
@@ -279,8 +281,7 @@ class Client(threading.Thread):
 
     def _upload(self, bucket: str, data: bytes | None = None, **fields: str) -> Made:
         word = self._new_word()
-        # Long enough that a kill hits it while it is read, too.
-        filename, content = (f"{word}.pdf", data) if data else (f"{word}.md", document(word, 12))
+        filename, content = (f"{word}.pdf", data) if data else (f"{word}.md", document(word, self.chapters))
         files = {"file": (filename, content)}
         source_id = self._create(f"/v1/buckets/{bucket}/files", word, files=files, data=fields)
         return self._keep(Made(source_id, word, {bucket}, _sha256(content), is_readable=data is None))

@@ -1,8 +1,12 @@
 """Real daemons on the three real engines: nothing is left in their data directories, and nothing secret is shown."""
 
+from contextlib import closing
+
 import psutil
+from pymilvus import MilvusClient
 
 from tests.acceptance.installations import Installation, wait_until
+from tests.cluster.milvus import RunningMilvus
 from tests.cluster.nodes import MakeNode
 from tests.cluster.object_store import SECRET_KEY
 from tests.cluster.postgres import PASSWORD
@@ -45,6 +49,28 @@ def test_a_daemon_keeps_nothing_in_its_data_directory_and_goes_on_after_a_kill(m
         assert client.delete(f"/v1/sources/{source_id}").status_code == 200
     assert found(node, "umber quay") == []
     assert node.stop() == 0
+
+
+def test_a_node_starts_and_accepts_while_the_index_hangs_or_is_gone(make_node: MakeNode, milvus: RunningMilvus) -> None:
+    node, other = make_node().start(), make_node("two")
+    first = upload(node, QUAY)
+    wait_until(lambda: is_ready(node, first), "the source is ready")
+    node.kill()
+    milvus.engine.suspend()
+    try:
+        node.start()
+        second = upload(node, "# Bridge\n\nThe ochre bridge.\n", "bridge.md")
+    finally:
+        milvus.engine.resume()
+    wait_until(lambda: is_ready(node, second), "the second source is ready", 120)
+    node.kill()
+    with closing(MilvusClient(milvus.url)) as client:
+        for name in client.list_collections():
+            client.drop_collection(name)
+    for each in (node, other):
+        each.start()
+    wait_until(lambda: found(node, "umber quay") == [first], "the first is found again", 120)
+    wait_until(lambda: found(node, "ochre bridge") == [second], "the second is found again", 120)
 
 
 def test_passwords_and_tokens_are_shown_nowhere(make_node: MakeNode) -> None:

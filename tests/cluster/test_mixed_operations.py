@@ -31,6 +31,8 @@ class TravellingClient(Client):
 
     #: An engine may be away for longer than a daemon.
     patience_s = 300.0
+    # The small Milvus of the tests reads every chunk for each question, one question at a time.
+    chapters = 2
     pause_s = 0.1
     nodes: Sequence[Installation] = ()
     _open: dict[str, httpx.Client] = field(default_factory=dict)
@@ -111,8 +113,8 @@ def test_every_answer_holds_whatever_node_or_engine_is_away(
         # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
         "SVC_LIMIT_TASK_ATTEMPTS": "1000",
         "SVC_LIMIT_LEASE_SECONDS": "10",
-        # The small Milvus of the tests does one thing at a time.
         "SVC_LIMIT_SEARCH_SECONDS": "60",
+        "SVC_LIMIT_EXTRACT_CHILDREN": "1",
     }
     nodes = [make_node(name, **limits, SVC_FETCH_ALLOW="127.0.0.0/8") for name in ("one", "two", "three")]
     for node in nodes:
