@@ -76,7 +76,7 @@ _COMMITTED = b"C\x00\x00\x00\x0bCOMMIT\x00"
 
 
 class CommitHolder(Cutter):
-    """Passes bytes on. Once armed, it withholds that the server has committed a transaction which has the word.
+    """Passes bytes on. Once asked to, it withholds that the server has committed a transaction which has the word.
 
     The rows are stored then, and the client doesn't know it. The connection stays open until `cut` is called.
     """
@@ -88,11 +88,11 @@ class CommitHolder(Cutter):
         self.holds = threading.Event()
         super().__init__(port)
 
-    def arm(self, word: bytes, *, passes_on: bool = True) -> None:
+    def hold_after(self, word: bytes) -> None:
         """Withhold the answer of the next transaction in which this word is sent; once."""
         self._marked.clear()
         self.holds.clear()
-        super().arm(word, passes_on=passes_on)
+        self._word = word
 
     def disarm(self) -> None:
         self._word = None

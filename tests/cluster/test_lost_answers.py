@@ -58,7 +58,7 @@ class Turns:
         with self.client() as client:
             send = prepare(self, client, word)
             self.hold_bytes()
-            self.commits.arm(statement)
+            self.commits.hold_after(statement)
             results: list[Any] = []
             sending = threading.Thread(target=lambda: results.append(_sent(send, client)))
             sending.start()
