@@ -59,7 +59,7 @@ class Console:
         indent = 2 if self.format == "json" and is_terminal(self.out) else None
         self._write(self.out, json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
 
-    def show_page(self, page: dict[str, Any], rows: str, text: Callable[[], str]) -> None:
+    def show_page(self, page: Mapping[str, Any], rows: str, text: Callable[[], str]) -> None:
         """Write a page of results; with `--ndjson`, one line per row, then a line with the page's other fields."""
         if self.format == "ndjson":
             for row in page[rows]:
@@ -67,7 +67,7 @@ class Console:
             page = {name: value for name, value in page.items() if name != rows}
         self.show(page, text)
 
-    def event(self, value: dict[str, Any]) -> None:
+    def event(self, value: Mapping[str, Any]) -> None:
         """Write an event as a line of JSON; only with `--ndjson`."""
         if self.format == "ndjson":
             self._write(self.out, json.dumps(value, ensure_ascii=False) + "\n")

@@ -77,7 +77,7 @@ def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
 class ApiError(SvcError):
     """An error response: `status` is the HTTP status, `code` the API's error code."""
 
-    def __init__(self, status: int, error: dict[str, Any], request_id: str | None = None) -> None:
+    def __init__(self, status: int, error: Mapping[str, Any], request_id: str | None = None) -> None:
         super().__init__(
             # Replace the API's query parameter with the flag of the command line.
             str(error.get("message") or f"The service answered {status}.").replace("force=true", "--force"),

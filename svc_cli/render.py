@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any, Literal
 
@@ -112,14 +112,14 @@ def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:
     return "\n".join(f"{console.paint(name.ljust(longest), 'dim')}{GAP}{value}" for name, value in shown)
 
 
-def state_of(source: dict[str, Any]) -> str:
+def state_of(source: Mapping[str, Any]) -> str:
     """Return the state of a source in one word: `ready`, `syncing` if active but not ready, otherwise its status."""
     if source.get("ready"):
         return "ready"
     return "syncing" if source.get("status") == "active" else str(source.get("status"))
 
 
-def place_of(location: dict[str, Any]) -> str:
+def place_of(location: Mapping[str, Any]) -> str:
     """Describe where a passage is in its document, such as `page 3` or `lines 4-7`."""
     if location.get("page"):
         return f"page {location['page']}"

@@ -1,34 +1,49 @@
 """Asks an agent a question, and returns the answer as a whole or streams it."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Request
 from svc_cli.errors import ApiError, NetworkFailed
-from svc_daemon.wire import Json
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import (
+        AskOptions,
+        Response,
+        SourceReread,
+    )
+
+    #: A question, or the messages of a conversation as OpenAI's API has them.
+    Conversation = str | Sequence[Mapping[str, Any]]
 
 #: Read timeout in seconds; long, because the daemon itself limits how long a model may take.
 SILENCE_S = 600.0
+#: The model id of the default agent.
+DEFAULT_MODEL = "svc-agent"
 
 
 class AnswerCalls(Calls):
     """The client's methods that ask questions, and that read sources again to check an answer."""
 
-    def ask(self, body: Mapping[str, Any]) -> Json:
-        """Return the response of `/v1/responses`: `{output: […], grounded, sources: […], …}`.
+    def ask(self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]") -> "Response":
+        """Answer a question, or the last one of a conversation, from the documents of an agent.
 
-        `body` has `model` and `input`, and may have `buckets` and `instructions`.
+        `answer_text` returns the text of the answer.
         """
-        request = Request(method="POST", path="/v1/responses", json=dict(body), silence_s=SILENCE_S)
+        body = {"model": model, "input": input, **options}
+        request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)
         return self._transport.send(request).body
 
-    def ask_streaming(self, body: Mapping[str, Any]) -> Iterator[Json]:
-        """Yield the answer's events; the last, `response.completed` or `response.incomplete`, has the whole answer.
+    def ask_streaming(
+        self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
+    ) -> Iterator[dict[str, Any]]:
+        """Yield OpenAI's events; the last, `response.completed` or `response.incomplete`, has the whole answer.
 
         Raises ApiError if generating the answer fails, and NetworkFailed if the stream ends prematurely.
         """
-        request = Request(method="POST", path="/v1/responses", json={**body, "stream": True}, silence_s=SILENCE_S)
+        body = {"model": model, "input": input, "stream": True, **options}
+        request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)
         kind = None
         for event in self._transport.stream(request):
             kind = event.get("type")
@@ -38,9 +53,14 @@ class AnswerCalls(Calls):
         if kind not in ENDS:
             raise NetworkFailed("The answer broke off before it was complete.", hint="ask again.")
 
-    def read_source_again(self, source_id: str) -> Json:
+    def read_source_again(self, source_id: str) -> "SourceReread":
         """Return a source's text, extracted again after the service has checked that the stored bytes are unchanged."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
+
+
+def answer_text(answer: "Response") -> str:
+    """Return the text of an answer, with a mark such as `[1]` behind each sentence that a source supports."""
+    return "".join(part["text"] for message in answer["output"] for part in message["content"])
 
 
 #: The types of the last event of a stream, which contains the whole answer.

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from svc_cli.certificates import tls_context
 from svc_cli.client.agents import AgentCalls
 from svc_cli.client.answers import AnswerCalls
 from svc_cli.client.batches import BatchCalls
-from svc_cli.client.calls import part
+from svc_cli.client.calls import key_or_random, part
 from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls
@@ -19,7 +19,35 @@ from svc_cli.client.uploads import NewFile
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.interrupts import shielded
-from svc_daemon.wire import Json
+
+if TYPE_CHECKING:
+    from svc_cli.client.settled_sources import SettledSource
+    from svc_cli.client.types import (
+        BucketAnswer,
+        BucketDeleted,
+        BucketFields,
+        BucketList,
+        BucketPutAnswer,
+        BucketSources,
+        BucketUpdate,
+        Deleted,
+        Detached,
+        DryRun,
+        KeyAnswer,
+        KeyCreated,
+        KeyFields,
+        KeyList,
+        LimitsAnswer,
+        SearchOptions,
+        SearchPage,
+        SourceAnswer,
+        SourceMember,
+        SourceText,
+        SourceUpdate,
+        SourceVerified,
+        TaskAnswer,
+        Version,
+    )
 
 #: Rows per page of a long list; the API's maximum.
 PAGE_ROWS = 1000
@@ -82,50 +110,62 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """Return the number of create requests that are waiting for the rate limit."""
         return self._transport.gate.waiting
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> Reply[Any]:
         """Send any request to the API, with the API key and with retries."""
         return self._transport.send(request)
 
     # Buckets
 
-    def buckets(self, *, include_archived: bool = False, members: bool = True) -> Json:
-        """Return `{team_id, buckets: [...], request_id}`; `members` adds the ids of their sources in `knowledgeIds`."""
+    def buckets(self, *, include_archived: bool = False, members: bool = True) -> "BucketList":
+        """Return the buckets that the key may access; `members` adds the ids of their sources in `knowledgeIds`."""
         archived = {"include_archived": "true"} if include_archived else {}
         return self._get("/v1/buckets", archived | _MEMBERS[members])
 
-    def bucket(self, bucket: str, *, members: bool = True) -> Json:
+    def bucket(self, bucket: str, *, members: bool = True) -> "BucketAnswer":
         """Return one bucket, by id or slug; `members` adds the ids of its sources in `knowledgeIds`."""
         return self._get(f"/v1/buckets/{part(bucket)}", _MEMBERS[members])
 
-    def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Json:
+    @overload
+    def ensure_bucket(
+        self, slug: str, *, dry_run: Literal[False] = False, **fields: "Unpack[BucketFields]"
+    ) -> "BucketPutAnswer": ...
+
+    @overload
+    def ensure_bucket(
+        self, slug: str, *, dry_run: bool, **fields: "Unpack[BucketFields]"
+    ) -> "BucketPutAnswer | DryRun": ...
+
+    def ensure_bucket(
+        self, slug: str, *, dry_run: bool = False, **fields: "Unpack[BucketFields]"
+    ) -> "BucketPutAnswer | DryRun":
         """Create the bucket with these `fields` unless it exists, and return it; `created` is true if it is new."""
         params = {"dry_run": "true"} if dry_run else None
-        return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=dict(fields or {}))
+        return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=fields)
 
-    def update_bucket(self, bucket: str, changes: Mapping[str, Any]) -> Json:
+    def update_bucket(self, bucket: str, **changes: "Unpack[BucketUpdate]") -> "BucketAnswer":
         """Change a bucket's name, description, metadata or status (`active` or `archived`)."""
-        return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=dict(changes))
+        return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=changes)
 
-    def delete_bucket(self, bucket: str, *, force: bool = False) -> Json:
+    def delete_bucket(self, bucket: str, *, force: bool = False) -> "BucketDeleted":
         """Start deleting a bucket and the sources that are in no other bucket; fails unless `force` is set."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
     # Sources
 
-    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
-        """Return one page: `{bucket_id, revision, sources: [...]}`, with `has_more` and `last_id` if `limit` is given.
+    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSources":
+        """Return the sources of a bucket, or with `limit` a page of them, which has `has_more` and `last_id`.
 
         Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Without `status`, only ready
         sources are listed.
         """
         return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
 
-    def sources(self, bucket: str, **filters: str) -> Iterator[Json]:
+    def sources(self, bucket: str, **filters: str) -> "Iterator[SourceMember]":
         """Yield every source of a bucket that passes the filters, requesting page after page."""
         for page in self.source_pages(bucket, filters):
             yield from page["sources"]
 
-    def source_pages(self, bucket: str, filters: Mapping[str, str]) -> Iterator[Json]:
+    def source_pages(self, bucket: str, filters: Mapping[str, str]) -> "Iterator[BucketSources]":
         """Like `sources`, but yield whole pages."""
         after: dict[str, str | int] = {}
         while True:
@@ -135,11 +175,11 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
                 return
             after = {"after": str(page["last_id"])}
 
-    def source(self, source_id: str, *, verify: bool = False) -> Json:
+    def source(self, source_id: str, *, verify: bool = False) -> "SourceVerified":
         """Return one source; with `verify`, also its current state in the search index."""
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
-    def source_text(self, source_id: str) -> Json:
+    def source_text(self, source_id: str) -> "SourceText":
         """Return the extracted text and its chunks with their positions."""
         return self._get(f"/v1/sources/{part(source_id)}/text")
 
@@ -147,71 +187,77 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """Yield the stored bytes in blocks."""
         return self._transport.blocks(Request(method="GET", path=f"/v1/sources/{part(source_id)}/content"))
 
-    def update_source(self, source_id: str, changes: Mapping[str, Any]) -> Json:
+    def update_source(self, source_id: str, **changes: "Unpack[SourceUpdate]") -> "SourceAnswer":
         """Change a source's title, filename, tags or metadata."""
-        return self._call("PATCH", f"/v1/sources/{part(source_id)}", json=dict(changes))
+        return self._call("PATCH", f"/v1/sources/{part(source_id)}", json=changes)
 
-    def retry_source(self, source_id: str) -> Json:
+    def retry_source(self, source_id: str) -> "SourceAnswer":
         """Queue a failed source for indexing again, from its stored bytes."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/retry", json={})
 
-    def delete_source(self, source_id: str, *, force: bool = False) -> Json:
+    def delete_source(self, source_id: str, *, force: bool = False) -> "Deleted":
         """Delete a source from all buckets."""
         return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
 
-    def attach_source(self, bucket: str, source_id: str) -> Json:
+    def attach_source(self, bucket: str, source_id: str) -> "SourceAnswer":
         """Add an existing source to another bucket."""
         return self._call("POST", f"/v1/buckets/{part(bucket)}/sources", json={"source_id": source_id})
 
-    def detach_source(self, bucket: str, source_id: str) -> Json:
+    def detach_source(self, bucket: str, source_id: str) -> "Detached":
         """Remove a source from one bucket. The source still exists, and stays in its other buckets."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
-    def upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Json:
+    def upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "SourceAnswer":
         """Send one file and return the new source, which is stored and queued but not yet searchable."""
-        return self.send_upload(bucket, upload, idempotency_key).body
+        return self.send_upload(bucket, file, idempotency_key).body
 
-    def send_upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Reply:
+    def send_upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "Reply[SourceAnswer]":
         """Like `upload`, but return the whole reply, whose `is_replay` shows whether the source existed before."""
         return self._transport.send(
             Request(
                 method="POST",
                 path=f"/v1/buckets/{part(bucket)}/files",
-                form=upload.form(),
-                file=(upload.filename, upload.data),
-                idempotency_key=idempotency_key,
+                form=file.form(),
+                file=(file.filename, file.data),
+                idempotency_key=key_or_random(idempotency_key),
                 is_create=True,
             )
         )
 
-    def wait_until_ready(self, source_ids: Sequence[str], timeout_s: float | None = None) -> dict[str, Json]:
+    def wait_until_ready(self, source_ids: Sequence[str], timeout_s: float | None = None) -> "dict[str, SettledSource]":
         """Wait until each source is ready, failed or deleted; return their states by id. Raises WaitTimedOut."""
         return wait_until_settled(self, Watch(source_ids), timeout_s=timeout_s)
 
     # Search and tasks
 
-    def search(self, query: str, **options: Any) -> Json:
-        """Return a page of results: `{data: [{source_id, title, score, text, location, …}], has_more, warnings, …}`.
-
-        Options are `agent`, `buckets`, `source_ids`, `filters`, `tags`, `max_num_results`, `mode`, `score_threshold`
-        and `explain`.
-        """
+    def search(self, query: str, **options: "Unpack[SearchOptions]") -> "SearchPage":
+        """Return the best passages for a query, the best one first."""
         return self._call("POST", "/v1/search", json={"query": query, **options})
 
-    def task(self, task_id: str) -> Json:
+    def task(self, task_id: str) -> "TaskAnswer":
         """Return one task with its current state."""
         return self._get(f"/v1/knowledge/tasks/{part(task_id)}")
 
     # Keys
 
-    def keys(self) -> Json:
-        """Return `{team_id, keys: [...], request_id}`: the key in use, and keys that have no rights beyond its own."""
+    def keys(self) -> "KeyList":
+        """Return the key in use, and keys that have no rights beyond its own."""
         return self._get("/v1/keys")
 
+    @overload
     def create_key(
-        self, fields: Mapping[str, Any], idempotency_key: str | None = None, *, dry_run: bool = False
-    ) -> Json:
-        """Create a key from `{name, preset | capabilities, buckets, models, expires_at}`.
+        self, *, idempotency_key: str | None = None, dry_run: Literal[False] = False, **fields: "Unpack[KeyFields]"
+    ) -> "KeyCreated": ...
+
+    @overload
+    def create_key(
+        self, *, idempotency_key: str | None = None, dry_run: bool, **fields: "Unpack[KeyFields]"
+    ) -> "KeyCreated | DryRun": ...
+
+    def create_key(
+        self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[KeyFields]"
+    ) -> "KeyCreated | DryRun":
+        """Create a key, with either a `preset` or `capabilities`.
 
         In the response, `key` is null if an earlier request with the same idempotency key has created the key.
         """
@@ -220,21 +266,21 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
                 method="POST",
                 path="/v1/keys",
                 params={"dry_run": "true"} if dry_run else None,
-                json=dict(fields),
-                idempotency_key=idempotency_key,
+                json=fields,
+                idempotency_key=key_or_random(idempotency_key),
             )
         ).body
 
-    def revoke_key(self, key_id: str) -> Json:
+    def revoke_key(self, key_id: str) -> "KeyAnswer":
         """Revoke a key: the service refuses it from the next request on. Revoking it again has no effect."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself
 
-    def limits(self) -> Json:
+    def limits(self) -> "LimitsAnswer":
         """Return every limit with its value and unit, and the file formats that the service can read."""
         return self._get("/v1/limits")
 
-    def version(self, *, verify: str | None = None) -> Json:
+    def version(self, *, verify: str | None = None) -> "Version":
         """Return the daemon's release and API versions; `verify="writing"` adds the state of the model for answers."""
         return self._get("/v1/version", {"verify": verify} if verify else None)

@@ -5,12 +5,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Reply
 from svc_cli.client.uploads import Description
-from svc_daemon.wire import Json
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import (
+        Batch,
+        BatchFinalized,
+        BatchStatus,
+    )
 
 #: Maximum number of files that the service accepts in one batch.
 MOST_FILES = 100
@@ -35,29 +41,29 @@ class Member:
 class BatchCalls(Calls):
     """The client's methods that open, finalize and show batches. `send_bytes` sends the bytes of their files."""
 
-    def open_batch(self, bucket: str, members: Sequence[Member], key: str, *, pack: bool = False) -> Reply:
-        """Open a batch, and return `{batch_id, items: […], rejected: […], …}`.
+    def open_batch(
+        self, bucket: str, members: Sequence[Member], idempotency_key: str, *, pack: bool = False
+    ) -> "Reply[Batch]":
+        """Open a batch: `items` has an upload session for each accepted file, `rejected` an error for each other file.
 
-        `items` has `{client_file_id, session_id, upload_url}` for each accepted file, and `rejected` has
-        `{client_file_id, error}` for each other file. A repeated call with the same members and key returns the same
-        sessions.
+        A repeated call with the same members and key returns the same sessions.
 
-        With `pack`, the reply also has `{pack: {upload_url, size_bytes}}`, unless the total size of the files is too
-        large or the service is too old to support packs. This URL accepts the bytes of all items in one upload;
+        With `pack`, the answer also has a `pack`, unless the total size of the files is too large or the service is too
+        old to support packs. Its `upload_url` accepts the bytes of all items in one upload;
         `offset` in each item is the position of its first byte.
 
         Raises ApiError `invalid_request` if none of the files can be accepted.
         """
-        body = manifest_of(members, key) | ({"pack": True} if pack else {})
-        return self._create(f"/v1/buckets/{part(bucket)}/batches", body, None)
+        body = manifest_of(members, idempotency_key) | ({"pack": True} if pack else {})
+        return self._create(f"/v1/buckets/{part(bucket)}/batches", body, idempotency_key)
 
-    def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> Json:
-        """Create sources from the fully uploaded files; return `{status, finalized, replayed, failed, pending}`."""
+    def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> "BatchFinalized":
+        """Create sources from the fully uploaded files."""
         path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
         return self._call("POST", path, json={"mode": mode})
 
-    def batch(self, batch_id: str, *, items: bool = False) -> Json:
-        """Return `{batch_id, status, terminal, ready, counters, …}`; `items` adds the state of each file."""
+    def batch(self, batch_id: str, *, items: bool = False) -> "BatchStatus":
+        """Return the state of a batch; `items` adds the state of each file."""
         params = {"include_items": "true"} if items else None
         return self._get(f"/v1/knowledge/batches/{part(batch_id)}", params)
 

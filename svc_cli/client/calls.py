@@ -1,31 +1,38 @@
 """The base class of the client's method classes, and the quoting of path components."""
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.errors import UsageError
-from svc_daemon.wire import Json
 
 
 class Calls:
-    """The base class of the client's method classes: sends their requests over the transport."""
+    """The base class of the client's method classes: sends their requests over the transport.
+
+    What these methods return has no type, so that each method of the client can name the type of its answer.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def _get(self, path: str, params: Mapping[str, str | int] | None = None) -> Json:
+    def _get(self, path: str, params: Mapping[str, str | int] | None = None) -> Any:
         return self._call("GET", path, params=params)
 
-    def _call(self, method: str, path: str, *, params: Mapping[str, str | int] | None = None, json: Any = None) -> Json:
+    def _call(self, method: str, path: str, *, params: Mapping[str, str | int] | None = None, json: Any = None) -> Any:
         return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
 
-    def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply:
-        """Send a request that adds sources, or opens a session or batch, as soon as the rate limit allows."""
-        return self._transport.send(
-            Request(method="POST", path=path, json=json, idempotency_key=idempotency_key, is_create=True)
-        )
+    def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply[Any]:
+        """Send a request that adds sources, or opens a session, as soon as the rate limit allows."""
+        key = key_or_random(idempotency_key)
+        return self._transport.send(Request(method="POST", path=path, json=json, idempotency_key=key, is_create=True))
+
+
+def key_or_random(idempotency_key: str | None) -> str:
+    """Return the given key, or else one for this call alone, so that its retries create nothing twice."""
+    return secrets.token_hex(16) if idempotency_key is None else idempotency_key
 
 
 def part(text: str) -> str:

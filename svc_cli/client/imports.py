@@ -3,11 +3,17 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Reply
-from svc_daemon.wire import Json
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import (
+        DryRun,
+        SourceAnswer,
+        SourceRefreshed,
+    )
 
 #: The two routes for a URL: `file` imports the document as it is, `page` imports the article of a web page.
 Door = Literal["file", "page"]
@@ -36,9 +42,31 @@ class ImportRequest:
 class ImportCalls(Calls):
     """The client's methods that import URLs and fetch them again."""
 
+    @overload
     def import_url(
-        self, bucket: str, wanted: ImportRequest, *, door: Door = "file", key: str | None = None, dry_run: bool = False
-    ) -> Reply:
+        self,
+        bucket: str,
+        wanted: ImportRequest,
+        *,
+        door: Door = "file",
+        idempotency_key: str | None = None,
+        dry_run: Literal[False] = False,
+    ) -> "Reply[SourceAnswer]": ...
+
+    @overload
+    def import_url(
+        self, bucket: str, wanted: ImportRequest, *, door: Door = "file", dry_run: bool
+    ) -> "Reply[SourceAnswer | DryRun]": ...
+
+    def import_url(
+        self,
+        bucket: str,
+        wanted: ImportRequest,
+        *,
+        door: Door = "file",
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> "Reply[SourceAnswer] | Reply[SourceAnswer | DryRun]":
         """Ask the service to fetch a URL, and return the new source, which is stored and queued.
 
         Raises ApiError `url_is_web_page` or `url_is_file` (`details.suggested_endpoint` names the other route),
@@ -50,9 +78,9 @@ class ImportCalls(Calls):
         body = wanted.body()
         if dry_run:
             return self._transport.send_json("POST", path, {**body, "dry_run": True})
-        return self._create(path, body, key)
+        return self._create(path, body, idempotency_key)
 
-    def refresh_source(self, source_id: str, *, force: bool = False) -> Json:
+    def refresh_source(self, source_id: str, *, force: bool = False) -> "SourceRefreshed":
         """Fetch a source's URL again; `changed` is true if its content has changed and will be indexed again."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 

@@ -1,11 +1,19 @@
 """Upload sessions, in which the upload of a file can be interrupted and resumed."""
 
+from typing import TYPE_CHECKING
+
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.contents import Content
 from svc_cli.client.storage import OnSent, Storage
 from svc_cli.client.transport import Reply, Transport
 from svc_cli.client.uploads import Description
-from svc_daemon.wire import Json
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import (
+        SourceAnswer,
+        Upload,
+        UploadStatus,
+    )
 
 
 class SessionCalls(Calls):
@@ -18,8 +26,8 @@ class SessionCalls(Calls):
 
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
-    ) -> Reply:
-        """Open a session, and return `{session_id, upload_url, status, expires_at, …}`.
+    ) -> "Reply[Upload]":
+        """Open a session.
 
         If the key was used before, the existing session is returned. Don't log `upload_url`: anyone who has it can
         upload.
@@ -27,8 +35,8 @@ class SessionCalls(Calls):
         body = {**description.body(), "size_bytes": size_bytes}
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
 
-    def upload_status(self, bucket: str, session_id: str) -> Json:
-        """Return `{session_id, status, received_bytes, size_bytes, source_id, …}`."""
+    def upload_status(self, bucket: str, session_id: str) -> "UploadStatus":
+        """Return how many bytes have arrived, and the id of the source if the session is finalized."""
         return self._get(_path(bucket, session_id))
 
     def send_bytes(
@@ -40,7 +48,7 @@ class SessionCalls(Calls):
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 
-    def finalize_upload(self, bucket: str, session_id: str) -> Reply:
+    def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswer]":
         """Create the source from an uploaded file; a second call returns the same source.
 
         Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source was deleted
@@ -48,13 +56,13 @@ class SessionCalls(Calls):
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 
-    def cancel_upload(self, bucket: str, session_id: str) -> Json:
+    def cancel_upload(self, bucket: str, session_id: str) -> "UploadStatus":
         """Cancel a session and discard its bytes."""
         return self._call("DELETE", _path(bucket, session_id))
 
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
-    ) -> Json:
+    ) -> "SourceAnswer":
         """Open a session, send the bytes, and return the source. A call with the same key resumes the upload."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:

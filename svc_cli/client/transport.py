@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from svc_cli.certificates import tls_context
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from http.client import HTTPMessage
 
 T = TypeVar("T")
+Body = TypeVar("Body")
 
 CONNECT_S = 5.0
 #: Block size in bytes for reading long responses.
@@ -56,11 +57,11 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Generic[Body]):
     """A successful response: status, body and headers."""
 
     status: int
-    body: dict[str, Any]
+    body: Body
     headers: "HTTPMessage"
 
     @property
@@ -97,7 +98,7 @@ class Transport:
     def close(self) -> None:
         self._connections.close()
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> Reply[Any]:
         """Send the request, with retries, and return the reply.
 
         Raises ApiError for an error response, NetworkFailed if the connection keeps breaking, BadAnswer if the response
@@ -105,7 +106,7 @@ class Transport:
         """
         return self._settle(request, self._try)
 
-    def send_json(self, method: str, path: str, body: Any) -> Reply:
+    def send_json(self, method: str, path: str, body: Any) -> Reply[Any]:
         """Like `send`, for a request that has a JSON body and is not subject to the rate limit for create requests."""
         return self.send(Request(method=method, path=path, json=body))
 
@@ -158,7 +159,7 @@ class Transport:
                 raise outcome
             self._sleep(delay_s)
 
-    def _try(self, request: Request) -> "Reply | ApiError | NetworkFailed | BadAnswer":
+    def _try(self, request: Request) -> "Reply[Any] | ApiError | NetworkFailed | BadAnswer":
         if request.is_create:
             self.gate.wait()
         with ExitStack() as stack:
@@ -205,7 +206,7 @@ class Transport:
         failure.is_dead = isinstance(error, ConnectionFailed)
         return failure
 
-    def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply | ApiError | BadAnswer":
+    def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply[Any] | ApiError | BadAnswer":
         """Read the response. Return ApiError for an error response, BadAnswer if it is not a response of this API."""
         content = response.read()
         try:

@@ -9,10 +9,10 @@ there are few, and read from the list of their bucket if there are many.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from svc_cli.errors import ApiError, WaitTimedOut
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
@@ -33,21 +33,21 @@ _BEHIND_ALL = "~"
 class BatchReader(Protocol):
     """The part of the client that is needed to wait for batches."""
 
-    def batch(self, batch_id: str, *, items: bool = False) -> Json: ...
+    def batch(self, batch_id: str, *, items: bool = False) -> JsonMapping: ...
 
 
 class SourceReader(BatchReader, Protocol):
     """The part of the client that is needed to wait for sources."""
 
-    def source(self, source_id: str) -> Json: ...
+    def source(self, source_id: str) -> JsonMapping: ...
 
-    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json: ...
+    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> JsonMapping: ...
 
 
 class TaskReader(Protocol):
     """The part of the client that is needed to wait for a task."""
 
-    def task(self, task_id: str) -> Json: ...
+    def task(self, task_id: str) -> JsonMapping: ...
 
 
 class Watch:
@@ -58,7 +58,7 @@ class Watch:
     ) -> None:
         """`batches` maps the ids of sources that were sent in batches to the ids of their batches."""
         #: The last known state by id, in the order given.
-        self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
+        self.seen: dict[str, Any] = {source_id: {} for source_id in source_ids}
         #: A bucket that contains all of the sources; its list is read if many of them are unsettled.
         self.bucket = bucket
         self.failed_count = 0
@@ -69,7 +69,7 @@ class Watch:
         for source_id, batch_id in sorted((batches or {}).items(), key=lambda pair: pair[1]):
             self.in_batches.setdefault(batch_id, set()).add(source_id)
 
-    def see(self, source_id: str, source: Json) -> None:
+    def see(self, source_id: str, source: JsonMapping) -> None:
         """Record the current state of a source."""
         self.seen[source_id] = source
         if source_id in self._open and is_settled(source):
@@ -85,7 +85,7 @@ class Watch:
         return len(self.seen) - len(self._open)
 
 
-def is_settled(source: Json) -> bool:
+def is_settled(source: JsonMapping) -> bool:
     """Whether the source's state stays the same until a request changes the source."""
     return bool(source.get("ready") or source.get("status") in {"failed", "gone"})
 
@@ -98,7 +98,7 @@ def wait_until_settled(
     on_change: Callable[[Watch], None] | None = None,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> dict[str, Json]:
+) -> dict[str, Any]:
     """Wait until every source is settled, and return the last states by id.
 
     A source that was deleted or replaced in the meantime has the status `gone`. Raises WaitTimedOut after `timeout_s`.
@@ -131,7 +131,7 @@ def wait_for_task(
     on_change: Callable[[int], None],
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Json:
+) -> JsonMapping:
     """Wait until the task has ended, and return it; `on_change` is called with its progress. Raises WaitTimedOut."""
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
@@ -150,7 +150,7 @@ def wait_for_task(
 
 def wait_for_batches(
     client: BatchReader,
-    seen: dict[str, Json],
+    seen: dict[str, JsonMapping],
     *,
     timeout_s: float | None = None,
     on_change: Callable[[int], None] = lambda _: None,
@@ -236,7 +236,7 @@ def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> 
             after = max(after, rest[0][:-1])
 
 
-def _ask(client: SourceReader, source_id: str) -> Json:
+def _ask(client: SourceReader, source_id: str) -> JsonMapping:
     try:
         return client.source(source_id)
     except ApiError as error:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,7 +12,7 @@ from svc_cli.commands.names import find_source
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, table
-from svc_daemon.wire import Json
+from svc_daemon.wire import Json, JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -164,10 +163,7 @@ def create(call: Invocation, options: AgentOptions) -> None:
     """
     with call.client() as client:
         wanted = {"agent_id": options.agent, **options.sent(client)}
-        # The idempotency key makes it safe to retry an interrupted request.
-        answer = client.create_agent(
-            wanted, None if options.dry_run else secrets.token_hex(16), dry_run=options.dry_run
-        )
+        answer: JsonMapping = client.create_agent(**wanted, dry_run=options.dry_run)
     made = answer["would_create"] if options.dry_run else answer
     said = "would create" if options.dry_run else "created"
     call.console.show(answer, lambda: f"{said} {made['model']}, which searches {_reach(made)}")
@@ -215,9 +211,9 @@ def change(call: Invocation, options: AgentOptions) -> None:
         if not changes:
             raise UsageError("There is nothing to change.", hint="`svc agent set --help` lists what can be changed.")
         if options.dry_run:
-            answer = {**client.agent(options.agent), "dry_run": True, "changes": changes}
+            answer: JsonMapping = {**client.agent(options.agent), "dry_run": True, "changes": changes}
         else:
-            answer = client.update_agent(options.agent, changes)
+            answer = client.update_agent(options.agent, **changes)
     said = f"would change {', '.join(changes)} of" if options.dry_run else "changed"
     after = "" if options.dry_run else f", which searches {_reach(answer)}"
     call.console.show(answer, lambda: f"{said} {answer['model']}{after}")
@@ -241,7 +237,7 @@ def rm(
     call.console.show(answer, lambda: f"{said} {answer['id']}")
 
 
-def _reach(agent: Json) -> str:
+def _reach(agent: JsonMapping) -> str:
     """Describe briefly what an agent searches."""
     policy = agent["policy"]
     if agent["policy_error"]:

@@ -1,6 +1,6 @@
 """`svc ask`: prints an answer, then the numbered sources that it quotes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import cut, place_of
-from svc_daemon.wire import Json
+from svc_daemon.wire import Json, JsonMapping
 
 app = new_app()
 
@@ -63,15 +63,15 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
         # An agent has its own buckets, so the bucket from the settings is used only without an agent.
         default = None if flags.agent else call.settings.get("bucket")
         buckets = flags.bucket or ([default] if default else [])
-        body = {
+        body: Json = {
             "model": model_id(flags.agent or "default"),
             "input": question,
             **({"buckets": buckets} if buckets else {}),
         }
         if flags.stream and call.console.format != "json":
-            answer = _follow(call.console, client.ask_streaming(body))
+            answer: JsonMapping = _follow(call.console, client.ask_streaming(**body))
         else:
-            answer = client.ask(body)
+            answer = client.ask(**body)
             parts = [part["text"] for message in answer["output"] for part in message["content"]]
             call.console.show(answer, lambda: clean_text("".join(parts)))
         empty = [] if answer["sources"] else warn_of_emptiness(client)
@@ -106,7 +106,7 @@ def clean_text(text: str) -> str:
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
-def render_sources(console: Console, sources: list[Json]) -> str:
+def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
     """Render one block per source: number, title and location, with the quote below."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     blocks = []

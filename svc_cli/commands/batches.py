@@ -7,7 +7,7 @@ import typer
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import Console
 from svc_cli.render import fields, table
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 app = new_app("Show the state of files that were uploaded together as a batch.")
 
@@ -33,7 +33,7 @@ def show(
     call.console.show(answer, lambda: render_batch(call.console, answer))
 
 
-def render_batch(console: Console, batch: Json) -> str:
+def render_batch(console: Console, batch: JsonMapping) -> str:
     """Render a batch, with its files if the response contains them."""
     counters = batch["counters"]
     counts = "  ".join(f"{counters[name]} {name}" for name in counters if name != "total" and counters[name])

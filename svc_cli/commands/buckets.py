@@ -1,7 +1,7 @@
 """`svc bucket …`: creates, shows, changes and deletes buckets, which are named collections of sources."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,7 +19,7 @@ from svc_cli.commands.status import render_buckets
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import counted, fields
-from svc_daemon.wire import Json
+from svc_daemon.wire import Json, JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -84,7 +84,7 @@ def create(
     """Create a bucket; an existing bucket is left unchanged."""
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     with call.client() as client:
-        answer = client.ensure_bucket(slug, given, dry_run=dry_run)
+        answer: JsonMapping = client.ensure_bucket(slug, **given, dry_run=dry_run)
     if dry_run:
         text = f"would create {slug}" if answer["would_create"] else f"{slug} exists; nothing would be created"
     else:
@@ -112,7 +112,9 @@ def set_fields(
     if not given:
         raise UsageError("There is nothing to change.", hint="`svc bucket set --help` lists what can be changed.")
     with call.client() as client:
-        answer = client.bucket(bucket) | {"dry_run": True} if dry_run else client.update_bucket(bucket, given)
+        answer: JsonMapping = (
+            {**client.bucket(bucket), "dry_run": True} if dry_run else client.update_bucket(bucket, **given)
+        )
     text = f"would change {answer['slug']}" if dry_run else f"changed {answer['slug']}"
     text += f"; {_left(answer)} sources are being split again" if _left(answer) else ""
     call.console.show(answer, lambda: text)
@@ -138,7 +140,7 @@ def _chunking(size: int | None, overlap: int | None) -> Json | None:
     return {**sizes, **overlaps} or None
 
 
-def _left(bucket: Json) -> int:
+def _left(bucket: JsonMapping) -> int:
     """Return how many sources are still to be split into passages again."""
     return int(bucket["bucketStore"].get("rechunking_member_count", 0))
 
@@ -147,7 +149,7 @@ def _left(bucket: Json) -> int:
 def show(call: Invocation, bucket: BucketArgument) -> None:
     """Show everything about one bucket."""
     with call.client() as client:
-        answer = client.bucket(bucket, members=not call.console.is_text)
+        answer: JsonMapping = client.bucket(bucket, members=not call.console.is_text)
     counts, store = answer["counts"], answer["bucketStore"]
     nouns = {"file": "file", "website": "page", "qa": "written answer"}
     kinds = ", ".join(counted(counts[kind], noun) for kind, noun in nouns.items())
@@ -179,9 +181,9 @@ def archive(
     dry_run: DryRunOption = False,
 ) -> None:
     """Exclude a bucket from uploads and searches, without deleting anything in it."""
-    status = "active" if restore else "archived"
+    status: Literal["active", "archived"] = "active" if restore else "archived"
     with call.client() as client:
-        answer = client.bucket(bucket) if dry_run else client.update_bucket(bucket, {"status": status})
+        answer = client.bucket(bucket) if dry_run else client.update_bucket(bucket, status=status)
     text = f"would be {status}: {answer['slug']}" if dry_run else f"{answer['slug']} is {status}"
     call.console.show({**answer, "dry_run": True} if dry_run else answer, lambda: text)
     if not restore and not dry_run:
@@ -209,11 +211,11 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
         named_once = {each["id"]: each for each in (client.bucket(name, members=False) for name in flags.buckets)}
         found = list(named_once.values())
         if flags.dry_run:
-            return _show_deletions(call, [bucket | {"dry_run": True} for bucket in found])
+            return _show_deletions(call, [{**bucket, "dry_run": True} for bucket in found])
         if not flags.force:
             named = ", ".join(f"{bucket['slug']} ({bucket['counts']['total']} sources)" for bucket in found)
             call.confirm(f"delete {named}, with every source that is in no other bucket?")
-        answers = [client.delete_bucket(bucket["id"], force=True) for bucket in found]
+        answers: list[JsonMapping] = [client.delete_bucket(bucket["id"], force=True) for bucket in found]
         if flags.wait:
             answers = [_wait_for_deletion(call, client, answer, timeout_s) for answer in answers]
     code = _show_deletions(call, answers)
@@ -223,7 +225,7 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
     return code
 
 
-def _wait_for_deletion(call: Invocation, client: "Client", answer: Json, timeout_s: float | None) -> Json:
+def _wait_for_deletion(call: Invocation, client: "Client", answer: JsonMapping, timeout_s: float | None) -> JsonMapping:
     """Wait until the deletion task has ended, and return the answer with its outcome."""
     with call.progress() as progress:
         progress.begin("deleting", answer["deletion"]["total"])
@@ -233,7 +235,7 @@ def _wait_for_deletion(call: Invocation, client: "Client", answer: Json, timeout
     return {**answer, "status": "deleted", "deletion": task["deletion"]}
 
 
-def _show_deletions(call: Invocation, answers: list[Json]) -> Exit:
+def _show_deletions(call: Invocation, answers: list[JsonMapping]) -> Exit:
     code = Exit.FAILED if any(answer.get("error") for answer in answers) else Exit.DONE
     value = {"v": 1, "type": "bucket.deletions", "items": answers, "exit_code": int(code)}
     lines = []

@@ -13,7 +13,7 @@ from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.errors import ApiError, PathMissing, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import place_of, table
-from svc_daemon.wire import Json
+from svc_daemon.wire import Json, JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -129,7 +129,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
 
 def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
     """Check each quote against its source; each source is read only once."""
-    readings: dict[str, Json | None] = {}
+    readings: dict[str, JsonMapping | None] = {}
     for quote in quotes:
         if quote.source_id not in readings:
             try:
@@ -150,7 +150,7 @@ def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
         )
 
 
-def prove(quote: Quote, reading: Json | None) -> tuple[str, str]:
+def prove(quote: Quote, reading: JsonMapping | None) -> tuple[str, str]:
     """Return the result for one quote and a sentence that explains it; `reading` is None if the source was deleted."""
     if reading is None:
         return "source_gone", "the source was deleted or replaced"
@@ -164,7 +164,7 @@ def prove(quote: Quote, reading: Json | None) -> tuple[str, str]:
     return _find_quote(quote, reading["text"], reading["chunks"])
 
 
-def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
+def _find_quote(quote: Quote, text: str, chunks: list[JsonMapping]) -> tuple[str, str]:
     """Check whether the quote is at its location in the text, and on its page and lines."""
     place = quote.location
     if not quote.quote or quote.quote not in text:
@@ -182,7 +182,7 @@ def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
     return PROVEN, "in the stored bytes, word for word"
 
 
-def _has_lines(around: list[Json], first: Any, last: Any) -> bool:
+def _has_lines(around: list[JsonMapping], first: Any, last: Any) -> bool:
     """Whether the quote's line range, `first` to `last`, fits the lines of the passages around the quote.
 
     Line numbers are None for formats that have no lines. The source may have been split differently since the answer

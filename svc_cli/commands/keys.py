@@ -1,7 +1,7 @@
 """`svc key …`: creates, lists and revokes API keys of the team."""
 
 import re
-import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from svc_cli.commands.names import whole_id
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import ApiError, KeyNotShown, UsageError
 from svc_cli.render import table
-from svc_daemon.wire import Json
+from svc_daemon.wire import Json, JsonMapping
 
 app = new_app("Create, list and revoke API keys.")
 
@@ -102,11 +102,10 @@ def create(call: Invocation, options: KeyOptions) -> None:
     fields = options.fields(datetime.now(UTC))
     with call.client() as client:
         if options.dry_run:
-            answer = client.create_key(fields, dry_run=True)
-            call.console.show(answer, lambda: f"would create {_described(answer['would_create'])}")
+            planned: JsonMapping = client.create_key(**fields, dry_run=True)
+            call.console.show(planned, lambda: f"would create {_described(planned['would_create'])}")
             return
-        # An interrupted request is retried; without the idempotency key, that could create two keys.
-        answer = client.create_key(fields, secrets.token_hex(16))
+        answer = client.create_key(**fields)
     if answer["key"] is None:
         raise KeyNotShown(
             f"The key {answer['id']} was created, but the response that contains it was lost.",
@@ -117,7 +116,7 @@ def create(call: Invocation, options: KeyOptions) -> None:
         call.console.message(f"created {answer['id']}: {_described(answer)}; the key is not shown again")
 
 
-def _described(key: Json) -> str:
+def _described(key: JsonMapping) -> str:
     return f"{key['name']}, which can {', '.join(key['capabilities'])}"
 
 
@@ -134,7 +133,7 @@ def ls(call: Invocation) -> None:
             state = "revoked"
         elif key["expires_at"] is not None:
             state = "expired" if key["expires_at"] <= now else f"until {key['expires_at'][:10]}"
-        names = (ALL if key[field] is None else ", ".join(key[field]) or ALL for field in ("buckets", "models"))
+        names = (ALL if each is None else ", ".join(each) or ALL for each in (key["buckets"], key["models"]))
         rows.append((key["id"], key["name"], state, *names, ", ".join(key["capabilities"])))
     heads = ("key", "name", "state", "buckets", "models", "can")
     call.console.show_page(answer, "keys", lambda: table(call.console, heads, rows))
@@ -153,14 +152,14 @@ def revoke(
         key_id = whole_id(key_id, (key["id"] for key in keys))
         if not force and not dry_run:
             call.confirm(f"revoke the key {_find(keys, key_id)['name']} ({key_id}) for good?")
-        answer = _find(keys, key_id) if dry_run else client.revoke_key(key_id)
+        answer: JsonMapping = _find(keys, key_id) if dry_run else client.revoke_key(key_id)
     said = "would revoke" if dry_run else "revoked"
     call.console.show(
         {**answer, "dry_run": True} if dry_run else answer, lambda: f"{said} {answer['id']} ({answer['name']})"
     )
 
 
-def _find(keys: list[Json], key_id: str) -> Json:
+def _find(keys: Sequence[JsonMapping], key_id: str) -> JsonMapping:
     found = next((key for key in keys if key["id"] == key_id), None)
     if found is None:
         raise ApiError(404, {"code": "key_not_found", "message": f"There is no key {key_id!r}."})

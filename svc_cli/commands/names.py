@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from svc_cli.errors import ApiError, SourceAmbiguous, UsageError
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -45,17 +45,17 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
         where = f" in the bucket {buckets[0]}" if buckets else ""
         message = f"There is no source{where} whose id starts with {name!r}, or with this title or file name."
         error = ApiError(404, {"code": "source_not_found", "message": message, "details": {"source": name}})
-        page = client.sources_page(buckets[0], {"status": "all", "limit": MOST_TITLES}) if buckets else {"sources": []}
-        titles = [title for source in page["sources"] for title in (source["title"], source["filename"])]
+        listed = client.sources_page(buckets[0], {"status": "all", "limit": MOST_TITLES})["sources"] if buckets else []
+        titles = [title for source in listed for title in (source["title"], source["filename"])]
         if close := get_close_matches(name, titles, n=1):
             error.hint = f"did you mean {close[0]!r}? {error.hint}"
         raise error
     if len(matches) > 1:
-        listed = [f"{source['id']} ({source['title']})" for source in matches[:MOST_CANDIDATES]]
+        shown = [f"{source['id']} ({source['title']})" for source in matches[:MOST_CANDIDATES]]
         more = [f"{len(matches) - MOST_CANDIDATES} more"] if len(matches) > MOST_CANDIDATES else []
         raise SourceAmbiguous(
             f"{len(matches)} sources match {name!r}.",
-            hint=f"use one of these ids: {', '.join([*listed, *more])}.",
+            hint=f"use one of these ids: {', '.join([*shown, *more])}.",
             details={"source_ids": [source["id"] for source in matches]},
         )
     return str(matches[0]["id"])
@@ -72,7 +72,7 @@ def whole_id(start: str, ids: Iterable[str]) -> str:
     return matches[0] if matches else start
 
 
-def _candidates(client: "Client", bucket: str, name: str) -> Iterator[Json]:
+def _candidates(client: "Client", bucket: str, name: str) -> Iterator[JsonMapping]:
     """Yield the sources of the bucket whose title or file name is this name, or whose id begins with it."""
     if name.startswith(PREFIX):
         # Sources are listed in order of their ids, and a prefix of an id sorts before the id.

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -111,7 +111,7 @@ def warn_of_emptiness(client: "Client") -> list[str]:
     return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]
 
 
-def render_page(console: Console, page: dict[str, Any]) -> str:
+def render_page(console: Console, page: Mapping[str, Any]) -> str:
     """Render each result as a block: a line with title and location, and the passage below."""
     if not page["data"]:
         return "nothing found."

@@ -8,10 +8,10 @@ from tempfile import NamedTemporaryFile
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import BadAnswer, UsageError
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 
-def send_content(console: Console, source: Json, blocks: Iterable[bytes]) -> None:
+def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes]) -> None:
     """Write the bytes to standard output. Raises UsageError if that is a terminal and the bytes are not text."""
     checked = _checked(source, blocks)
     if not is_terminal(console.out):
@@ -29,7 +29,7 @@ def send_content(console: Console, source: Json, blocks: Iterable[bytes]) -> Non
     console.print("\n".join(clean(line) for line in content.splitlines()))
 
 
-def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
+def save_content(output: str, source: JsonMapping, blocks: Iterable[bytes]) -> None:
     """Write the bytes to a temporary file, and rename it to `output` when all bytes have arrived.
 
     If `output` is a symbolic link, its target is replaced; a device or pipe is written to directly.
@@ -60,7 +60,7 @@ def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
             raise
 
 
-def _checked(source: Json, blocks: Iterable[bytes]) -> Iterator[bytes]:
+def _checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the blocks. Raises BadAnswer after the last block if the SHA-256 differs from that of the uploaded file."""
     digest = hashlib.sha256()
     for block in blocks:

@@ -5,13 +5,13 @@ from typing import Any
 
 from svc_cli.console import Console, clean
 from svc_cli.render import fields, size, state_of, table
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 #: Minimum width of a terminal, in columns, for a table with all columns.
 WIDE = 80
 
 
-def render_sources(console: Console, sources: Sequence[Json]) -> str:
+def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
     """Render a table of sources, failed sources first.
 
     The reason is shown only if a source has failed, type and size only if the terminal is wide enough.
@@ -31,7 +31,7 @@ def render_sources(console: Console, sources: Sequence[Json]) -> str:
     return table(console, tuple(columns), list(zip(*columns.values(), strict=True))) if sources else ""
 
 
-def render_source(console: Console, source: Json) -> str:
+def render_source(console: Console, source: JsonMapping) -> str:
     """Render all fields of a source, except empty ones."""
     extraction = source.get("extraction") or {}
     error = source.get("error") or {}

@@ -20,7 +20,7 @@ from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.render import place_of, state_of
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 app = new_app(
     "List, show, download, retry, refresh, attach, detach and delete sources.",
@@ -191,7 +191,7 @@ def refresh(
     """Fetch a source's URL again, and index it again if its content has changed."""
     with call.client() as client:
         source_id = resolve_source(call, client, source, bucket)
-        answer = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
+        answer: JsonMapping = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
     said = "would be fetched again" if dry_run else "changed" if answer["changed"] else "unchanged"
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
     if answer.get("changed"):
@@ -259,5 +259,5 @@ def rm(
     call.console.show(value, lambda: "\n".join(f"{verb} {answer['id']}" for answer in answers))
 
 
-def _marked(answer: Json, is_dry: bool) -> Json:
+def _marked(answer: JsonMapping, is_dry: bool) -> JsonMapping:
     return {**answer, "dry_run": True} if is_dry else answer

@@ -15,7 +15,7 @@ from svc_cli.commands.status_screens import Screen
 from svc_cli.console import Console
 from svc_cli.exits import Exit
 from svc_cli.render import table
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -75,17 +75,17 @@ class _View(ABC):
         self.name = name
 
     @abstractmethod
-    def look(self) -> Json: ...
+    def look(self) -> JsonMapping: ...
 
     @abstractmethod
-    def text(self, answer: Json) -> str: ...
+    def text(self, answer: JsonMapping) -> str: ...
 
     @abstractmethod
-    def is_settled(self, answer: Json) -> bool: ...
+    def is_settled(self, answer: JsonMapping) -> bool: ...
 
-    def watch(self) -> Json:
+    def watch(self) -> JsonMapping:
         """Show each change until nothing is pending, and return the last state."""
-        shown: Json | None = None
+        shown: JsonMapping | None = None
         with Screen(self.call.console) as screen:
             while True:
                 answer = self.look()
@@ -102,42 +102,42 @@ class _View(ABC):
 class _SourceView(_View):
     """The view of one source, with all its fields."""
 
-    def look(self) -> Json:
+    def look(self) -> JsonMapping:
         return self.client.source(self.name)
 
-    def text(self, answer: Json) -> str:
+    def text(self, answer: JsonMapping) -> str:
         return render_source(self.call.console, answer)
 
-    def is_settled(self, answer: Json) -> bool:
+    def is_settled(self, answer: JsonMapping) -> bool:
         return bool(answer["ready"] or answer["status"] == "failed")
 
 
 class _BatchView(_View):
     """The view of one batch: how many of its files are in each state."""
 
-    def look(self) -> Json:
+    def look(self) -> JsonMapping:
         return self.client.batch(self.name)
 
-    def text(self, answer: Json) -> str:
+    def text(self, answer: JsonMapping) -> str:
         return render_batch(self.call.console, answer)
 
-    def is_settled(self, answer: Json) -> bool:
+    def is_settled(self, answer: JsonMapping) -> bool:
         return bool(answer["terminal"])
 
 
 class _BucketView(_View):
     """The view of one bucket: how many of its sources are in each state, and those that are not ready."""
 
-    def look(self) -> Json:
-        unready: list[Json] = []
-        page: Json = {}
+    def look(self) -> JsonMapping:
+        unready: list[JsonMapping] = []
+        page: JsonMapping = {}
         for state in ("failed", "indexing", "queued"):
             for page in self.client.source_pages(self.name, {"status": state}):
                 unready += page["sources"]
         answer = {key: value for key, value in page.items() if key not in {"has_more", "last_id"}}
         return {**answer, "sources": unready, "bucket": self.client.bucket(self.name, members=False)}
 
-    def text(self, answer: Json) -> str:
+    def text(self, answer: JsonMapping) -> str:
         most = len(answer["sources"]) if self.call.console.is_verbose else MOST_ROWS
         rows = render_sources(self.call.console, answer["sources"][:most])
         top = render_buckets(self.call.console, [answer["bucket"]])
@@ -147,25 +147,25 @@ class _BucketView(_View):
         last = f"\nand {more} more" if more > 0 else ""
         return f"{top}\n\n{rows}{last}"
 
-    def is_settled(self, answer: Json) -> bool:
+    def is_settled(self, answer: JsonMapping) -> bool:
         return not any(source["status"] != "failed" for source in answer["sources"]) and not _pending(answer["bucket"])
 
 
 class _AllView(_View):
     """The view of all buckets of the team."""
 
-    def look(self) -> Json:
+    def look(self) -> JsonMapping:
         return self.client.buckets(members=False)
 
-    def text(self, answer: Json) -> str:
+    def text(self, answer: JsonMapping) -> str:
         empty = "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
         return render_buckets(self.call.console, answer["buckets"]) or empty
 
-    def is_settled(self, answer: Json) -> bool:
+    def is_settled(self, answer: JsonMapping) -> bool:
         return not any(_pending(each) for each in answer["buckets"])
 
 
-def render_buckets(console: Console, buckets: Sequence[Json]) -> str:
+def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
     """Render a table of buckets, those with failed sources first; an empty string if there are no buckets."""
     heads = ("failed", "bucket", "state", "ready", "pending", "name")
     ordered = sorted(buckets, key=lambda bucket: not _failed(bucket))
@@ -183,14 +183,14 @@ def render_buckets(console: Console, buckets: Sequence[Json]) -> str:
     return table(console, heads, rows) if rows else ""
 
 
-def _failed(bucket: Json) -> int:
+def _failed(bucket: JsonMapping) -> int:
     # Daemons of earlier releases do not send this count.
     return int(bucket["bucketStore"].get("failed_member_count", 0))
 
 
-def _pending(bucket: Json) -> int:
+def _pending(bucket: JsonMapping) -> int:
     return int(bucket["bucketStore"]["pending_member_count"])
 
 
-def _without_request(answer: Json) -> Json:
+def _without_request(answer: JsonMapping) -> JsonMapping:
     return {key: value for key, value in answer.items() if key != "request_id"}

@@ -20,7 +20,7 @@ from svc_cli.commands.options import (
 from svc_cli.errors import WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
-from svc_daemon.wire import Json
+from svc_daemon.wire import Json, JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -35,7 +35,7 @@ class _Waited:
 
     watch: Watch
     #: The last response for each batch, by batch id.
-    batches: dict[str, Json] = field(default_factory=dict)
+    batches: dict[str, JsonMapping] = field(default_factory=dict)
     expired: WaitTimedOut | None = None
 
     @property
@@ -122,7 +122,7 @@ def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Wai
     wait_for_batches(client, waited.batches, timeout_s=left_s, on_change=report)
 
 
-def _batch_item(batch_id: str, batch: Json) -> Json:
+def _batch_item(batch_id: str, batch: JsonMapping) -> Json:
     counters = batch["counters"]
     error = {
         "code": "svc_some_failed",

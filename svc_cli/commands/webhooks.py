@@ -13,6 +13,7 @@ from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields, table
+from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -61,7 +62,7 @@ def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
         answer = client.deliveries(flags.filters(client))
     rows = []
     for each in answer["deliveries"]:
-        last = each["attempts"][-1] if each["attempts"] else {}
+        last: JsonMapping = each["attempts"][-1] if each["attempts"] else {}
         result = last.get("http_status") or (last.get("error") or {}).get("code")
         rows.append((each["id"], each["event"], each["status"], len(each["attempts"]), result, each["url"]))
     heads = ("event", "kind", "state", "calls", "last answer", "address")

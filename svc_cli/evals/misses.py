@@ -24,7 +24,7 @@ from svc_cli.evals.golden import Expectation, GoldenQuery
 from svc_cli.evals.judgments import Hit, find_rank, has_heading, has_text, is_source
 from svc_cli.evals.scopes import DEPTH, EvalScope, ask
 from svc_cli.exits import Exit
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.codes import ErrorCode
 
 SOURCE_PREFIX = "src_"
@@ -48,7 +48,7 @@ class Inquiry:
     def __init__(self, client: Client, scope: EvalScope) -> None:
         self._client = client
         self._scope = scope
-        self._buckets: Sequence[Json] | None = None
+        self._buckets: Sequence[JsonMapping] | None = None
 
     def explain(self, golden: GoldenQuery, expectation: Expectation, deeper: Sequence[Hit]) -> Miss:
         """Return the first cause that applies. `deeper` has as many hits for the query as the API can return."""
@@ -136,7 +136,7 @@ class Inquiry:
                 raise
             return None
 
-    def _find_source(self, name: str) -> tuple[Json | None, list[str]]:
+    def _find_source(self, name: str) -> tuple[JsonMapping | None, list[str]]:
         """Return the source with this id, title or file name, and the slugs of its buckets; (None, []) if none has it.
 
         Prefers sources in buckets that are searched, and among these a ready one.
@@ -163,7 +163,7 @@ class Inquiry:
         ids = {bucket["id"] for bucket in self._list_buckets() if bucket["slug"] in slugs}
         return bool(slugs) if not named else bool(named & {*slugs, *ids})
 
-    def _list_buckets(self) -> Sequence[Json]:
+    def _list_buckets(self) -> Sequence[JsonMapping]:
         if self._buckets is None:
             self._buckets = self._client.buckets(members=False)["buckets"]
         return self._buckets

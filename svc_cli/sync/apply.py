@@ -98,8 +98,8 @@ def _update_source(run: SyncRun, change: Change) -> None:
         raise AssertionError("a move and a retry have a source")
     try:
         if change.verb is Verb.MOVE:
-            names = {"title": now.path, "filename": PurePosixPath(now.path).name}
-            item.follow(run.client.update_source(row.source_id, names))
+            name = PurePosixPath(now.path).name
+            item.follow(run.client.update_source(row.source_id, title=now.path, filename=name))
             moved = now._replace(source_id=row.source_id, place_id=row.place_id, state=row.state, reason=row.reason)
             run.index.move(row.path, moved)
         else:

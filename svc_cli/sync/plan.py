@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.snapshots import Fingerprint
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 
 class Holdings(NamedTuple):
@@ -30,7 +30,7 @@ class Holdings(NamedTuple):
     #: The index's rows by path.
     rows: dict[str, FileRow]
     #: Duplicates: sources that have the same title as another source, which is the one in `rows`.
-    surplus: list[Json]
+    surplus: list[JsonMapping]
 
     @property
     def owned(self) -> int:
@@ -97,17 +97,17 @@ def match_moves(
 MERGED = ("id", "title", "sha256", "size_bytes", "status", "ready", "replaces", "error")
 
 
-def merge(rows: Mapping[str, FileRow], sources: Iterable[Json]) -> Holdings:
+def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdings:
     """Update the index's rows from the bucket. `sources` are all sources of the mapping.
 
     The rows of sources that were removed from the bucket are dropped, so that their files are sent again. Sources that
     another machine added get rows too, and files at the same paths are read and compared by hash.
     """
-    by_title: defaultdict[str, list[Json]] = defaultdict(list)
+    by_title: defaultdict[str, list[JsonMapping]] = defaultdict(list)
     for source in sorted(sources, key=lambda source: source["id"]):
         by_title[source["title"]].append(source)
     merged = {path: row for path, row in rows.items() if row.source_id is None}
-    surplus: list[Json] = []
+    surplus: list[JsonMapping] = []
     for title, known in by_title.items():
         ids = {source["id"] for source in known}
         settled = [source for source in known if source.get("replaces") not in ids]
@@ -119,7 +119,7 @@ def merge(rows: Mapping[str, FileRow], sources: Iterable[Json]) -> Holdings:
     return Holdings(merged, surplus)
 
 
-def row_of(source: Json, known: FileRow | None, place_id: str | None = None) -> FileRow:
+def row_of(source: JsonMapping, known: FileRow | None, place_id: str | None = None) -> FileRow:
     """Return the row for a source.
 
     The fingerprint is that of the `known` row if it has the same hash; otherwise it has only the size, so that the file

@@ -19,7 +19,7 @@ from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete
 from svc_cli.sync.snapshots import Filters
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import elapsed_ms, interrupted
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class SyncRun:
         report, note = self.report, self.flow.note(self.client.waiting_creates)
         self.progress.update(len(report.items) + report.unchanged, note)
 
-    def look(self, bucket: Json) -> Holdings:
+    def look(self, bucket: JsonMapping) -> Holdings:
         """Return the mapping's sources in the bucket.
 
         Lists the bucket only if it has changed since the last run, or if that run left sources that were not ready.
@@ -89,7 +89,7 @@ class SyncRun:
     def list_bucket(self, bucket_id: str, rows: dict[str, FileRow]) -> Holdings:
         """List the mapping's sources and bring the index's rows up to date; a dry run saves nothing."""
         revisions: set[int] = set()
-        sources: list[Json] = []
+        sources: list[JsonMapping] = []
         for page in self.client.source_pages(bucket_id, {"status": "all", "mapping": self.mapping.name}):
             revisions.add(page["revision"])
             # Keep only the fields that are used: all fields of a large bucket would take hundreds of megabytes.

@@ -34,7 +34,7 @@ from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root
 from svc_cli.sync.snapshots import FolderPart, Snapshot
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 #: Reasons to skip a file that users expect: a full sync reports such files only in its summary, and a sync of touched
 #: paths does not report them.
@@ -130,7 +130,7 @@ def _sync(run: SyncRun) -> None:
         _finish(run, bucket["id"], comparison, known, root, is_moved=is_moved)
 
 
-def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]:
+def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Holdings]:
     """Return the bucket, created if necessary and allowed, and the mapping's sources in it.
 
     Returns None for a missing bucket in a dry run, or if the folder is missing.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 #: What to do if the bucket has a source with the file's title but different bytes.
 OnConflict = Literal["ask", "replace", "as_new"]
@@ -20,7 +20,7 @@ class KnownSources:
 
     bucket_id: str | None
     #: Sources by title, oldest first.
-    by_title: Mapping[str, Sequence[Json]]
+    by_title: Mapping[str, Sequence[JsonMapping]]
 
 
 class Decision(NamedTuple):
@@ -32,10 +32,10 @@ class Decision(NamedTuple):
     """
 
     action: Literal["created", "replaced", "unchanged", "retried", "conflict"]
-    source: Json | None = None
+    source: JsonMapping | None = None
 
 
-def decide(known: Sequence[Json], sha256: str, on_conflict: OnConflict) -> Decision:
+def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -> Decision:
     """Decide what to do with one file. `known` holds the bucket's sources with its title, oldest first."""
     leaving = {source["replaces"] for source in known if source.get("replaces") and source["status"] != "failed"}
     staying = [source for source in known if source["id"] not in leaving]

@@ -14,7 +14,7 @@ from svc_cli.client.imports import Door, ImportRequest, import_key
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.transfers import MOST_EPOCHS, stops_everything, too_many_epochs
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 Kind = Literal["auto", "file", "page"]
 
@@ -32,12 +32,12 @@ class ImportOptions:
     is_dry: bool = False
 
 
-def sources_by_url(sources: Iterable[Json]) -> dict[str, Json]:
+def sources_by_url(sources: Iterable[JsonMapping]) -> dict[str, JsonMapping]:
     """Map each URL to the source that was imported from it; to the newest if there are several."""
     return {source["source_url"]: source for source in sources if source.get("source_url")}
 
 
-def import_one(client: Client, url: str, known: Mapping[str, Json], options: ImportOptions) -> ReportItem:
+def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], options: ImportOptions) -> ReportItem:
     """Import one URL, and return the result. Raises SvcError only for errors that affect every URL."""
     item = ReportItem(path=url, action="created")
     try:
@@ -52,7 +52,7 @@ def import_one(client: Client, url: str, known: Mapping[str, Json], options: Imp
     return item
 
 
-def _fetch_again(client: Client, source: Json, item: ReportItem, options: ImportOptions) -> None:
+def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
     """Handle a URL that already has a source in the bucket: refresh, retry or leave the source."""
     if options.is_refresh:
         item.action = "refreshed"
@@ -92,7 +92,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
         item.follow(source)
 
 
-def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> Json | None:
+def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> JsonMapping | None:
     """Create the source and return it; None in a dry run.
 
     If the service replays the answer for a source that is no longer in the bucket, the URL is imported again with the
@@ -103,7 +103,7 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
         return None
     for epoch in range(MOST_EPOCHS):
         key = import_key(options.bucket_id, wanted, door, epoch)
-        reply = client.import_url(options.bucket_id, wanted, door=door, key=key)
+        reply = client.import_url(options.bucket_id, wanted, door=door, idempotency_key=key)
         if not reply.is_replay:
             return reply.body
         try:

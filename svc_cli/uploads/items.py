@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from svc_cli.errors import FileRefused, SvcError, whole_error
 from svc_cli.exits import Exit
 from svc_cli.uploads.skips import Skip, code_of
-from svc_daemon.wire import Json
+from svc_daemon.wire import Json, JsonMapping
 
 #: The names of the actions in a dry run.
 DRY_ACTIONS = {
@@ -57,7 +57,7 @@ class ReportItem:
         """Whether the source was accepted, but is neither ready nor failed yet."""
         return self.source_id is not None and not self.ready and not self.error
 
-    def follow(self, source: Json) -> None:
+    def follow(self, source: JsonMapping) -> None:
         """Update the item from the current state of its source."""
         self.source_id = source["id"]
         self.status = source["status"]

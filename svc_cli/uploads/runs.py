@@ -25,7 +25,7 @@ from svc_cli.uploads.queues import GRACE_S, Crew, Mode, TransferQueue, take
 from svc_cli.uploads.selections import SelectedFile
 from svc_cli.uploads.skips import is_utf8
 from svc_cli.uploads.transfers import Transfer, stops_everything
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -268,14 +268,14 @@ def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> Kn
     queries: list[dict[str, str]] = [{"status": "all"}]
     if titles is not None and len(titles) <= FEW_TITLES:
         queries = [{"status": "all", "title": title} for title in titles if is_utf8(title)]
-    by_title: defaultdict[str, list[Json]] = defaultdict(list)
+    by_title: defaultdict[str, list[JsonMapping]] = defaultdict(list)
     for query in queries:
         for source in client.sources(found["id"], **query):
             by_title[source["title"]].append(source)
     return KnownSources(found["id"], by_title)
 
 
-def refuse_archived(bucket: Json) -> None:
+def refuse_archived(bucket: JsonMapping) -> None:
     """Raise ApiError `bucket_not_found` if the bucket is archived, as the service does for new sources."""
     if bucket["status"] == "archived":
         message = f"The bucket {bucket['slug']!r} is archived: it accepts no uploads, and no search finds its sources."

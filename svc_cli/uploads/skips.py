@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.uploads.ignores import IgnoreRules
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.file_names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
@@ -40,7 +40,7 @@ CODES = {
 }
 
 
-def readable_extensions(limits: Json) -> frozenset[str]:
+def readable_extensions(limits: JsonMapping) -> frozenset[str]:
     """Return the extensions that the service can read, from its `limits()`: lower case, with their dot."""
     return frozenset(f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"])
 

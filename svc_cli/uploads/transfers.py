@@ -25,7 +25,7 @@ from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SvcError
 from svc_cli.exits import Exit
 from svc_cli.uploads.contents import BLOCK_BYTES, FileContent, changed
 from svc_cli.uploads.items import ReportItem
-from svc_daemon.wire import Json
+from svc_daemon.wire import JsonMapping
 
 #: Maximum number of epochs, so that a run ends even if every replayed source is gone.
 MOST_EPOCHS = 1000
@@ -64,7 +64,7 @@ class TransferGroup:
 class Pack:
     """The body of a PUT request: the bytes of a batch's files, one after the other. Files are read as they are sent."""
 
-    def __init__(self, opened: Json, transfers: Mapping[str, Transfer]) -> None:
+    def __init__(self, opened: JsonMapping, transfers: Mapping[str, Transfer]) -> None:
         """`opened` is the response that opened the batch; `transfers` are the batch's files by client_file_id."""
         self.upload_url: str = opened["pack"]["upload_url"]
         self.size_bytes: int = opened["pack"]["size_bytes"]
@@ -289,7 +289,7 @@ class Sender:
                 raise changed() from error
             raise
 
-    def _find_living(self, source_id: str, transfer: Transfer) -> Json | None:
+    def _find_living(self, source_id: str, transfer: Transfer) -> JsonMapping | None:
         """Return the source named in a replayed response; None if it has since been deleted, renamed or detached."""
         try:
             source = self.client.source(source_id)
@@ -299,7 +299,7 @@ class Sender:
             raise
         return source if self._is_here(source, transfer) else None
 
-    def _is_here(self, source: Json, transfer: Transfer) -> bool:
+    def _is_here(self, source: JsonMapping, transfer: Transfer) -> bool:
         """Whether the source is still in the bucket and has this file's title."""
         return source["title"] == transfer.description.title and self.bucket_id in source["bucket_ids"]
 
@@ -331,6 +331,6 @@ def _refusing(transfer: Transfer) -> Iterator[None]:
         _refuse(transfer, error)
 
 
-def _error(body: Json) -> ApiError:
+def _error(body: JsonMapping) -> ApiError:
     """Convert the error of a batch item to the ApiError that a single upload would raise."""
     return ApiError(404 if body["code"].endswith("_not_found") else 400, body)

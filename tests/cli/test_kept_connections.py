@@ -41,17 +41,17 @@ def served(*connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None) -
 
 def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_closed() -> None:
     with served((ANSWER, ANSWER), (ANSWER,)) as url, Client(url, "sk-test", policy=ONCE) as client:
-        assert [client.limits() for _ in range(3)] == [{}, {}, {}]
+        assert [len(client.limits()) for _ in range(3)] == [0, 0, 0]
 
 
 def test_a_connection_is_not_kept_after_a_refusal_or_where_the_service_wants_it_closed() -> None:
     closing_answer = ANSWER.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     refusal = ANSWER.replace(b"200 OK", b"404 Not Found")
     with served((closing_answer,), (refusal,), (ANSWER,)) as url, Client(url, "sk-test", policy=ONCE) as client:
-        assert client.limits() == {}
+        assert len(client.limits()) == 0
         with pytest.raises(Exception, match="404"):
             client.limits()
-        assert client.limits() == {}
+        assert len(client.limits()) == 0
 
 
 @pytest.mark.parametrize("cut", [b"Content-Length: 9\r\n\r\nhalf", b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"])
@@ -82,13 +82,13 @@ def test_what_is_no_http_is_quoted_in_one_line() -> None:
 def test_interim_answers_are_passed_over() -> None:
     interim = b"".join(b"HTTP/1.1 %d Soon\r\nLink: </a>\r\n\r\n" % status for status in (103, 100, 102))
     with served((interim + ANSWER, ANSWER)) as url, Client(url, "sk-test", policy=ONCE) as client:
-        assert [client.limits(), client.limits()] == [{}, {}]
+        assert [len(client.limits()), len(client.limits())] == [0, 0]
 
 
 def test_the_fragment_of_an_address_is_not_sent() -> None:
     with serving() as odd, Client(f"{odd.url}/#/", "sk-test", policy=ONCE) as client:
         odd.answers["GET /v1/limits"] = (200, {}, {})
-        assert client.limits() == {}
+        assert len(client.limits()) == 0
 
 
 def test_https_is_checked_against_the_authorities_of_the_environment_or_of_certifi(
@@ -99,7 +99,7 @@ def test_https_is_checked_against_the_authorities_of_the_environment_or_of_certi
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     with served((ANSWER,), tls=tls) as url, Client(url, "sk-test", policy=ONCE) as client:
-        assert client.limits() == {}
+        assert len(client.limits()) == 0
     for unusable in ("none.pem", ""):
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / unusable))
         with pytest.raises(UsageError, match="SSL_CERT_FILE names"):

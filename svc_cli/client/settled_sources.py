@@ -1,0 +1,20 @@
+"""The last known state of a source that was waited for."""
+
+from typing import NotRequired, TypedDict
+
+from svc_cli.client.types import SourceError
+
+
+class SettledSource(TypedDict):
+    """The state of a source after a wait. It has more fields of the source unless the source is gone."""
+
+    id: str
+    status: str
+    """`active`, `failed` or, if it was deleted or replaced meanwhile, `gone`."""
+    ready: bool
+    error: NotRequired[SourceError | None]
+    """Why the source has failed."""
+    warnings: NotRequired[list[str]]
+    title: NotRequired[str]
+    replaced_by: NotRequired[str | None]
+    """The source that replaced it, if that is known."""

@@ -1,0 +1,118 @@
+"""Types of agents. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class PolicyFields(TypedDict):
+    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
+
+    Unknown fields are refused, because ignoring a misspelled one would widen what the agent retrieves. Synonyms,
+    such as `buckets` for `bucket_ids`, are accepted.
+    """
+
+    scope: NotRequired[Literal["buckets", "sources", "team"] | None]
+    bucket_ids: NotRequired[list[str] | None]
+    """Ids or slugs; slugs are stored as ids. `*` means all active buckets."""
+    source_ids: NotRequired[list[str] | None]
+    filters: NotRequired[dict[str, Any] | None]
+    """In OpenAI's filter syntax, as in a search; an empty object removes the filters."""
+    top_k: NotRequired[int | None]
+    """Default number of passages for a request; null removes the setting."""
+    score_threshold: NotRequired[float | None]
+    """Minimum score of passages to use; null removes the setting."""
+
+
+class AgentUpdate(TypedDict):
+    """Body of `PUT /v1/agents/{agent_id}`; omitted fields are unchanged."""
+
+    name: NotRequired[str | None]
+    role: NotRequired[str | None]
+    instructions: NotRequired[str | None]
+    policy: NotRequired[PolicyFields | None]
+    bound_surface: NotRequired[str | None]
+    """Where the agent is in use, such as `widget`; an empty string removes it."""
+
+
+class AgentCreate(TypedDict):
+    """Body of `POST /v1/agents`."""
+
+    name: NotRequired[str | None]
+    role: NotRequired[str | None]
+    instructions: NotRequired[str | None]
+    policy: NotRequired[PolicyFields | None]
+    bound_surface: NotRequired[str | None]
+    """Where the agent is in use, such as `widget`; an empty string removes it."""
+    agent_id: NotRequired[str | None]
+    """Generated if omitted."""
+
+
+class Policy(TypedDict):
+    scope: Literal["buckets", "sources", "team"]
+    bucket_ids: list[str]
+    """Used if `scope` is `buckets`."""
+    source_ids: list[str]
+    """Used if `scope` is `sources`."""
+    filters: dict[str, Any] | None
+    top_k: int | None
+    score_threshold: float | None
+
+
+class Agent(TypedDict):
+    id: str
+    agent_id: str
+    """The same as `id`; the part of the model id after the colon."""
+    object: Literal["agent"]
+    model: str
+    """The model id, as listed for OpenAI clients."""
+    name: str
+    role: str
+    instructions: str
+    policy: Policy
+    policy_error: str | None
+    """Why the stored policy is invalid, so that the agent retrieves nothing; null if it is valid."""
+    policy_withheld: bool
+    """Whether buckets or sources are omitted from `policy` because the key has no access to them."""
+    bound_surface: str | None
+    created_at: str
+    updated_at: str
+
+
+class AgentAnswer(Agent):
+    request_id: str
+
+
+class AgentList(TypedDict):
+    team_id: str
+    agents: list[Agent]
+    """Ordered by id, including the default agent."""
+    has_more: NotRequired[bool]
+    last_id: NotRequired[str | None]
+    request_id: str
+
+
+class AgentDeleted(TypedDict):
+    id: str
+    agent_id: str
+    object: Literal["agent"]
+    deleted: Literal[True]
+    request_id: str
+
+
+class Model(TypedDict):
+    """An agent, as a model in the format of OpenAI's API."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    """Unix time in seconds."""
+    owned_by: str
+
+
+class ModelAnswer(Model):
+    request_id: str
+
+
+class ModelList(TypedDict):
+    object: Literal["list"]
+    data: list[Model]
+    request_id: str

@@ -1,0 +1,39 @@
+"""Types of answers. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Literal, TypedDict
+
+from svc_cli.client.types.sources import Location
+
+
+class Annotation(TypedDict):
+    """A citation mark in the text, in the format of OpenAI's API, with the quote that it refers to."""
+
+    type: Literal["file_citation"]
+    file_id: str
+    """The source's id."""
+    filename: str
+    index: int
+    """Position of the mark in the text, in characters."""
+    number: int
+    """The number in the mark."""
+    quote: str
+    location: Location
+
+
+class AnswerSource(TypedDict):
+    """A quote that supports the answer, and its location."""
+
+    number: int
+    """The number in the marks that cite this source, from 1."""
+    source_id: str
+    chunk_id: str
+    bucket_ids: list[str]
+    filename: str
+    title: str
+    source_url: str | None
+    score: float
+    """The passage's score in the search."""
+    quote: str
+    """The exact extracted text from `location.char_start` to `location.char_end`."""
+    location: Location
+    """The location of the quote, not of the whole passage."""

@@ -1,0 +1,128 @@
+"""Types of batches. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Literal, NotRequired, TypedDict
+
+from svc_cli.client.types.errors import ErrorBody
+
+
+class BatchTarget(TypedDict):
+    """Where to send one file."""
+
+    client_file_id: str
+    session_id: str
+    upload_url: str
+    bucket_ids: list[str]
+    offset: NotRequired[int]
+    """Offset of the file's first byte in the pack; missing if the batch has no pack."""
+    size_bytes: NotRequired[int]
+    expires_at: str
+
+
+class BatchPack(TypedDict):
+    """Where to send the bytes of all items at once. `upload_url` needs no API key, so it must not be logged."""
+
+    upload_url: str
+    size_bytes: int
+    expires_at: str
+
+
+class RejectedItem(TypedDict):
+    client_file_id: str
+    error: ErrorBody
+
+
+class Batch(TypedDict):
+    """Response to the creation of a batch."""
+
+    batch_id: str
+    object: Literal["batch"]
+    status: str
+    upload_strategy: str
+    bucket_ids: list[str]
+    items: list[BatchTarget]
+    rejected: list[RejectedItem]
+    pack: NotRequired[BatchPack]
+    """Missing unless a pack was requested and the batch is small enough for one."""
+    expires_at: str
+    request_id: str
+
+
+class FinalizedItem(TypedDict):
+    client_file_id: str
+    session_id: str
+    knowledge_id: str
+    task_id: str
+
+
+class ReplayedItem(FinalizedItem):
+    status: str
+    ready: bool
+    ready_withheld_by: str | None
+    """The same as the source's `ready_withheld_by`."""
+
+
+class PendingItem(TypedDict):
+    client_file_id: str
+    session_id: str
+    reason: Literal["blob_not_uploaded", "checksum_mismatch", "time_budget_exhausted"]
+
+
+class FailedItem(TypedDict):
+    client_file_id: str
+    session_id: str
+    error: ErrorBody
+
+
+class BatchFinalized(TypedDict):
+    """Response to a finalize request: each `client_file_id` is in exactly one of the lists."""
+
+    batch_id: str
+    status: str
+    finalized: list[FinalizedItem]
+    pending: list[PendingItem]
+    failed: list[FailedItem]
+    replayed: list[ReplayedItem]
+    request_id: str
+
+
+class BatchItem(TypedDict):
+    """The state of one file in a batch status."""
+
+    client_file_id: str
+    session_id: str
+    knowledge_id: str | None
+    task_id: str | None
+    bucket_ids: list[str]
+    status: str
+    ready: bool
+    error: ErrorBody | None
+    warnings: list[str]
+    """The warnings of the source."""
+
+
+class BatchCounters(TypedDict):
+    queued: int
+    indexing: int
+    active: int
+    failed: int
+    pending: int
+    total: int
+
+
+class BatchStatus(TypedDict):
+    """The status of a batch; has `items` only if the request has `include_items=true`."""
+
+    batch_id: str
+    object: Literal["batch"]
+    bucket_ids: list[str]
+    status: str
+    """`open`, `partial`, `processing`; terminal: `completed`, `completed_with_failures`, `failed`, `expired`."""
+    terminal: bool
+    ready: bool
+    ready_withheld_by: str | None
+    """Why no file of the batch is currently `ready`: the error code with which searches are refused at the moment."""
+    counters: BatchCounters
+    created_at: str
+    expires_at: str
+    items: NotRequired[list[BatchItem]]
+    request_id: str

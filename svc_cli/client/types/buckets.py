@@ -1,0 +1,136 @@
+"""Types of buckets. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class Chunking(TypedDict):
+    """Chunk sizes of a bucket's documents in characters: `min` <= `target` <= `max`, overlap at most half of `min`."""
+
+    target: int
+    min: int
+    max: int
+    overlap: int
+
+
+class ChunkingUpdate(TypedDict):
+    """Changes to a bucket's chunk sizes; omitted sizes are unchanged. An empty object restores the defaults."""
+
+    target: NotRequired[int | None]
+    min: NotRequired[int | None]
+    max: NotRequired[int | None]
+    overlap: NotRequired[int | None]
+
+
+class BucketFields(TypedDict):
+    """Optional body of `PUT /v1/buckets/{slug}`; it is ignored if the bucket already exists."""
+
+    name: NotRequired[str | None]
+    description: NotRequired[str | None]
+    metadata: NotRequired[dict[str, Any]]
+    chunking: NotRequired[ChunkingUpdate | None]
+
+
+class BucketUpdate(TypedDict):
+    """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
+
+    If `chunking` changes, the documents are rechunked in the background, and searches use the old chunks
+    meanwhile; `{}` restores the default sizes.
+    """
+
+    name: NotRequired[str | None]
+    description: NotRequired[str | None]
+    metadata: NotRequired[dict[str, Any] | None]
+    status: NotRequired[Literal["active", "archived"] | None]
+    chunking: NotRequired[ChunkingUpdate | None]
+
+
+class BucketCounts(TypedDict):
+    """Number of members by type, in any state; `retrievable` counts those that searches of the bucket can find."""
+
+    total: int
+    file: int
+    intents: int
+    website: int
+    qa: int
+    retrievable: int
+
+
+class BucketStore(TypedDict):
+    """The bucket's part of the search index."""
+
+    status: str
+    """`empty`, `indexing`, `active`, `degraded` or `maintenance`."""
+    member_count: int
+    indexed_member_count: int
+    pending_member_count: int
+    failed_member_count: int
+    """Number of members whose document could not be indexed."""
+    rechunking_member_count: int
+    """Number of members that still have chunks of the previous sizes; searches find them."""
+
+
+class Bucket(TypedDict):
+    id: str
+    object: Literal["bucket"]
+    teamId: str
+    slug: str
+    name: str
+    description: str
+    status: str
+    """`active`, `archived` or `deleting`."""
+    metadata: dict[str, Any]
+    chunking: Chunking | None
+    knowledgeIds: NotRequired[list[str]]
+    """Ids of the active members, oldest first; omitted if the request has `members=false`."""
+    memberCount: int
+    """Number of active members."""
+    counts: BucketCounts
+    bucketStore: BucketStore
+    revision: int
+    """Incremented whenever the members of the bucket change."""
+    lastDeleteError: str | None
+    createdAt: str
+    updatedAt: str
+
+
+class BucketAnswer(Bucket):
+    request_id: str
+
+
+class BucketPutAnswer(BucketAnswer):
+    created: bool
+    """True only in the response to the request that created the bucket."""
+
+
+class Deletion(TypedDict):
+    """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
+
+    task_id: str
+    """The id of the task, which shows when the deletion has finished."""
+    total: int
+    """Number of members when the deletion was requested."""
+    deleted: int
+    """Number of sources that were in no other bucket, and have been deleted."""
+    detached: int
+    """Number of sources that were kept because they are also in other buckets."""
+    failed: int
+    """Number of sources that could not be deleted; if there are any, the bucket is active again, and shows why."""
+
+
+class BucketDeleted(TypedDict):
+    """From this response on, the bucket and the sources that are only in it are inaccessible; a task deletes them."""
+
+    id: str
+    slug: str
+    object: Literal["bucket"]
+    status: Literal["deleting"]
+    deletion: Deletion
+    request_id: str
+
+
+class BucketList(TypedDict):
+    team_id: str
+    buckets: list[Bucket]
+    has_more: NotRequired[bool]
+    last_id: NotRequired[str | None]
+    request_id: str

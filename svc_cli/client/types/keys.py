@@ -1,0 +1,58 @@
+"""Types of keys. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class KeyFields(TypedDict):
+    """The fields of a new key, which must include either `capabilities` or `preset`.
+
+    Limits that are omitted are inherited from the key that creates it.
+    """
+
+    name: str
+    preset: NotRequired[str | None]
+    """`admin`, `ingest` or `read`."""
+    capabilities: NotRequired[list[str] | None]
+    buckets: NotRequired[list[str] | None]
+    """The only buckets that the key may access: ids or slugs; slugs are stored as ids."""
+    models: NotRequired[list[str] | None]
+    """The only models that the key may use, as model ids or agent ids."""
+    expires_at: NotRequired[str | None]
+    """ISO 8601 with a time zone."""
+
+
+class Key(TypedDict):
+    id: str
+    object: Literal["api_key"]
+    name: str
+    hint: str
+    """The beginning of the key, without its secret."""
+    capabilities: list[str]
+    buckets: list[str] | None
+    """Bucket ids; null means all buckets."""
+    models: list[str] | None
+    """Null means all models."""
+    expires_at: str | None
+    revoked_at: str | None
+    created_at: str
+
+
+class KeyAnswer(Key):
+    request_id: str
+
+
+class NewKey(Key):
+    key: str | None
+    """The key itself, which is never shown again; null if the response is a replay."""
+
+
+class KeyCreated(NewKey):
+    request_id: str
+
+
+class KeyList(TypedDict):
+    team_id: str
+    keys: list[Key]
+    has_more: NotRequired[bool]
+    last_id: NotRequired[str | None]
+    request_id: str

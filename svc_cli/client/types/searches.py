@@ -1,0 +1,98 @@
+"""Types of searches. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from svc_cli.client.types.sources import Location
+
+
+class SearchOptions(TypedDict):
+    agent: NotRequired[str | None]
+    """A model id, such as `svc-agent`. The agent's policy further limits what the API key may search."""
+    buckets: NotRequired[list[str] | None]
+    """Ids or slugs; if omitted, all active buckets of the team are searched."""
+    source_ids: NotRequired[list[str] | None]
+    filters: NotRequired[dict[str, Any] | None]
+    """In OpenAI's filter syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or."""
+    tags: NotRequired[list[str] | None]
+    """Search only sources that have all of these tags."""
+    max_num_results: NotRequired[int]
+    mode: NotRequired[Literal["hybrid", "keyword", "semantic"]]
+    score_threshold: NotRequired[float | None]
+    explain: NotRequired[bool]
+
+
+class ExplainedTerm(TypedDict):
+    """A word of the query that occurs in the passage."""
+
+    term: str
+    idf: float
+    """Inverse document frequency: the rarer the word is in the team's passages, the higher."""
+    parts: list[Literal["title", "headings", "text"]]
+    """The parts of the document in which the word occurs."""
+
+
+class ExplainedKeyword(TypedDict):
+    """The rank and scores of the passage in the keyword search."""
+
+    rank: int
+    bm25: float
+    feedback: float | None
+    """Pseudo-relevance feedback, 0 to 1: how similar the words of this passage are to those of the best passages.
+    Null if too few passages were found to compute it.
+    """
+
+
+class ExplainedMeaning(TypedDict):
+    """The rank and similarity of the passage in the semantic search."""
+
+    rank: int | None
+    """Null if the passage was found by keywords only, because it is not among those nearest to the query."""
+    cosine: float
+    """Cosine similarity of the query's and the passage's vectors, -1 to 1."""
+    model: str
+    """The embedding model."""
+
+
+class Explanation(TypedDict):
+    """How the passage was found, and its scores."""
+
+    rank: int
+    """Rank in the results, from 1."""
+    fused: float | None
+    """The score by which a hybrid search ranks its results; null in other modes."""
+    coverage: float
+    """The share of the query's total idf that the matching words have, 0 to 1."""
+    terms: list[ExplainedTerm]
+    keyword: ExplainedKeyword | None
+    """Null if the passage is not among the best of the keyword search."""
+    semantic: ExplainedMeaning | None
+    """Null if no semantic search was done, or if the passage has no vector."""
+
+
+class SearchResult(TypedDict):
+    source_id: str
+    chunk_id: str
+    bucket_ids: list[str]
+    filename: str
+    title: str
+    source_url: str | None
+    score: float
+    """0 to 1, comparable between searches. Keyword: the matching words' share of the total idf of the query.
+    Semantic: the cosine similarity, at least 0. Hybrid: the mean of both.
+    """
+    tags: list[str]
+    metadata: dict[str, Any]
+    text: str
+    location: Location
+    explain: Explanation | None
+    """Null unless the request has `explain`."""
+
+
+class SearchPage(TypedDict):
+    object: Literal["search_results.page"]
+    query: str
+    agent: str | None
+    data: list[SearchResult]
+    has_more: bool
+    warnings: list[str]
+    request_id: str

@@ -1,0 +1,103 @@
+"""Types of services. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Literal, TypedDict
+
+from svc_cli.client.types.sources import Shortage
+
+
+class WriterCounters(TypedDict):
+    """Number of write operations and of commits since the start. One commit can contain several operations."""
+
+    operations: int
+    commits: int
+
+
+class QueueCounters(TypedDict):
+    queued: int
+    running: int
+
+
+class Embedding(TypedDict):
+    """The embedding model for semantic search. `off` means there is none; `message` says why it is `failing`."""
+
+    state: Literal["off", "loading", "ready", "failing"]
+    model: str | None
+    """The name of the model in use, and its generation."""
+    message: str | None
+
+
+class Writing(TypedDict):
+    """The model that writes answers. `off` means there is none; `message` says why its server is `failing`."""
+
+    state: Literal["off", "ready", "failing"]
+    model: str | None
+    message: str | None
+
+
+class SetAside(TypedDict):
+    """Stored files that were moved aside because they have no row in the state database.
+
+    `message` says what the operator should do; it is null if a killed process probably left the files.
+    """
+
+    files: int
+    known: int
+    """Number of these files that a search index still has as documents in a bucket."""
+    message: str | None
+
+
+class Health(TypedDict):
+    """Response of `/healthz`, which needs no key and reveals nothing about any team's content."""
+
+    status: Literal["ok", "read_only", "unavailable"]
+    """`unavailable`: the database does not answer, so requests fail until it is back."""
+    installation_id: str
+    version: str
+    api: str
+    uptime_seconds: float
+    writer: WriterCounters
+    queue: QueueCounters | None
+    """Null while the database does not answer."""
+    embedding: Embedding
+    set_aside: SetAside
+    shortage: Shortage | None
+    """The resource of which the daemon currently has too little, if any."""
+    faults: bool
+    """Whether the fault lab is on, which makes errors happen for tests of clients."""
+    proof: str | None
+    """The response to `?nonce=`, which only a daemon that has the installation's secret can compute (`wire.proofs`)."""
+    request_id: str
+
+
+class Version(TypedDict):
+    object: Literal["version"]
+    version: str
+    api_oldest: int
+    api_newest: int
+    writing: Writing | None
+    """Null unless the request has `?verify=writing`."""
+    request_id: str
+
+
+class Limit(TypedDict):
+    value: int
+    unit: str
+    used: int | None
+    """How much of the limit is currently used; null if that is not meaningful."""
+
+
+class ReadFormat(TypedDict):
+    """A kind of document that can be extracted."""
+
+    name: str
+    extensions: list[str]
+    content_types: list[str]
+    extra: str | None
+    """The optional extra that must be installed for this format, if any."""
+
+
+class LimitsAnswer(TypedDict):
+    object: Literal["limits"]
+    limits: dict[str, Limit]
+    formats: list[ReadFormat]
+    request_id: str

@@ -1,0 +1,208 @@
+"""Types of sources. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class TaskReference(TypedDict):
+    id: str
+    type: str
+    status: str
+
+
+class Shortage(TypedDict):
+    """A resource of which the daemon has too little, such as disk space or memory. Work that needs it waits, and the
+    wait doesn't count as an attempt.
+    """
+
+    lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
+    message: str
+    since: str
+
+
+class SourceError(TypedDict):
+    """Why a source is `failed`: a `SourceErrorCode`, a message, and whether a retry can help."""
+
+    code: str
+    message: str
+    retryable: bool
+
+
+class ExtractionFacts(TypedDict):
+    """Facts about the extracted text, available once the source is indexed."""
+
+    characters: int
+    pages: int | None
+    pages_without_text: list[int]
+    chunks: int
+    language: str | None
+
+
+class ProviderState(TypedDict):
+    """The state of the source in the search index, read from the index itself and not from the source's row."""
+
+    state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
+    document_id: str | None
+
+
+class Source(TypedDict):
+    id: str
+    object: Literal["knowledge_file"]
+    type: str
+    """`file`, `page` or `qa`."""
+    status: str
+    """`queued`, `indexing`, `active` or `failed`."""
+    ready: bool
+    """Whether the source is indexed, active in all of its buckets, and found by searches."""
+    ready_withheld_by: str | None
+    """Why the source is not `ready` although it is indexed and synced: the error code with which searches are
+    refused.
+    """
+    bucket_sync_status: str
+    """`queued`, `syncing`, `active` or `failed` (which is retried automatically)."""
+    title: str
+    filename: str
+    content_type: str
+    size_bytes: int
+    sha256: str
+    task: TaskReference | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    mapping: str | None
+    """The sync mapping that owns the source, if any."""
+    source_url: str | None
+    final_url: str | None
+    """The URL after all redirects. This field and the next four are only set for sources fetched from a URL."""
+    http_status: int | None
+    etag: str | None
+    last_modified: str | None
+    fetched_at: str | None
+    """When the URL was last fetched successfully, even if its content had not changed."""
+    question: str | None
+    """This field and the next two are only set for a Q&A."""
+    answer: str | None
+    alternate_questions: list[str] | None
+    bucket_ids: list[str]
+    replaces: str | None
+    """The source that this one replaces when it becomes ready."""
+    error: SourceError | None
+    warnings: list[str]
+    extraction: ExtractionFacts | None
+    created_at: str
+    updated_at: str
+
+
+class SourceAnswer(Source):
+    waits_for: Shortage | None
+    """The resource shortage for which this source is waiting, if any."""
+    request_id: str
+
+
+class SourceRefreshed(SourceAnswer):
+    """A source after a refresh."""
+
+    changed: bool
+    """Whether the content has changed, and is therefore being indexed again."""
+
+
+class SourceVerified(SourceAnswer):
+    """A requested source. Its state in the index is only included with `?verify=provider`."""
+
+    provider: NotRequired[ProviderState]
+
+
+class SourceMember(Source):
+    """A source in the listing of a bucket, with its state in that bucket; some fields are also in camel case."""
+
+    bucketSyncStatus: str
+
+
+class BucketSources(TypedDict):
+    bucket_id: str
+    revision: int
+    """The bucket's `revision`: if it hasn't changed, the list hasn't either."""
+    sources: list[SourceMember]
+    has_more: NotRequired[bool]
+    last_id: NotRequired[str | None]
+    request_id: str
+
+
+class SourceUpdate(TypedDict):
+    """Body of `PATCH /v1/sources/{id}`; omitted fields are unchanged."""
+
+    title: NotRequired[str | None]
+    filename: NotRequired[str | None]
+    tags: NotRequired[list[str] | None]
+    metadata: NotRequired[dict[str, Any] | None]
+
+
+class Deleted(TypedDict):
+    id: str
+    object: Literal["knowledge_file"]
+    deleted: Literal[True]
+    request_id: str
+
+
+class Detached(TypedDict):
+    id: str
+    object: Literal["knowledge_file"]
+    bucket_id: str
+    detached: Literal[True]
+    bucket_ids: list[str]
+    """The buckets that the source still belongs to."""
+    request_id: str
+
+
+class Location(TypedDict):
+    """A location in the original document; fields that its format doesn't have are null."""
+
+    page: int | None
+    line_start: int | None
+    line_end: int | None
+    char_start: int
+    char_end: int
+    headings: list[str]
+
+
+class TextChunk(TypedDict):
+    chunk_id: str
+    text: str
+    location: Location
+
+
+class SourceText(TypedDict):
+    """The extracted text, and the chunks in which it is searched."""
+
+    id: str
+    object: Literal["source_text"]
+    text: str
+    chunks: list[TextChunk]
+    request_id: str
+
+
+class StoredContent(TypedDict):
+    """The current state of the stored bytes."""
+
+    sha256: str | None
+    """In hexadecimal; null if the bytes are missing."""
+    unchanged: bool
+    """Whether the bytes are the same as when they were received."""
+    error: SourceError | None
+    """Why no text could be extracted; null if it could."""
+
+
+class SourceReread(SourceText):
+    """The text that was extracted from the stored bytes again for this request; empty if the extraction failed."""
+
+    content: StoredContent
+
+
+class DryRun(TypedDict):
+    """The result of a dry run of a create, attach or finalize request. Nothing was stored or counted."""
+
+    dry_run: Literal[True]
+    valid: Literal[True]
+    would_create: dict[str, Any] | None
+    """Null if nothing would be created, because it already exists, or because the request would be a replay."""
+    errors: list[dict[str, str]]
+    """The `path` and `message` of each part of the request that is invalid and would be skipped."""
+    request_id: str

@@ -1,0 +1,46 @@
+"""Types of tasks. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Literal, TypedDict
+
+from svc_cli.client.types.buckets import Deletion
+from svc_cli.client.types.sources import Shortage, SourceError
+
+
+class TaskProgress(TypedDict):
+    stage: str | None
+    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`. For the deletion of a bucket, `delete`; for a rebuild,
+    `clear`, then `index`. Null before the first stage.
+    """
+    chunks_done: int
+    """Number of finished chunks. For the deletion of a bucket, number of members; for a rebuild, number of
+    documents.
+    """
+    chunks_total: int | None
+    """Total number of chunks, members or documents; null until it is known."""
+
+
+class Task(TypedDict):
+    id: str
+    object: Literal["task"]
+    type: str
+    status: str
+    """`queued`, `running`, `succeeded`, `failed` or `canceled`."""
+    source_id: str | None
+    bucket_id: str | None
+    """The bucket that this task deletes, if any."""
+    deletion: Deletion | None
+    """The progress of a bucket's deletion."""
+    attempt: int
+    max_attempts: int
+    progress: TaskProgress
+    error: SourceError | None
+    next_attempt_at: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+
+class TaskAnswer(Task):
+    waits_for: Shortage | None
+    """The resource shortage for which this task is waiting, if any."""
+    request_id: str

@@ -1,0 +1,54 @@
+"""Types of uploads. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Literal, TypedDict
+
+
+class Upload(TypedDict):
+    """Response to the creation of an upload session. `upload_url` needs no API key, so it must not be logged."""
+
+    session_id: str
+    object: Literal["upload_session"]
+    upload_strategy: str
+    upload_url: str
+    status: str
+    """`pending`, `uploading`, `uploaded`, `finalized`, `expired` or `canceled`."""
+    bucket_ids: list[str]
+    expires_at: str
+    request_id: str
+
+
+class UploadStatus(TypedDict):
+    """The progress of an upload session."""
+
+    session_id: str
+    object: Literal["upload_session"]
+    status: str
+    filename: str
+    size_bytes: int
+    received_bytes: int
+    bucket_ids: list[str]
+    source_id: str | None
+    """Null until the session is finalized."""
+    expires_at: str
+    created_at: str
+    request_id: str
+
+
+class StorageAnswer(TypedDict):
+    """Response to a PUT request after which all bytes of the session are stored."""
+
+    session_id: str
+    status: Literal["uploaded", "finalized"]
+    received_bytes: int
+    sha256: str
+    request_id: str
+
+
+class PackAnswer(TypedDict):
+    """Response to a PUT request after which no item of the pack needs or accepts any more bytes."""
+
+    batch_id: str
+    object: Literal["pack"]
+    status: Literal["uploaded", "finalized"]
+    received_bytes: int
+    request_id: str

@@ -1,0 +1,63 @@
+"""Types of webhooks. Made from `svc_daemon.wire` by `python -m tests.rules.client_types`."""
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class CallError(TypedDict):
+    """Why a call received no response."""
+
+    code: str
+    message: str
+    reason: str | None
+    """The same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`."""
+
+
+class DeliveryAttempt(TypedDict):
+    attempt: int
+    """Number of the attempt, from 1."""
+    started_at: str
+    duration_ms: int
+    http_status: int | None
+    """The status of the receiver's response; null if there was none."""
+    error: CallError | None
+
+
+class Delivery(TypedDict):
+    """The delivery of one event to one URL."""
+
+    id: str
+    """The event's id, which the receiver gets with every call."""
+    object: Literal["webhook_delivery"]
+    event: str
+    """`source.ready` or `source.failed`."""
+    source_id: str
+    url: str
+    status: str
+    """`pending`, `delivered` or `failed`."""
+    attempts: list[DeliveryAttempt]
+    next_attempt_at: str | None
+    created_at: str
+
+
+class DeliveryAnswer(Delivery):
+    request_id: str
+
+
+class DeliveryList(TypedDict):
+    deliveries: list[Delivery]
+    has_more: NotRequired[bool]
+    last_id: NotRequired[str | None]
+    request_id: str
+
+
+class WebhookSecret(TypedDict):
+    """The secret with which a team's calls are signed."""
+
+    object: Literal["webhook_secret"]
+    secret: str
+    previous_secret: str | None
+    """The secret before the rotation; until it expires, calls are signed with both."""
+    previous_expires_at: str | None
+    rotated_at: str | None
+    """Null if the team has never rotated its secret."""
+    request_id: str
