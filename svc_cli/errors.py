@@ -14,6 +14,7 @@ SvcError             the base class: an error code, a sentence and a hint
  ├─ KeyNotShown      a key was created, but the response that contained it was lost
  ├─ SafetyStop       the folder is missing or empty, or too many files are gone; nothing was removed
  ├─ SyncRunning      another sync of the folder is running
+ ├─ NotReady         a source that was waited for has failed or is gone
  ├─ WaitTimedOut     `--timeout` has passed; the service continues the work
  ├─ Interrupted      Ctrl-C
  └─ BadAnswer        the response is not one of this API
@@ -163,6 +164,13 @@ class SyncRunning(SvcError):
     code = "svc_sync_running"
     exit = Exit.LOCKED
     retryable = True
+
+
+class NotReady(SvcError):
+    """`details["sources"]` has the last state of each source that is not ready, by id."""
+
+    code = "svc_not_ready"
+    exit = Exit.FAILED
 
 
 class WaitTimedOut(SvcError):

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -86,3 +87,30 @@ def test_the_committed_manuals_are_current_and_readable() -> None:
                 [program, "-man", "-ww", "-Tutf8", ROOT / "man" / name], capture_output=True, text=True, check=True
             )
             assert read.stderr == ""
+
+
+def test_programs_of_others_are_checked_against_the_types_in_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv")
+    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    with ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    shutil.copy2(ROOT / "tests" / "acceptance" / "downstream.py", programs)
+    page = (ROOT / "docs" / "how-to" / "python.md").read_text(encoding="utf-8")
+    for number, example in enumerate(re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)):
+        (programs / f"example_{number}.py").write_text(example, encoding="utf-8")
+    python = tmp_path / "venv" / "bin" / "python"
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-executable",
+        str(python),
+        "--cache-dir",
+        str(tmp_path),
+        ".",
+    ]
+    checked = subprocess.run(command, cwd=programs, capture_output=True, text=True, timeout=300, check=False)
+    assert checked.stdout == "Success: no issues found in 4 source files\n", checked.stdout + checked.stderr

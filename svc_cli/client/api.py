@@ -1,6 +1,7 @@
 """The client class: one method per API route, each returning the API's JSON object."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
@@ -15,9 +16,9 @@ from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls
 from svc_cli.client.storage import Storage
 from svc_cli.client.transport import Reply, Request, Transport
-from svc_cli.client.uploads import NewFile
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
+from svc_cli.errors import NotReady
 from svc_cli.interrupts import shielded
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
         Version,
     )
 
+#: The address at which a local daemon listens unless it is configured otherwise.
+LOCAL_URL = "http://127.0.0.1:7820"
 #: Rows per page of a long list; the API's maximum.
 PAGE_ROWS = 1000
 #: The query parameters with which buckets are returned with (True) or without (False) the ids of their sources.
@@ -58,22 +61,48 @@ _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}
 class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
     """A client of one service with one API key.
 
-    Methods raise ApiError for an error response, and NetworkFailed if the connection fails.
+    **Connections** are opened when they are needed and kept for the next request. `close`, or the end of a `with`
+    block, closes them.
+
+    **Answers** are the API's JSON objects, as dicts; their types are in `svc_cli.client.types`. A service of an older
+    release may leave out fields that are newer than it: reading such a field raises BadAnswer, and `.get` returns None.
+
+    **Errors** are all SvcError. ApiError is an error response, with its `code`, `status`, `details` and `request_id`.
+    NetworkFailed means that the connection broke and retries did not help, BadAnswer that something else than the
+    service has answered, UsageError that a name can't be part of an address. NotReady and WaitTimedOut end a wait.
+
+    **Retries**: requests are repeated after temporary errors, as often as `policy` says. Nothing is created twice by
+    that, because each call that creates something sends an idempotency key: yours, or one that it makes up. With a key
+    of yours, running your program again creates nothing twice either. After a 429, creates wait as long as the service
+    asks.
+
+    **Threads** may share a client. When the service asks one of them for a pause, all of them wait before they create
+    anything. `stop` ends the waiting and sending of all threads.
     """
 
     def __init__(
         self,
-        base_url: str,
-        api_key: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
         *,
         policy: RetryPolicy | None = None,
         service: str = "",
         certificate: str | None = None,
     ) -> None:
-        """`certificate`, in PEM form, is the only one to accept at an https address.
+        """Without `base_url` and `api_key`, take them from the environment, as `svc` does.
 
-        Without it, those are accepted that SSL_CERT_FILE or certifi's authorities vouch for.
+        The address is `SVC_BASE_URL`, or else that of a local daemon. The key is `SVC_API_KEY`, the content of
+        `SVC_API_KEY_FILE`, or the key that `svc auth login` stored for the address. Raises NotAuthenticated if there is
+        none.
+
+        `certificate`, in PEM form, is the only one to accept at an https address. Without it, those are accepted that
+        SSL_CERT_FILE or certifi's authorities vouch for. `service` is for the command line.
         """
+        base_url = base_url or os.environ.get("SVC_BASE_URL") or LOCAL_URL
+        if api_key is None:
+            from svc_cli.credentials import ServiceAddress, find_key
+
+            api_key = find_key(os.environ, ServiceAddress(base_url)).key
         self.base_url = base_url.rstrip("/")
         #: The name under which the command line stores local state about the service. It is not always the URL, because
         #: a local daemon may change its port.
@@ -207,26 +236,24 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """Remove a source from one bucket. The source still exists, and stays in its other buckets."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
-    def upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "SourceAnswer":
-        """Send one file and return the new source, which is stored and queued but not yet searchable."""
-        return self.send_upload(bucket, file, idempotency_key).body
+    def wait_until_ready(
+        self, source_ids: str | Iterable[str], timeout_s: float | None = None
+    ) -> "dict[str, SettledSource]":
+        """Wait until one source or several are found by searches of their buckets; return their states by id.
 
-    def send_upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "Reply[SourceAnswer]":
-        """Like `upload`, but return the whole reply, whose `is_replay` shows whether the source existed before."""
-        return self._transport.send(
-            Request(
-                method="POST",
-                path=f"/v1/buckets/{part(bucket)}/files",
-                form=file.form(),
-                file=(file.filename, file.data),
-                idempotency_key=key_or_random(idempotency_key),
-                is_create=True,
+        Raises NotReady if any of them has failed or was deleted, but not before all others are ready, and WaitTimedOut.
+        """
+        watch = Watch([source_ids] if isinstance(source_ids, str) else source_ids)
+        states = wait_until_settled(self, watch, timeout_s=timeout_s)
+        unready = {source_id: state for source_id, state in states.items() if not state["ready"]}
+        if unready:
+            source_id, state = next(iter(unready.items()))
+            reason = (state.get("error") or {}).get("message", f"it is {state['status']}")
+            raise NotReady(
+                f"{len(unready)} of {len(states)} sources can't become ready; {source_id}: {reason}",
+                details={"sources": unready},
             )
-        )
-
-    def wait_until_ready(self, source_ids: Sequence[str], timeout_s: float | None = None) -> "dict[str, SettledSource]":
-        """Wait until each source is ready, failed or deleted; return their states by id. Raises WaitTimedOut."""
-        return wait_until_settled(self, Watch(source_ids), timeout_s=timeout_s)
+        return states
 
     # Search and tasks
 

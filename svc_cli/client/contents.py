@@ -1,7 +1,12 @@
 """The content of an upload, readable from any offset."""
 
+import hashlib
+import os
 from collections.abc import Iterator
-from typing import Protocol
+from typing import BinaryIO, Protocol
+
+#: Block size in bytes for reading files.
+BLOCK_BYTES = 1024 * 1024
 
 
 class Content(Protocol):
@@ -28,3 +33,26 @@ class BytesContent:
     def blocks(self, offset: int) -> Iterator[bytes]:
         """Yield the remaining bytes as one block."""
         yield self._data[offset:] if offset else self._data
+
+
+class OpenFileContent:
+    """The content of an open file. The service refuses it if the bytes change between hashing and sending."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size_bytes = os.fstat(file.fileno()).st_size
+
+    def sha256(self) -> str:
+        """Hash the bytes, as hexadecimal digits."""
+        digest = hashlib.sha256()
+        for block in self.blocks(0):
+            digest.update(block)
+        return digest.hexdigest()
+
+    def blocks(self, offset: int) -> Iterator[bytes]:
+        """Yield the bytes from `offset` up to the size that the file had when it was opened."""
+        self._file.seek(offset)
+        left_bytes = self.size_bytes - offset
+        while block := self._file.read(min(BLOCK_BYTES, left_bytes)):
+            left_bytes -= len(block)
+            yield block

@@ -1,14 +1,21 @@
-"""Upload sessions, in which the upload of a file can be interrupted and resumed."""
+"""Sends files: in one request, or in an upload session, which can be interrupted and resumed."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from svc_cli.client.calls import Calls, part
-from svc_cli.client.contents import Content
+from svc_cli.client.calls import Calls, key_or_random, part
+from svc_cli.client.contents import Content, OpenFileContent
 from svc_cli.client.storage import OnSent, Storage
-from svc_cli.client.transport import Reply, Transport
-from svc_cli.client.uploads import Description
+from svc_cli.client.transport import Reply, Request, Transport
+from svc_cli.client.uploads import Description, NewFile
+
+#: A file of at most this size is sent in a single request.
+ONE_REQUEST_BYTES = 8 * 1024 * 1024
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from svc_cli.client.types import (
         SourceAnswer,
         Upload,
@@ -17,8 +24,10 @@ if TYPE_CHECKING:
 
 
 class SessionCalls(Calls):
-    """The client's methods that open, finish and cancel upload sessions, and that send the bytes of sessions and
-    batches."""
+    """The client's methods that send files, and that open, finish and cancel upload sessions.
+
+    They also send the bytes of batches.
+    """
 
     def __init__(self, transport: Transport, storage: Storage) -> None:
         super().__init__(transport)
@@ -68,6 +77,56 @@ class SessionCalls(Calls):
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)
         return self.finalize_upload(bucket, opened.body["session_id"]).body
+
+    def upload_file(
+        self,
+        bucket: str,
+        path: "str | PathLike[str]",
+        *,
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        replaces: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> "SourceAnswer":
+        """Send a file, and return the new source, which is stored and queued but not yet searchable.
+
+        The title is the file's name unless another is given. `replaces` is the id of the source that the new one
+        replaces when it is ready. Large files are sent through an upload session. Raises OSError if the file can't be
+        read.
+        """
+        name = Path(path).name
+        with Path(path).open("rb") as file:
+            content = OpenFileContent(file)
+            description = Description(
+                filename=name,
+                title=title or name,
+                tags=tuple(tags),
+                metadata=dict(metadata or {}),
+                sha256=content.sha256(),
+                replaces=replaces,
+            )
+            if content.size_bytes > ONE_REQUEST_BYTES:
+                return self.upload_content(bucket, description, content, idempotency_key)
+            whole = NewFile(**vars(description), data=b"".join(content.blocks(0)))
+            return self.upload(bucket, whole, idempotency_key)
+
+    def upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "SourceAnswer":
+        """Send a file in one request; return the new source, which is stored and queued but not yet searchable."""
+        return self.send_upload(bucket, file, idempotency_key).body
+
+    def send_upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "Reply[SourceAnswer]":
+        """Like `upload`, but return the whole reply, whose `is_replay` shows whether the source existed before."""
+        return self._transport.send(
+            Request(
+                method="POST",
+                path=f"/v1/buckets/{part(bucket)}/files",
+                form=file.form(),
+                file=(file.filename, file.data),
+                idempotency_key=key_or_random(idempotency_key),
+                is_create=True,
+            )
+        )
 
 
 def _path(bucket: str, session_id: str) -> str:

@@ -1,0 +1,219 @@
+"""The Python client in other programs: the examples of the docs, and a program that uses each of its methods."""
+
+import inspect
+import os
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+
+import pytest
+
+from svc_cli.client import Client, NotAuthenticated, settled_sources, types
+from svc_cli.client.transport import Reply
+from tests.acceptance import downstream
+from tests.acceptance.forks import ROOT
+from tests.acceptance.installations import Installation, wait_until
+from tests.cli.odd_servers import serving
+from tests.conftest import UNLIMITED
+
+PAGE = (ROOT / "docs/how-to/python.md").read_text(encoding="utf-8")
+#: Methods that send nothing.
+SILENT = {"stop"}
+#: What the annotations of methods name.
+NAMES = {**vars(types), **vars(settled_sources), **vars(typing), "Iterator": Iterator, "Reply": Reply}
+
+
+@pytest.fixture(scope="module")
+def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """A daemon that may fetch from this machine."""
+    made = Installation(tmp_path_factory.mktemp("open"), SVC_FETCH_ALLOW="127.0.0.0/8", **UNLIMITED)
+    made.start()
+    yield made
+    made.clear()
+
+
+def differences(value: Any, wanted: Any, at: str = "") -> list[str]:
+    """Where a JSON value is not of a type: missing, unknown and wrong fields."""
+    if is_typeddict(wanted):
+        hints = get_type_hints(wanted)
+        found = [f"{at}.{name} is missing" for name in sorted(wanted.__required_keys__ - value.keys())]
+        found += [f"{at}.{name} is unknown" for name in sorted(value.keys() - hints.keys())]
+        return [
+            *found,
+            *(
+                each
+                for name in value.keys() & hints.keys()
+                for each in differences(value[name], hints[name], f"{at}.{name}")
+            ),
+        ]
+    origin, inner = get_origin(wanted), get_args(wanted)
+    if origin is list:
+        return [each for row in value for each in differences(row, inner[0], f"{at}[]")]
+    if origin is Literal:
+        return [] if value in inner else [f"{at} is {value!r}"]
+    if origin is not None and origin is not dict:
+        fits = [differences(value, each, at) for each in inner if _is_kind(value, each)]
+        return min(fits, key=len) if fits else [f"{at} is {value!r}"]
+    return [] if _is_kind(value, wanted) else [f"{at} is {value!r}"]
+
+
+def _is_kind(value: Any, wanted: Any) -> bool:
+    """Whether it is a value of this kind, whatever is in it."""
+    if wanted is Any:
+        return True
+    if get_origin(wanted) is Literal:
+        return value in get_args(wanted)
+    kind = dict if is_typeddict(wanted) else get_origin(wanted) or wanted
+    kinds = (int, float) if kind is float else kind
+    return (
+        value is None
+        if wanted is type(None)
+        else isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))
+    )
+
+
+class CheckedCalls:
+    """Compares what each method of the client returns with the type that it names, while a test runs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.called: set[str] = set()
+        self.differences: list[str] = []
+        self.methods = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")}
+        for name in self.methods:
+            method = getattr(Client, name)
+            wanted = inspect.signature(method).return_annotation
+            wanted = eval(wanted, NAMES) if isinstance(wanted, str) else wanted
+            monkeypatch.setattr(Client, name, self._checked(name, method, wanted))
+
+    def _checked(self, name: str, method: Callable[..., Any], wanted: Any) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            self.called.add(name)
+            returned = method(*args, **options)
+            if get_origin(wanted) is Iterator:
+                return self._each(name, returned, get_args(wanted)[0])
+            if isinstance(returned, Reply):
+                bodies = [wanted] if get_origin(wanted) is Reply else get_args(wanted)
+                choices = [body for reply in bodies for body in get_args(reply)]
+                fewest = min((differences(returned.body, each, name) for each in choices), key=len)
+                self.differences += fewest
+            elif wanted is not None:
+                self.differences += differences(returned, wanted, name)
+            return returned
+
+        return call
+
+    def _each(self, name: str, returned: Iterator[Any], wanted: Any) -> Iterator[Any]:
+        for each in returned:
+            self.differences += differences(each, wanted, name)
+            yield each
+
+
+def test_each_method_answers_with_what_its_type_says(
+    open_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = CheckedCalls(monkeypatch)
+    with serving() as odd, Client(open_installation.base_url, open_installation.key) as client:
+        odd.answers["GET /ferries.md"] = (200, b"# Ferries\n\nOne leaves at nine.", {"Content-Type": "text/markdown"})
+        odd.answers["POST /hook"] = (200, {}, {})
+        bucket = downstream.use_buckets(client)
+        source_ids = downstream.use_uploads(client, bucket, tmp_path) + downstream.use_batches(client, bucket)
+        downstream.use_sources(client, bucket, source_ids)
+        downstream.use_searches(client, bucket)
+        downstream.use_agents_and_keys(client, bucket)
+        downstream.use_imports_and_webhooks(client, bucket, odd.url, lambda done: wait_until(done, "the webhook call"))
+        downstream.use_the_rest(client)
+    assert checked.differences == []
+    assert checked.methods - checked.called == SILENT
+
+
+def test_a_difference_between_a_value_and_its_type_is_found() -> None:
+    error = {"code": "c", "message": "m", "retryable": False}
+    assert differences(error, types.SourceError) == []
+    assert differences({"code": "c", "message": 1, "more": 2}, types.SourceError, "error") == [
+        "error.retryable is missing",
+        "error.more is unknown",
+        "error.message is 1",
+    ]
+    for value, wanted in (([1, "a"], list[int]), ("b", Literal["a"]), ({}, int | None), (True, int), (None, str)):
+        assert len(differences(value, wanted)) == 1, value
+
+
+def python_blocks() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_example_of_the_docs_prints_the_passage_and_the_answer(
+    shared_installation: Installation, tmp_path: Path
+) -> None:
+    (tmp_path / "leave.md").write_text("# Leave\n\nFull-time employees get 30 days of leave a year.\n")
+    (example,) = [block for block in python_blocks() if "with Client() as client" in block]
+    assert len(example.split("as client:\n")[1].splitlines()) < 10
+    (tmp_path / "example.py").write_text(example)
+    (settings,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    shared_installation.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    commands = f"{settings}\n{sys.executable} example.py"
+    ended = shared_installation.run("sh", "-euc", commands, cwd=tmp_path)
+    assert ended.exit == 0, ended.stderr
+    passage, answer = ended.stdout.strip().split("\n")[0], ended.stdout.strip().split("\n")[-1]
+    assert passage.startswith("leave.md ")
+    assert ("30 days" in answer, answer.endswith("True")) == (True, True)
+
+
+def test_the_other_examples_of_the_docs_do_what_they_say(shared_installation: Installation, tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    for block in python_blocks()[1:]:
+        exec(block, names)
+    good, bad = tmp_path / "good.md", tmp_path / "bad.pdf"
+    good.write_text("Words.")
+    bad.write_bytes(b"%PDF-1.7\nnothing that a PDF has")
+    with Client(shared_installation.base_url, shared_installation.key) as client:
+        client.ensure_bucket("handbook")
+        assert names["add"](client, str(good)) == f"{good} is ready"
+        assert names["add"](client, str(bad)).startswith(f"{bad} can't be searched: 1 of 1 sources can't become ready")
+        good.write_text("Other words.")
+        assert names["add"](client, str(good)).startswith(f"{good} was refused, idempotency_key_conflict: ")
+        (source,) = client.sources("handbook", title=str(good.name))
+        assert names["describe"](source) == "good.md: active, no pages"
+        assert names["largest"](client.buckets()["buckets"])["slug"] == "handbook"
+
+
+def test_address_and_key_come_from_the_environment(
+    shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("SVC_BASE_URL", shared_installation.base_url)
+    monkeypatch.delenv("SVC_API_KEY", raising=False)
+    with pytest.raises(NotAuthenticated):
+        Client()
+    monkeypatch.setenv("SVC_API_KEY", shared_installation.key)
+    with Client() as client:
+        assert client.version()["object"] == "version"
+
+
+def test_a_large_file_goes_through_a_session_and_a_retried_upload_makes_one_source(
+    shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = tmp_path / "large.txt"
+    large.write_bytes(b"The umber quay. " * 600_000)
+    with Client(shared_installation.base_url, shared_installation.key) as client:
+        client.ensure_bucket("large")
+        first = client.upload_file("large", large, title="Large", idempotency_key="large-1")
+        again = client.upload_file("large", large, title="Large", idempotency_key="large-1")
+        assert (again["id"], first["size_bytes"], first["title"]) == (first["id"], large.stat().st_size, "Large")
+        for missing in ("none.md", "."):
+            with pytest.raises(OSError, match=r"none\.md|directory"):
+                client.upload_file("large", tmp_path / missing)
+
+
+def test_a_create_without_a_key_is_retried_with_one_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("Words.")
+    busy: Any = (503, {"error": {"code": "shutting_down", "message": "Stopping.", "retryable": True}}, {})
+    with serving() as odd, Client(odd.url, "sk-test") as client:
+        odd.answers["POST /v1/buckets/b/files"] = [busy, (201, {"id": "src_1"}, {}), (201, {"id": "src_2"}, {})]
+        assert client.upload_file("b", tmp_path / "a.md")["id"] == "src_1"
+        assert client.upload_file("b", tmp_path / "a.md")["id"] == "src_2"
+        first, retry, other = [headers["Idempotency-Key"] for _, _, headers in odd.requests]
+        assert (first == retry, first == other) == (True, False)
