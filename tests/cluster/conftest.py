@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.forks import MORE_MODULES
 from tests.acceptance.installations import Installation
 from tests.cluster.milvus import RunningMilvus, running_milvus
 from tests.cluster.nodes import MakeNode, RunningEngines
@@ -36,7 +37,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 def engines(milvus: RunningMilvus, store: ObjectStore) -> Iterator[RunningEngines]:
     """All three engines, for tests of whole daemons. Who stops one starts it again."""
     from tests.cluster.postgres import running_postgres  # noqa: PLC0415 - of the extra
+    from tests.cluster.runs import LIBRARIES  # noqa: PLC0415 - of the extra
 
+    MORE_MODULES.extend(LIBRARIES)
     with running_postgres() as postgres:
         yield RunningEngines(postgres, store, milvus)
 

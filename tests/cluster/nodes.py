@@ -1,14 +1,16 @@
 """The three engines together, the daemons that share them, and what is held of them all: bytes, rows and sweeps."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.readiness import ACTIVE
@@ -116,13 +118,19 @@ class Onlooker:
         """Run this as on a node, with the time that it will be."""
 
         async def run() -> T:
-            async with self._opened(later) as context:
-                return await work(context)
+            async with self._opened() as context:
+                return await work(_at(context, later))
 
         return asyncio.run(run())
 
+    @contextmanager
+    def staying(self) -> "Iterator[Onlooker]":
+        """Look again and again while the block runs, without connecting each time."""
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(self._opened()) as context:
+            yield _StayingOnlooker(self.environ, self.clock, portal=portal, context=context)
+
     @asynccontextmanager
-    async def _opened(self, later: timedelta) -> AsyncIterator[Context]:
+    async def _opened(self) -> AsyncIterator[Context]:
         limits, cluster = Limits(), ClusterSettings.from_environ(self.environ)
         seconds = {"fetch_s": limits.fetch_seconds, "post_s": limits.webhook_seconds}
         fetching = FetchLimits(file_bytes=limits.file_bytes, **seconds)
@@ -130,8 +138,19 @@ class Onlooker:
             files = DataFiles(Path(name))
             make_folders(files)
             async with AsyncExitStack() as stack:
-                engines = choose_engines(cluster, self.environ)
-                fetcher = Fetcher(AddressPolicy(()), fetching)
-                context = open_context(stack, limits, files, fetcher, lambda _: None, self.clock, engines)
-                now = context.clock.now
-                yield replace(context, clock=replace(context.clock, now=lambda: now() + later))
+                engines, fetcher = choose_engines(cluster, self.environ), Fetcher(AddressPolicy(()), fetching)
+                yield open_context(stack, limits, files, fetcher, lambda _: None, self.clock, engines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StayingOnlooker(Onlooker):
+    portal: BlockingPortal
+    context: Context
+
+    def run(self, work: Callable[[Context], Awaitable[T]], later: timedelta = timedelta()) -> T:
+        return self.portal.call(work, _at(self.context, later))
+
+
+def _at(context: Context, later: timedelta) -> Context:
+    now = context.clock.now
+    return replace(context, clock=replace(context.clock, now=lambda: now() + later))
