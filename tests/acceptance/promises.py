@@ -10,13 +10,16 @@ from tests.acceptance.calls import list_sources, wait_ended, wait_task
 from tests.acceptance.installations import wait_until
 from tests.acceptance.workloads import BUCKETS, Client, Made, Site
 
-#: What waits for a lease or a pause after the last kill is done by then.
-SETTLE_TIMEOUT_S = 90.0
+#: How many documents are searched for at once, each by the word that only it has.
+WORDS_AT_ONCE = 8
 
 
-def hold_to_promises(client: httpx.Client, clients: Sequence[Client], site: Site) -> None:
-    """Wait until all work is done; then everything that was answered is there, once, and nothing else."""
-    _wait_settled(client, clients)
+def hold_to_promises(client: httpx.Client, clients: Sequence[Client], site: Site, settle_s: float = 90.0) -> None:
+    """Wait until all work is done; then everything that was answered is there, once, and nothing else.
+
+    What waits for a lease or a pause after the last kill is done within `settle_s`.
+    """
+    _wait_settled(client, clients, settle_s)
     made = [made for each in clients for made in each.made]
     _hold_sources(client, made)
     _hold_searches(client, made)
@@ -27,17 +30,17 @@ def hold_to_promises(client: httpx.Client, clients: Sequence[Client], site: Site
         each.close()
 
 
-def _wait_settled(client: httpx.Client, clients: Sequence[Client]) -> None:
+def _wait_settled(client: httpx.Client, clients: Sequence[Client], settle_s: float) -> None:
     """Until nothing is on its way: cascades, sources and calls have ended."""
     for task_id in (task_id for each in clients for task_id in each.cascades):
-        assert wait_task(client, task_id, SETTLE_TIMEOUT_S)["status"] == "succeeded"
+        assert wait_task(client, task_id, settle_s)["status"] == "succeeded"
     for made in (made for each in clients for made in each.made if not made.is_deleted):
-        wait_ended(client, made.id, SETTLE_TIMEOUT_S)
+        wait_ended(client, made.id, settle_s)
 
     def is_quiet() -> bool:
         return not client.get("/v1/webhooks/deliveries", params={"status": "pending"}).json()["deliveries"]
 
-    wait_until(is_quiet, "the last call", SETTLE_TIMEOUT_S)
+    wait_until(is_quiet, "the last call", settle_s)
 
 
 def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
@@ -58,11 +61,13 @@ def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
 
 def _hold_searches(client: httpx.Client, made: Sequence[Made]) -> None:
     """Found in the buckets by the word that only it has; deleted ones, and questions, nowhere."""
-    for each in made:
-        is_there = each.is_readable and each.type != "qa" and not each.is_deleted
-        answer = client.post("/v1/search", json={"query": each.word, "buckets": list(BUCKETS)})
+    for start in range(0, len(made), WORDS_AT_ONCE):
+        some = made[start : start + WORDS_AT_ONCE]
+        query = {"query": " ".join(each.word for each in some), "buckets": list(BUCKETS), "max_num_results": 50}
+        answer = client.post("/v1/search", json=query)
         found = {hit["source_id"] for hit in answer.json()["data"]}
-        assert (each.id in found) == is_there, (each, found)
+        there = {each.id for each in some if each.is_readable and each.type != "qa" and not each.is_deleted}
+        assert found & {each.id for each in some} == there, (some, found)
 
 
 def _hold_webhooks(site: Site, made: Sequence[Made]) -> None:

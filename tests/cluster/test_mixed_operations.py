@@ -20,6 +20,8 @@ OPERATIONS = 160
 LARGE_OPERATIONS = 3000
 #: One node is killed in so many seconds.
 KILL_EVERY_S = 2.0
+#: How long the small Milvus of the tests may need for what has piled up.
+SETTLE_S = 900.0
 #: How long Milvus and the object store are away.
 AWAY_S = 3.0
 LARGE_AWAY_S = 10.0
@@ -125,7 +127,8 @@ def test_every_answer_holds_whatever_node_or_engine_is_away(
         done = sum((client.done for client in clients), Counter())
         assert (done.total(), len(done)) == (operations, 14), done
         with nodes[1].client(Authorization=f"Bearer {nodes[0].key}") as client:
-            hold_to_promises(client, clients, site)
+            client.timeout = httpx.Timeout(120)
+            hold_to_promises(client, clients, site, SETTLE_S)
     for node in nodes:
         assert node.stop() == 0
     Onlooker(nodes[0].environ).hold_to_every_promise()
