@@ -78,6 +78,8 @@ class Installation:
         self.options: Sequence[str] = ()
         #: How long its daemon may take to its first answer.
         self.start_timeout_s = START_TIMEOUT_S
+        #: How long it may take to stop.
+        self.stop_timeout_s = STOP_TIMEOUT_S
         self._process: subprocess.Popen[bytes] | None = None
         #: The address that the daemon listens on, if it is one of several nodes.
         self._address = ""
@@ -158,10 +160,10 @@ class Installation:
         for node in nodes:
             node._started().terminate()
         try:
-            return max((node._started().wait(STOP_TIMEOUT_S) for node in nodes), key=abs)
+            return max((node._started().wait(self.stop_timeout_s) for node in nodes), key=abs)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise TooLate(f"the daemon's end: not within {STOP_TIMEOUT_S:g} s") from None
+            raise TooLate(f"the daemon's end: not within {self.stop_timeout_s:g} s") from None
         finally:
             if self._door is not None:
                 self._door.close()

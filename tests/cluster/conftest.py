@@ -53,7 +53,7 @@ def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> M
         made = make_installation(name, **{**UNLIMITED, **environ, **variables})
         made.root.mkdir(parents=True)
         # It asks three engines, each of which may be busy with its other nodes.
-        made.start_timeout_s = 90.0
+        made.start_timeout_s = made.stop_timeout_s = 90.0
         return made
 
     return make

@@ -22,7 +22,7 @@ from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
 
 BUCKET = "inbox"
 #: A busy machine gets to a COMMIT in this time, and a node to its first answer.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 #: Two in three are kills, the others cut the connection.
 LARGE_TURNS = 150
 _CREATES = b"INSERT INTO sources ("
@@ -50,7 +50,9 @@ class Turns:
 
     def client(self) -> httpx.Client:
         # Only the node that started first has the key in its folder.
-        return self.node.client(Authorization=f"Bearer {self.nodes[0].key}")
+        client = self.node.client(Authorization=f"Bearer {self.nodes[0].key}")
+        client.timeout = httpx.Timeout(PATIENCE_S)
+        return client
 
     def lose_answer(self, kind: str, word: str, *, with_kill: bool) -> None:
         """Have the answer of a COMMIT lost, with its node or without it; then everything is as if it had come."""

@@ -28,7 +28,7 @@ RACES, LARGE_RACES = 6, 60
 #: Creates that are awaited; 5 a second and a burst of 5 are allowed.
 CREATES, PER_SECOND = 40, 5
 #: What a node that answers nothing may hold up, with a busy machine's share.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture
@@ -39,7 +39,9 @@ def nodes(make_node: MakeNode, request: pytest.FixtureRequest) -> Sequence[Insta
 
 
 def client_of(nodes: Sequence[Installation], number: int) -> httpx.Client:
-    return nodes[number].client(Authorization=f"Bearer {nodes[0].key}")
+    client = nodes[number].client(Authorization=f"Bearer {nodes[0].key}")
+    client.timeout = httpx.Timeout(PATIENCE_S)
+    return client
 
 
 def test_an_upload_over_all_nodes_that_is_cut_again_and_again_has_its_hash(
