@@ -102,6 +102,18 @@ async def rebuild_store(context: Context, team: str) -> TaskRow:
     return task
 
 
+async def rebuild_after(context: Context, team_id: str, last: TaskRow | None) -> None:
+    """Queue the rebuild of a team's index, unless another node has queued one since the last one that was found."""
+
+    def work(connection: Connection) -> None:
+        newest = find_last_rebuild(connection, team_id)
+        if (newest and newest.id) == (last and last.id):
+            queue_rebuild(connection, context.ids, team_id)
+
+    await context.write(work)
+    context.wakes.rebuilding.set()
+
+
 async def rebuild_damaged(context: Context) -> None:
     """Queue a rebuild for every team whose index was found damaged."""
     while context.wakes.damaged:

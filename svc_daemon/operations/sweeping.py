@@ -12,7 +12,7 @@ from functools import partial
 from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
-from svc_daemon.operations.rebuilding import rebuild_store
+from svc_daemon.operations.rebuilding import rebuild_after
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
@@ -20,7 +20,7 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store import deliveries, histories, memberships, owners, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.contract import SweptStores
 from svc_daemon.store.idempotency import delete_expired_answers
-from svc_daemon.store.tasks import is_in_maintenance
+from svc_daemon.store.tasks import find_last_rebuild, is_in_maintenance
 from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
@@ -159,12 +159,14 @@ async def rebuild_lost(context: Context) -> int:
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
-        if context.read(partial(is_in_maintenance, team_id=team_id)):
+        # Another node may have rebuilt the index by the time that this one has looked: only one rebuild follows this.
+        last = context.read(partial(find_last_rebuild, team_id=team_id))
+        if last is not None and last.finished_at is None:
             continue
         has_active = context.read(partial(sources.has_active, team_id=team_id))
         if has_active and await asyncio.to_thread(_is_lost, context, team_id):
             log.error("the index of %s is lost: it is rebuilt from the stored files", team_id)
-            await rebuild_store(context, team_id)
+            await rebuild_after(context, team_id, last)
             found += 1
     return found
 

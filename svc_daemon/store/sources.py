@@ -203,7 +203,8 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
     """List the bucket's members that match the filter, oldest first."""
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
-        " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after"
+        # The second bound lets PostgreSQL begin at the page also in the rows of the sources, which it merges.
+        " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after AND s.id > :after"
         " AND (:status = 'all' OR s.status = :status"
         "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
         " AND (CAST(:type AS TEXT) IS NULL OR s.type = :type)"

@@ -6,12 +6,16 @@ No other work waits for this worker: a source is ready, and keyword search finds
 can list the chunks that have no vector, so only the current batch is lost if the process is killed. Vectors of another
 model are not used, and are deleted before the first vector of the new model is stored.
 
+In a cluster, a team's chunks are divided into shares by their ids. A node locks one share at a time, and lists the
+chunks only then, so that no two nodes embed the same chunk, and several nodes work on one team.
+
 If the model fails, the delays get longer and the batches smaller, down to one chunk. If a chunk fails although a test
 sentence doesn't, it is skipped until the next start or change of the model, and everything else is embedded.
 """
 
 import asyncio
 import logging
+from zlib import crc32
 
 from svc_daemon.core import readiness
 from svc_daemon.embed.choices import Choice, OpenEmbedder
@@ -34,6 +38,8 @@ SHRINK = 8
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 #: Interval at which a delay is interrupted to check whether another model was installed, in seconds.
 LOOK_S = 1.0
+#: Number of shares into which the chunks of a team are divided in a cluster, which is how many nodes can work on them.
+SHARES = 4
 #: A test sentence that every model can embed.
 PLAIN = "A plain sentence."
 
@@ -58,6 +64,8 @@ class EmbeddingWorker(Worker):
         #: Chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
+        #: The shares of a team's chunks, the next one first.
+        self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The most recently logged failure.
         self._logged: str | None = None
         self._pause_s = FIRST_PAUSE_S
@@ -135,7 +143,7 @@ class EmbeddingWorker(Worker):
         self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
-        """Embed one batch of the team's chunks. Returns False if no chunk was left."""
+        """Embed one batch of the team's chunks. Returns False if no chunk was left, not even for other nodes."""
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
@@ -144,15 +152,39 @@ class EmbeddingWorker(Worker):
             buckets = self.context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
             await asyncio.to_thread(provider.warm_up, team_id, model, [bucket.id for bucket in buckets])
             self._cleared.add(team_id)
-        listed = await asyncio.to_thread(provider.list_unembedded, team_id, model, self._batch + len(self._refused))
-        chunks = [chunk for chunk in listed if chunk.chunk_id not in self._refused][: self._batch]
-        await self.context.gates.let_uploads_go_first()
-        if chunks:
-            await asyncio.to_thread(documents.check_room, self.context)
-        vectors = await self._embed(embedder, chunks)
-        if vectors:
-            await asyncio.to_thread(provider.put_vectors, team_id, model, vectors)
-        return bool(chunks)
+        for share in list(self._shares):
+            done = await self._embed_share(embedder, team_id, share)
+            if done is not None:
+                return done
+        # The node that has a share may have listed its chunks before the newest ones were there: look again.
+        await asyncio.sleep(LOOK_S)
+        return True
+
+    async def _embed_share(self, embedder: OpenEmbedder, team_id: str, share: int) -> bool | None:
+        """Embed one batch of a share of the team's chunks. Returns False if the team has no chunk left.
+
+        Returns None if all that are left are of other shares, or another node has this share.
+        """
+        async with self.context.locks.hold_free(f"embedding {team_id} {share}") as held:
+            if not held:
+                return None
+            # Only now: what was listed before may have been embedded since.
+            limit = self._batch * len(self._shares) + len(self._refused)
+            listed = await asyncio.to_thread(self.context.provider.list_unembedded, team_id, embedder.model, limit)
+            left = [chunk for chunk in listed if chunk.chunk_id not in self._refused]
+            ours = [chunk for chunk in left if crc32(chunk.chunk_id.encode()) % len(self._shares) == share]
+            chunks = ours[: self._batch]
+            await self.context.gates.let_uploads_go_first()
+            if chunks:
+                await asyncio.to_thread(documents.check_room, self.context)
+            vectors = await self._embed(embedder, chunks)
+            if vectors:
+                await asyncio.to_thread(self.context.provider.put_vectors, team_id, embedder.model, vectors)
+        if not chunks:
+            return None if left else False
+        # Stay with this share.
+        self._shares.sort(key=share.__ne__)
+        return True
 
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
         """Return pairs of chunk id and vector; raises EmbedFailed.

@@ -9,6 +9,7 @@ import pytest
 from svc_daemon.errors import StorageError
 from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
+from svc_daemon.operations.rebuilding import rebuild_after
 from svc_daemon.operations.syncing import claim_syncs
 from svc_daemon.process.turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
@@ -153,4 +154,7 @@ def test_an_index_that_is_lost_whole_is_made_again_under_the_same_ids(working: D
     daemon.start("rebuilding")
     daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches answer again")
     assert set(daemon.found("quay")) == ids
+    # Another node that had looked before leaves it at that rebuild.
+    daemon.loop.run(rebuild_after(daemon.context, daemon.team_id, None))
+    assert daemon.search("quay").status_code == 200
     assert {document.generation for document in daemon.provider.list_documents(daemon.team_id)} == {1}

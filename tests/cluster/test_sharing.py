@@ -1,0 +1,63 @@
+"""Two nodes share the work that is to be done, and do none of it twice."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.installations import Installation, wait_until
+from tests.cluster.nodes import MakeNode
+from tests.embed.vector_servers import VectorServer, vector_server
+
+#: More than one node embeds at a time.
+DOCUMENTS = 2 * 64
+
+
+@pytest.fixture
+def vectors() -> Iterator[VectorServer]:
+    with vector_server() as server:
+        yield server
+
+
+def texts_by_node(server: VectorServer) -> dict[str, Counter[str]]:
+    """How often each node has asked for the vector of each text of a document."""
+    asked: dict[str, Counter[str]] = {}
+    for each in list(server.asked):
+        texts = [text for text in each.texts if "quay" in text]
+        asked.setdefault(each.headers["authorization"], Counter()).update(texts)
+    return {node: texts for node, texts in asked.items() if texts}
+
+
+def count(server: VectorServer) -> Counter[str]:
+    return sum(texts_by_node(server).values(), Counter[str]())
+
+
+def fill(node: Installation) -> None:
+    with node.client() as client:
+        client.put("/v1/buckets/inbox").raise_for_status()
+        for number in range(DOCUMENTS):
+            file = (f"{number}.md", f"The quay with the number {number}.\n".encode())
+            client.post("/v1/buckets/inbox/files", files={"file": file}).raise_for_status()
+        bucket = "/v1/buckets/inbox"
+        wait_until(lambda: client.get(bucket).json()["memberCount"] == DOCUMENTS, "all are ready", 120, every_s=0.2)
+
+
+def test_two_nodes_embed_each_text_once(make_node: MakeNode, vectors: VectorServer) -> None:
+    plain = make_node("plain").start()
+    fill(plain)
+    assert plain.stop() == 0
+
+    def wait_for_both(texts: list[str]) -> None:
+        if "quay" in texts[0]:
+            wait_until(lambda: len(texts_by_node(vectors)) == 2, "both nodes embed")
+
+    vectors.refuse = wait_for_both
+    nodes = []
+    for name in ("first", "second"):
+        node = make_node(name, SVC_EMBED_BASE_URL=vectors.base_url, SVC_EMBED_MODEL="any")
+        (node.root / "key").write_text(name)
+        node.environ["SVC_EMBED_API_KEY_FILE"] = str(node.root / "key")
+        nodes.append(node.start())
+    wait_until(lambda: len(count(vectors)) == DOCUMENTS, "everything is embedded", 60)
+    assert (len(texts_by_node(vectors)), set(count(vectors).values())) == (2, {1})
+    assert [node.stop() for node in nodes] == [0, 0]
