@@ -95,8 +95,8 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     now = context.clock.timestamp()
 
     def find(connection: Connection) -> list[str]:
-        for lane in turns.lanes():
-            for team_id in turns.teams(lane, list_waiting_teams(connection, INDEXING, lane)):
+        for lane, team_ids in list_waiting_teams(connection, INDEXING, turns.lanes()).items():
+            for team_id in turns.teams(lane, team_ids):
                 queue = TaskQueue(type=INDEXING, lane=lane, team_id=team_id)
                 waiting = list_waiting(connection, queue, now, most if lane in lanes.WAVES else 1)
                 if waiting:

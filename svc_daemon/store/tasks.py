@@ -86,23 +86,24 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
     return row["id"] if row else None
 
 
-def list_waiting_teams(connection: Connection, task_type: str, lane: str) -> list[str]:
-    """List the teams that have queued tasks of the type in the lane, whether or not they are due.
+def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[str]) -> dict[str, list[str]]:
+    """List, for each lane among these, the teams that have queued tasks of the type, whether or not they are due.
 
     The query skips from team to team in the database index, so it doesn't read the row of every task.
     """
     rows = connection.execute(
-        "WITH RECURSIVE line (team_id) AS ("
-        " SELECT MIN(team_id) FROM tasks"
-        "   WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = :lane"
+        "WITH RECURSIVE line (lane, team_id) AS ("
+        " SELECT json_each.value, (SELECT MIN(t.team_id) FROM tasks t WHERE t.finished_at IS NULL AND t.type = :type"
+        "   AND t.status = 'queued' AND t.lane = json_each.value)"
+        " FROM json_each(:lanes)"
         " UNION ALL"
-        " SELECT (SELECT MIN(t.team_id) FROM tasks t WHERE t.finished_at IS NULL AND t.type = :type"
-        "   AND t.status = 'queued' AND t.lane = :lane AND t.team_id > line.team_id)"
+        " SELECT line.lane, (SELECT MIN(t.team_id) FROM tasks t WHERE t.finished_at IS NULL AND t.type = :type"
+        "   AND t.status = 'queued' AND t.lane = line.lane AND t.team_id > line.team_id)"
         " FROM line WHERE line.team_id IS NOT NULL)"
-        " SELECT team_id FROM line WHERE team_id IS NOT NULL",
-        {"type": task_type, "lane": lane},
+        " SELECT lane, team_id FROM line WHERE team_id IS NOT NULL",
+        {"type": task_type, "lanes": json.dumps(among)},
     ).fetchall()
-    return [row["team_id"] for row in rows]
+    return {lane: [row["team_id"] for row in rows if row["lane"] == lane] for lane in among}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

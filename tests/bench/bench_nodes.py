@@ -1,11 +1,14 @@
 """What one, two and three nodes on PostgreSQL, S3 and Milvus accept and make ready a second, all in one bucket.
 
-    python -m tests.bench.bench_nodes [--nodes 1 2 3] [--clients 8] [--seconds 8]
+    python -m tests.bench.bench_nodes [--nodes 1 2 3] [--clients 8] [--seconds 8] [--sizes 1000 10000 100000]
 
 It needs the extra `cluster-test`. PostgreSQL syncs its commits, as an operator's does. `again` is the share of
 transactions that ran once more because another one was in the way: PostgreSQL reports each of them in its log, and the
 nodes count what they have committed. Several nodes share the machine with all engines here, so what a source costs in
 processor time says more than rates.
+
+`a_source` is what a source asks of each engine until it is ready: sent alone, and with many others. `sizes` is what it
+costs in a bucket with so many sources, whose rows are made by SQL, without bytes and text.
 """
 
 import argparse
@@ -25,9 +28,11 @@ import psutil
 from tests.acceptance.calls import make_bucket
 from tests.acceptance.installations import Installation, wait_until
 from tests.bench.bench_uploads import BUCKET, make_uploads
+from tests.bench.engine_counts import COUNTED_CALLS, CountingProxy, StatementLog, count_calls
 from tests.bench.installations import read_options
-from tests.bench.loads import Load, run_load
+from tests.bench.loads import Load, run_load, run_requests
 from tests.bench.machines import processor_s, report
+from tests.bench.many_sources import fill_state
 from tests.cluster.milvus import RunningMilvus, running_milvus
 from tests.cluster.object_store import BUCKET as STORE_BUCKET
 from tests.cluster.object_store import ObjectStore, object_store
@@ -71,7 +76,7 @@ def running_engines(folder: Path) -> Iterator[Engines]:
         yield Engines(
             stack.enter_context(running_postgres(settings=_SETTINGS)),
             stack.enter_context(object_store(folder / "store")),
-            stack.enter_context(running_milvus(folder / "milvus")),
+            stack.enter_context(running_milvus(folder / "milvus", COUNTED_CALLS)),
         )
 
 
@@ -86,23 +91,29 @@ def running_nodes(folder: Path, environ: dict[str, str], count: int, role: str =
             node.root.mkdir(parents=True)
             stack.callback(node.clear)
             nodes.append(node.start())
+        with nodes[0].client() as client:
+            make_bucket(client, BUCKET)
         yield nodes
 
 
 def main() -> None:
-    options = read_options(__doc__, nodes=[1, 2, 3], clients=8, seconds=8.0, size_bytes=2_000)
+    options = read_options(
+        __doc__, nodes=[1, 2, 3], sizes=[1_000, 10_000, 100_000], clients=8, seconds=8.0, size_bytes=2_000, files=64
+    )
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         with running_engines(folder) as engines:
-            results = {str(count): _measure(engines, folder / str(count), count, options) for count in options.nodes}
-        report("nodes", vars(options), {"nodes": results}, folder)
+            results = {
+                "nodes": {str(each): _measure(engines, folder / str(each), each, options) for each in options.nodes},
+                "a_source": _count(engines, folder / "counted", options),
+                "sizes": _grow(engines, folder / "grown", options),
+            }
+        report("nodes", vars(options), results, folder)
 
 
 def _measure(engines: Engines, folder: Path, count: int, options: argparse.Namespace) -> dict[str, Any]:
     """Fill one bucket by `count` nodes, and wait until everything is ready."""
     with running_nodes(folder, engines.environ(), count) as nodes:
-        with nodes[0].client() as client:
-            make_bucket(client, BUCKET)
         _load(nodes, options, "warm", 0.5)
         _wait_idle(nodes)
         before, began_s = _Figures.take(engines, nodes), time.perf_counter()
@@ -116,6 +127,53 @@ def _measure(engines: Engines, folder: Path, count: int, options: argparse.Names
         "accepting": before.to(accepted, load.requests),
         "in_all": before.to(ended, load.requests),
     }
+
+
+def _count(engines: Engines, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Count what a source asks of each engine, sent alone and with others."""
+    proxy, log = CountingProxy(engines.store.port), StatementLog(engines.postgres)
+    environ = {**engines.environ(), "AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"}
+    counted: dict[str, Any] = {}
+    with running_nodes(folder, environ, 1) as nodes:
+        _fill(nodes, options, "first")
+        # One after another, each until it is ready; then all of them at once.
+        for name, groups in (("alone", [1] * 8), ("together", [options.files])):
+            before, requests = count_calls(engines.milvus.engine.folder), proxy.requests.copy()
+            with log.logging():
+                for number, files in enumerate(groups):
+                    _fill(nodes, options, f"{name}-{number}", files)
+            calls = count_calls(engines.milvus.engine.folder) - before
+            kinds = {"postgres": log.count(), "s3": proxy.requests - requests, "milvus": calls}
+            counted[name] = {
+                engine: {kind: round(count / sum(groups), 2) for kind, count in each.most_common()}
+                for engine, each in kinds.items()
+            }
+    proxy.close()
+    return counted
+
+
+def _grow(engines: Engines, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure what a source costs in a bucket of each size."""
+    environ, grown, filled = engines.environ(), dict[str, Any](), 0
+    with running_nodes(folder, environ, 1) as nodes:
+        _fill(nodes, options, "first")
+        for size in options.sizes:
+            fill_state(environ["SVC_STATE_URL"], filled + 1, size)
+            filled = size
+            _fill(nodes, options, f"warm-{size}")
+            before = _Figures.take(engines, nodes)
+            load = _fill(nodes, options, f"measured-{size}", options.files)
+            cost = before.to(_Figures.take(engines, nodes), options.files)["processor_ms_per_source"]
+            grown[str(size)] = {"processor_ms_per_source": cost, "accept_ms": load.figures()["p50_ms"]}
+    return grown
+
+
+def _fill(nodes: Sequence[Installation], options: argparse.Namespace, name: str, files: int = 8) -> Load:
+    """Upload so many files, and wait until they are ready."""
+    make_request = make_uploads("127.0.0.1", nodes[0].key, options.size_bytes, name)
+    load = run_requests([node.base_url for node in nodes], min(options.clients, files), map(make_request, range(files)))
+    _wait_idle(nodes)
+    return load
 
 
 def _load(nodes: Sequence[Installation], options: argparse.Namespace, name: str, seconds: float) -> Load:

@@ -43,10 +43,10 @@ def keep_indexes_there(url: str) -> None:
 
 
 @contextmanager
-def running_milvus(folder: Path) -> Iterator[RunningMilvus]:
-    """A server that keeps its data in this folder."""
+def running_milvus(folder: Path, prelude: str = "") -> Iterator[RunningMilvus]:
+    """A server that keeps its data in this folder, and runs the prelude in it first."""
     port = free_port()
-    code = "import sys; from milvus_lite.cmdline import main; sys.exit(main())"
+    code = f"{prelude}\nimport sys; from milvus_lite.cmdline import main; sys.exit(main())"
     # One call at a time: milvus-lite does not take writes from several threads at once.
     options = ("--data-dir", str(folder / "data"), "--host", "127.0.0.1", "--port", str(port), "--max-workers", "1")
     engine = Engine(folder, [sys.executable, "-c", code, "server", *options])

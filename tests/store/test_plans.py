@@ -90,7 +90,10 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: tasks.find_waiting(db, OURS, REBUILD, NOW), f"{QUEUE}"),
     (lambda db: tasks.list_waiting(db, INDEXED, NOW, 64), f"{QUEUE}"),
     (lambda db: tasks.next_attempt_due(db, INDEXING), "tasks_delayed (type=? AND next_attempt_at>?)"),
-    (lambda db: tasks.list_waiting_teams(db, INDEXING, "wave"), "tasks_open (type=? AND status=? AND lane=? AND team"),
+    (
+        lambda db: tasks.list_waiting_teams(db, INDEXING, ["wave"]),
+        "tasks_open (type=? AND status=? AND lane=? AND team",
+    ),
     (lambda db: sources.find_source(db, OURS, "src_1"), "tasks_rebuild"),
     (lambda db: sources.find_page(db, OURS, "http://a.example/"), "sources_of_url"),
     (lambda db: sources.list_replacing(db, OURS, "src_1"), "sources_replacing"),
