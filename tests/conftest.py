@@ -60,7 +60,8 @@ def _engines(config: pytest.Config) -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for mark in (ENGINES[name] for name in _engines(config)):
+    marks = [ENGINES[name] for name in _engines(config)]
+    for mark in marks if config.getoption("--nodes") == 1 else [*marks, "one_daemon"]:
         left_out = [item for item in items if item.get_closest_marker(mark)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker(mark)]

@@ -21,6 +21,7 @@ from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.daemons import NOTES
 from tests.api.holds import Away
+from tests.api.sessions import store_unseen
 from tests.api.sites import PAGE, PDF
 from tests.api.stages import Call, Stage
 from tests.llm.chats import chatting, stalling, streaming
@@ -175,7 +176,7 @@ def _other_hash(stage: Stage, call: Call) -> httpx.Response:
     places = stage.session(sha256="0" * 64)[0]
     if call.is_to("/finalize"):
         # As after a kill between the last byte and its hash.
-        (stage.daemon.files.parts / places["session_id"]).write_bytes(NOTES)
+        store_unseen(stage.daemon, places["session_id"], NOTES)
     return stage.send(call.at(**places))
 
 

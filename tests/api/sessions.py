@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from svc_daemon.core.uploads.packs import place_items
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
 
@@ -150,3 +152,15 @@ def outcomes(batch: dict[str, Any]) -> dict[str, str]:
 
 def batch_status(daemon: Daemon, batch: dict[str, Any], **query: str) -> dict[str, Any]:
     return body_of(daemon.ask("GET", f"/v1/knowledge/batches/{batch['batch_id']}", params=query))
+
+
+def store_unseen(daemon: Daemon, session_id: str, data: bytes) -> None:
+    """Store all bytes of a session as a request does, and count them nowhere."""
+
+    async def work() -> None:
+        items = place_items([(session_id, len(data), 0)])
+        with closing(daemon.context.parts.writer(items, 0, len(data))) as writer:
+            await writer.append(data)
+            await writer.sync()
+
+    daemon.loop.run(work())
