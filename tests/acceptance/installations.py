@@ -2,10 +2,12 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -62,11 +64,27 @@ class Finished:
         return self.exit, str(self.json["error"]["code"])
 
 
+def _list_files(installation: "Installation", folder: str) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in getattr(installation.files, folder).iterdir()}
+
+
+def _count_in_file(installation: "Installation") -> tuple[int, int]:
+    (file,) = installation.files.index.glob("*.db")
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        tables = ("chunks", "vectors")
+        chunks, vectors = (connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+    return int(chunks), int(vectors)
+
+
 class Installation:
     """Starts, kills and stops one daemon; runs `svc` and HTTP requests against it."""
 
     #: Returns the variables of the engines of an installation; options of pytest choose some.
     environ_for: ClassVar[Callable[[Path], Mapping[str, str]]] = staticmethod(lambda _: {})
+    #: Lists names and sizes of what is stored in one of `blobs` and `parts`.
+    list_stored: ClassVar["Callable[[Installation, str], dict[str, int]]"] = staticmethod(_list_files)
+    #: Counts the chunks in the index, and those that have a vector.
+    count_vectors: ClassVar["Callable[[Installation], tuple[int, int]]"] = staticmethod(_count_in_file)
     #: How many daemons serve each installation of the run; several need engines that they share.
     node_count: ClassVar[int] = 1
 
@@ -203,6 +221,29 @@ class Installation:
         """The admin key that the first start made."""
         return self.files.admin_key.read_text(encoding="utf-8").strip()
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes of all nodes that were started here."""
+        return [node._started().pid for node in (self, *self._others)]
+
+    def part_sizes(self) -> dict[str, int]:
+        """How many bytes the open sessions have, by their ids."""
+        return type(self).list_stored(self, "parts")
+
+    def blob_sizes(self) -> dict[str, int]:
+        """How many bytes the blobs have, by their names."""
+        return type(self).list_stored(self, "blobs")
+
+    def is_staging(self) -> bool:
+        """Whether some upload is on its way to a blob."""
+        return any(any(node.files.staging.iterdir()) for node in (self, *self._others))
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """The lines that the daemon has logged, in order; those of several nodes by time."""
+        texts = [node.files.log.read_text(encoding="utf-8") for node in (self, *self._others)]
+        lines = [json.loads(line) for text in texts for line in text.splitlines()]
+        return sorted(lines, key=lambda line: str(line["ts"]))
+
     def client(self, **headers: str) -> httpx.Client:
         """A client with the admin key, unless another is given; the caller closes it."""
         if "Authorization" not in headers:
@@ -256,6 +297,9 @@ class Installation:
             stop_process(self.pid)
         elif (code := self.stop()) != 0:
             raise AssertionError(f"the daemon ended with {code}")
+        if "SVC_STATE_URL" in self.environ:
+            # There is no such check of a cluster yet.
+            return
         verified = self.verify("--read-data")
         if verified.exit != 0:
             raise AssertionError(verified.stdout + verified.stderr)

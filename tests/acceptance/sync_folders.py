@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -108,8 +107,7 @@ def assert_equal(installation: Installation, folder: Path) -> None:
 
 def count_requests(installation: Installation) -> Counter[str]:
     """How often the daemon was asked for each method and route so far, from its log."""
-    lines = installation.files.log.read_text(encoding="utf-8").splitlines()
-    logged = [json.loads(line).get("fields") or {} for line in lines]
+    logged = [line.get("fields") or {} for line in installation.log_lines()]
     return Counter(f"{fields['method']} {fields['route']}" for fields in logged if "method" in fields)
 
 

@@ -82,6 +82,7 @@ def test_quotes_are_proven_on_the_stored_bytes(
     assert shared_installation.svc("cite", "verify", "-", "--json", stdin="{}").failure == (2, "svc_usage")
 
 
+@pytest.mark.folders
 def test_one_changed_byte_of_quote_or_file_is_found(
     shared_installation: Installation, answer: dict[str, Any], pdf: str
 ) -> None:

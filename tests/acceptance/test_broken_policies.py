@@ -2,9 +2,12 @@
 
 import sqlite3
 
+import pytest
+
 from tests.acceptance.installations import Installation
 
 
+@pytest.mark.sqlite
 def test_a_broken_default_agent_finds_nothing_and_is_reported(installation: Installation) -> None:
     notes = installation.root / "notes.md"
     notes.write_text("The umber quay was built of grey stone.\n")

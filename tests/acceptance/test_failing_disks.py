@@ -11,6 +11,8 @@ from tests.acceptance.calls import take_in, upload
 from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
+pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
+
 #: What gives a command mounts of its own, and may mount.
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
 READ_ONLY = "mount --bind {0} {0} && mount -o remount,bind,ro {0}"

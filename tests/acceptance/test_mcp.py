@@ -76,7 +76,7 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
                 error = refusal_of(await client.call_tool("svc-upload-file", {**file, "path": path}))
                 assert (error["code"], error["retryable"]) == ("svc_path_not_allowed", False)
             sending = asyncio.ensure_future(client.call_tool("svc-upload-file", file))
-            await asyncio.to_thread(wait_until, lambda: any(installation.files.parts.iterdir()), "the first bytes")
+            await asyncio.to_thread(wait_until, installation.part_sizes, "the first bytes")
             os.kill(installation.pid or 0, 9)
             sent = data_of(await sending)
             again = data_of(await client.call_tool("svc-upload-file", file))
@@ -111,7 +111,7 @@ def test_standard_output_carries_the_protocol_alone(shared_installation: Install
 
 
 def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installation) -> None:
-    for child in process_tree(installation.pid or 0)[1:]:
+    for child in [child for pid in installation.pids for child in process_tree(pid)[1:]]:
         child.suspend()  # nothing is read, so nothing gets ready
     with installation.client() as client:
         make_bucket(client, "inbox")
@@ -127,7 +127,7 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
 
     def last_call() -> dict[str, Any] | None:
         """The last line of the access log about a tool."""
-        lines = [json.loads(line).get("fields", {}) for line in installation.files.log.read_text().splitlines()]
+        lines = [line.get("fields", {}) for line in installation.log_lines()]
         return next((line for line in reversed(lines) if line.get("route") == "/mcp"), None)
 
     run(work)

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import psutil
+import pytest
 
 from svc_daemon.embed import installing
 from svc_daemon.embed.models import ModelFolder
@@ -49,6 +50,7 @@ def same_as(name: str, number: int) -> str:
     return f"{name} Shelf The umber binder stands beside number {number}."
 
 
+@pytest.mark.one_daemon  # each machine has a model of its own
 def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: MakeInstallation, tmp_path: Path) -> None:
     installation = make_installation(**UNLIMITED).start()
     with installation.client() as client:
@@ -76,6 +78,7 @@ def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: Ma
     installation.hold_to_every_promise()
 
 
+@pytest.mark.one_daemon  # each machine has a model of its own
 def test_a_kill_midway_costs_a_batch_and_a_stop_no_time(make_installation: MakeInstallation, tmp_path: Path) -> None:
     installation = make_installation(**UNLIMITED)
     tiny = str(write_model(tmp_path / "tiny"))
@@ -137,6 +140,7 @@ MEANT = {
 }
 
 
+@pytest.mark.one_daemon
 @needs_real_model
 def test_the_real_model_finds_by_meaning(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED)

@@ -3,6 +3,8 @@
 import random
 from collections import Counter
 
+import pytest
+
 from svc_daemon.core.problems import Repair
 from svc_daemon.offline_repair import verify_directory
 from tests.acceptance.calls import make_bucket
@@ -18,6 +20,7 @@ LARGE_OPERATIONS = 3000
 OPERATIONS_PER_END = 25
 
 
+@pytest.mark.sqlite
 def test_every_answer_holds_whatever_is_killed(make_installation: MakeInstallation, large: bool) -> None:
     # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
     limits = {"SVC_LIMIT_WEBHOOK_RETRY_SECONDS": "1", "SVC_LIMIT_TASK_ATTEMPTS": "100"}

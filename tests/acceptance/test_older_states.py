@@ -10,6 +10,8 @@ import pytest
 from tests.acceptance.calls import list_sources, make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Installation
 
+pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
+
 BUCKET = "inbox"
 
 

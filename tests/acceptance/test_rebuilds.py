@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.acceptance.calls import get_source, make_bucket, upload, wait_ended, wait_task
 from tests.acceptance.installations import Installation, wait_until
@@ -96,6 +97,7 @@ def downgrade(index: Path) -> None:
         connection.execute("PRAGMA user_version = 1")
 
 
+@pytest.mark.index_files
 def test_an_index_unusable_at_start_is_made_again_and_nothing_is_ready_before(installation: Installation) -> None:
     with installation.client() as client:
         ids = fill(client, 5)

@@ -29,6 +29,7 @@ def no_descriptors(installation: Installation) -> Iterator[None]:
             resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
 
 
+@pytest.mark.one_daemon
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux sets the limits of another process")
 def test_a_daemon_without_descriptors_fails_no_file_and_goes_on(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2").start()

@@ -24,8 +24,7 @@ def _total(folder: Path) -> int:
 def _acknowledged(installation: Installation, hashes: Collection[str] | None = None) -> int:
     """Bytes that are safe at the daemon: parts on their way, and sources, with `hashes` only of these files."""
     sources = [source for source in list_held(installation) if hashes is None or source["sha256"] in hashes]
-    parts = [part.stat().st_size for part in installation.files.parts.iterdir()]
-    return sum(parts) + sum(int(source["size_bytes"]) for source in sources)
+    return sum(installation.part_sizes().values()) + sum(int(source["size_bytes"]) for source in sources)
 
 
 def _kill_after(installation: Installation, seconds: float) -> bool:
@@ -107,8 +106,7 @@ def test_after_a_kill_an_absent_folder_costs_nothing_and_a_changed_one_is_brough
 def test_a_daemon_killed_in_the_middle_loses_nothing(installation: Installation) -> None:
     docs = fill(installation.root / "docs", 120, SIZE)
     with installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--no-autostart") as first:
-        folders = (installation.files.parts, installation.files.blobs)
-        wait_until(lambda: any(any(folder.iterdir()) for folder in folders), "the first bytes")
+        wait_until(lambda: installation.part_sizes() or installation.blob_sizes(), "the first bytes")
         installation.kill()
         first.communicate(timeout=120)
     assert first.returncode in {7, 12, 3}

@@ -47,7 +47,11 @@ def can_trace() -> bool:
     return subprocess.run([STRACE, "-qq", "-o", "/dev/null", "true"], check=False, capture_output=True).returncode == 0
 
 
-pytestmark = pytest.mark.skipif(not can_trace(), reason="no strace is installed, or it may not trace here")
+pytestmark = [
+    pytest.mark.skipif(not can_trace(), reason="no strace is installed, or it may not trace here"),
+    pytest.mark.sqlite,
+    pytest.mark.folders,
+]
 
 
 @dataclass

@@ -24,12 +24,16 @@ def has_waves(installation: Installation) -> bool:
 @contextmanager
 def nothing_read(installation: Installation) -> Iterator[None]:
     """The extraction server stands still meanwhile, so that what is uploaded waits together."""
-    (server,) = (each for each in psutil.Process(installation.pid).children() if "fork_server" in str(each.cmdline()))
-    server.suspend()
+    children = [child for pid in installation.pids for child in psutil.Process(pid).children()]
+    servers = [child for child in children if "fork_server" in str(child.cmdline())]
+    assert len(servers) == len(installation.pids)
+    for server in servers:
+        server.suspend()
     try:
         yield
     finally:
-        server.resume()
+        for server in servers:
+            server.resume()
 
 
 def test_kills_in_the_middle_of_waves_fail_double_and_lose_nothing(installation: Installation) -> None:

@@ -1,7 +1,6 @@
 """Files that go up together as a pack: what is cut, damaged, changed or gone on the way costs only itself."""
 
 import hashlib
-import json
 import random
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -87,8 +86,7 @@ def _send_here(installation: Installation, bucket: str, transfers: Sequence[Tran
 
 def _puts(installation: Installation) -> int:
     """How many requests have brought bytes, as the daemon's log counts them."""
-    lines = installation.files.log.read_text(encoding="utf-8").splitlines()
-    fields = [json.loads(line).get("fields", {}) for line in lines]
+    fields = [line.get("fields", {}) for line in installation.log_lines()]
     return sum(each.get("method") == "PUT" and "storage" in each["route"] for each in fields)
 
 
@@ -155,13 +153,14 @@ def test_a_pack_that_is_cut_again_and_again_arrives_whole(shared_installation: I
 
 
 def test_a_run_goes_on_in_the_pack_of_a_run_that_was_cut(shared_installation: Installation, place: Place) -> None:
-    parts, sizes = shared_installation.files.parts, [400_000] * 10
-    others = set(parts.iterdir())
+    sizes, others = [400_000] * 10, shared_installation.part_sizes()
     # The first connection is that of the API, the second brings the pack.
     cutting = CuttingProxy(port_of(shared_installation), [10**9, 2_000_000, *[1] * 40])
     with cutting as proxy, pytest.raises(NetworkFailed):
         _send_here(shared_installation, "continued", place(sizes), proxy.port)
-    stored = wait_until(lambda: sum(part.stat().st_size for part in {*parts.iterdir()} - others), "the first bytes")
+    stored = wait_until(
+        lambda: sum(shared_installation.part_sizes().values()) - sum(others.values()), "the first bytes"
+    )
     transfers = place(sizes)
     _send_here(shared_installation, "continued", transfers)
     _expect_stored(shared_installation, "continued", transfers)

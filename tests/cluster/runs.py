@@ -4,12 +4,19 @@ The process that was started runs one engine of a kind for all processes of the 
 database of its own, a prefix of its own in the store, and teams of its own in the index.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from svc_daemon.provider.milvus.schema import differs, equals, every
+from svc_daemon.provider.milvus.server import MilvusServer
+from svc_daemon.store.objects.blobs import blob_name
+from svc_daemon.store.objects.clients import open_client
+from svc_daemon.store.objects.parts import session_of
 from tests.acceptance.forks import MORE_MODULES
 from tests.acceptance.installations import Installation
 from tests.cluster.engines import scratch_folder
@@ -43,6 +50,8 @@ def use_engines(config: pytest.Config, wanted: Collection[str], nodes: int) -> N
         keep_indexes_there(places["milvus"])
     if len(places) == len(_STARTERS):
         MORE_MODULES.extend(LIBRARIES)
+        Installation.list_stored = staticmethod(_list_objects)
+        Installation.count_vectors = staticmethod(_count_vectors)
         Installation.environ_for = staticmethod(lambda root: _environ(config.stash[STATES], places, root))
     Daemon.node_count = Installation.node_count = nodes
 
@@ -76,3 +85,21 @@ def _environ(states: PostgresStates, places: Places, root: Path) -> dict[str, st
         "SVC_INDEX_URL": places["milvus"],
         **environ_of(places["s3"]),
     }
+
+
+def _count_vectors(installation: Installation) -> tuple[int, int]:
+    with psycopg.connect(installation.environ["SVC_STATE_URL"]) as state:
+        (team_id,) = state.execute("SELECT min(id) FROM teams").fetchone() or ("",)
+    of_team = equals("team_id", team_id)
+    with closing(MilvusServer(installation.environ["SVC_INDEX_URL"], partitions=2)) as server:
+        chunks = server.collections.chunks
+        return server.count(chunks, of_team), server.count(chunks, every(of_team, differs("model", "")))
+
+
+def _list_objects(installation: Installation, folder: str) -> dict[str, int]:
+    client = open_client(installation.environ["SVC_BLOBS_URL"], installation.environ)
+    listed: Counter[str] = Counter()
+    for found in client.list_all(folder):
+        if name := blob_name(found) or session_of(found):
+            listed[name] += found.size_bytes
+    return dict(listed)
