@@ -1,7 +1,8 @@
 """Count each team's answers and searches this month, and enforce the plan's limit.
 
 The counts are kept in memory and written to the state database by `workers.sweeping`, at most once a second, so that no
-search waits for the disk. A shutdown writes the remaining counts; a crash loses those of the last second.
+search waits for the disk. A shutdown writes the remaining counts; a crash loses those of the last second. In a cluster,
+each node counts what the others have written, so together they may exceed the limit by the answers of a second.
 """
 
 from collections.abc import Iterator
@@ -64,9 +65,13 @@ async def record_usage(context: Context) -> None:
 
 
 def _total(context: Context, period: Period) -> int:
-    if period not in context.tallies.totals:
-        context.tallies.totals[period] = context.look(lambda connection: find_answers(connection, *period))
-    return context.tallies.totals[period]
+    totals = context.tallies.totals
+    # Other nodes may have recorded answers since this one last did.
+    if period not in totals or context.clock.shared is not None:
+        stored = context.look(lambda connection: find_answers(connection, *period))
+        # Never less than before: what this node is recording now is in neither count.
+        totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
+    return totals[period]
 
 
 def _period(context: Context, team_id: str) -> Period:

@@ -46,7 +46,7 @@ from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
-from tests.api.holds import PATIENCE_S
+from tests.api.holds import PATIENCE_S, Away
 from tests.api.loops import Loop
 from tests.api.nodes import Node, Rotation, Shared, node_files, open_node
 
@@ -211,6 +211,15 @@ class Daemon:
         finally:
             for node in self.nodes:
                 node.app.state.context = node.context
+
+    @contextmanager
+    def refusing_bytes(self) -> Iterator[None]:
+        """The disk is full while the block runs; in a cluster, which needs none, the database is out of reach."""
+        reserve_bytes = 10**15
+        full = {"limits": replace(self.limits, free_disk_bytes=reserve_bytes)}
+        away = {"database": Away(self.context.database)}
+        with self.serving_with(**away if self.context.blobs.has_room(reserve_bytes) else full):
+            yield
 
     @contextmanager
     def holding(self, *names: str) -> Iterator[None]:

@@ -85,6 +85,9 @@ async def open_node(files: DataFiles, engines: Engines, shared: Shared, first: N
 
     engines = replace(engines, make_provider=make_provider)
     context = open_context(shared.stack, shared.limits, files, shared.fetcher, lambda _: None, shared.clock, engines)
+    if first is not None:
+        # It connects with the first call, which takes most of a search's time on a busy machine.
+        made[0].list_teams()
     installation_id = prepare_installation(files, context.database, context.ids)
     new_id = partial(context.ids.make, ids.REQUEST)
 

@@ -15,12 +15,12 @@ from svc_daemon.api.layers.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations.agents import agent_lock
 from svc_daemon.operations.replays import key_lock
+from svc_daemon.operations.usage import used_answers
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.daemons import NOTES
-from tests.api.holds import Away
 from tests.api.sessions import store_unseen
 from tests.api.sites import PAGE, PDF
 from tests.api.stages import Call, Stage
@@ -300,17 +300,17 @@ def _used_bytes(stage: Stage, call: Call) -> httpx.Response:
 
 @spoils(E.STORAGE_FULL)
 def _no_room(stage: Stage, call: Call) -> httpx.Response:
-    """The disk is full; in a cluster, which needs none, the database is out of reach."""
-    context, reserve_bytes = stage.daemon.context, 10**15
-    full = {"limits": replace(context.limits, free_disk_bytes=reserve_bytes)}
-    away = {"database": Away(context.database)}
-    with stage.daemon.serving_with(**away if context.blobs.has_room(reserve_bytes) else full):
+    with stage.daemon.refusing_bytes():
         return stage.send(_storing(stage, call))
 
 
 @spoils(E.RAG_QUOTA_EXCEEDED)
 def _used_up(stage: Stage, call: Call) -> httpx.Response:
     assert stage.send(call).is_success
+    daemon = stage.daemon
+    daemon.wait(
+        lambda: all(used_answers(node.context, daemon.team_id) for node in daemon.nodes), "all nodes know of the answer"
+    )
     with stage.limited(answers_per_month=1):
         return stage.send(call)
 

@@ -45,6 +45,17 @@ def test_what_was_answered_is_counted_and_nothing_else(daemon: Daemon) -> None:
     assert (used(daemon), used(daemon, key=daemon.add_team())) == (2, 0)
 
 
+def test_every_node_knows_what_the_others_have_answered(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=3))
+    assert {used(daemon) for _ in daemon.nodes} == {0}
+    daemon.start("counting")
+    for number in (1, 2, 3):
+        search(daemon)
+        daemon.wait(lambda: {used(daemon) for _ in daemon.nodes} == {number}, "each has counted it")  # noqa: B023
+    for _ in daemon.nodes:
+        details_of(daemon.search("umber"), "rag_quota_exceeded")
+
+
 def test_the_plan_ends_searches_until_the_month_does(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=3))
     search(daemon, times=3)

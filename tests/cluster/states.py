@@ -17,7 +17,7 @@ from svc_daemon.databases.contract import Connection, Cursor, Database, Paramete
 from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.databases.postgres.servers import PostgresServer
 from svc_daemon.databases.postgres.sessions import ShortTransactions
-from svc_daemon.operations.installations import prepare_shared_secret
+from svc_daemon.operations.installations import prepare_shared_secret, write_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.clusters import join_cluster
 from svc_daemon.process.contexts import Context
@@ -27,6 +27,8 @@ from tests.api.nodes import installation_of
 from tests.cluster.postgres import Databases
 
 T = TypeVar("T")
+#: When rates begin to be counted, in seconds since 1970.
+BEGINNING_S = 1_800_000_000.0
 
 
 class PostgresStates:
@@ -46,8 +48,10 @@ class PostgresStates:
         """Open the installation's database."""
         return PostgresDatabase(self.url_for(installation_of(files)), prepare=migrate_shared)
 
-    def prepare_secret(self, _: DataFiles, database: Database) -> bytes:
-        return prepare_shared_secret(database, os.urandom)
+    def prepare_secret(self, files: DataFiles, database: Database) -> bytes:
+        secret = prepare_shared_secret(database, os.urandom)
+        write_secret(files.secret, secret.hex())
+        return secret
 
     def join(self, files: DataFiles, stack: AsyncExitStack, context: Context) -> Context:
         """Join the other nodes of the installation. The test's clock is ahead of the server's, too."""
@@ -80,7 +84,7 @@ class PostgresStates:
 
 
 class AheadTransactions:
-    """Transactions in which the server's clock is ahead, as the test's is."""
+    """Transactions in which only a test moves the server's clock: a slow machine gives rates no time to recover."""
 
     def __init__(self, transactions: Transactions, ahead_s: Callable[[], float]) -> None:
         self._transactions = transactions
@@ -91,11 +95,11 @@ class AheadTransactions:
 
 
 class _AheadConnection:
-    """A connection whose clock is ahead by these seconds."""
+    """A connection whose clock stands still, this many seconds after the beginning."""
 
     def __init__(self, connection: Connection, ahead_s: float) -> None:
         self._connection = connection
-        self._clock = f"(clock_timestamp() + make_interval(secs => {ahead_s!r}))"
+        self._clock = f"to_timestamp({BEGINNING_S + round(ahead_s, 3)!r})"
 
     def execute(self, statement: str, parameters: Parameters | None = None, /) -> Cursor:
         return self._connection.execute(statement.replace("clock_timestamp()", self._clock), parameters or {})
