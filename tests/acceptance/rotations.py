@@ -76,25 +76,31 @@ class Rotation:
 
     async def _run(self, started: threading.Event) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        serving: set[asyncio.Task[None]] = set()
+        serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
-            serving.add(task)
-            task.add_done_callback(serving.discard)
+            serving[task] = writer
+            task.add_done_callback(serving.pop)
             with suppress(OSError, h11.ProtocolError, asyncio.CancelledError):
                 await self._serve(_Peer(h11.SERVER, reader, writer))
             writer.close()
+            with suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
 
         server = await asyncio.start_server(serve, "127.0.0.1", self.port)
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         await self._ended.wait()
         server.close()
-        for task in list(serving):
+        for task, writer in serving.items():
+            writer.transport.abort()
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
+        # Connections that were aborted close their sockets in the next turn of the loop.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
     async def _serve(self, client: _Peer) -> None:
         """Pass on the requests of a connection, one after another."""
@@ -124,9 +130,9 @@ class Rotation:
                 raise
             await _refuse(client)
         finally:
+            daemon.writer.transport.abort()
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-            daemon.writer.close()
 
 
 async def _send(client: _Peer, daemon: _Peer, request: h11.Request) -> None:
