@@ -486,6 +486,8 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc daemon logs --base-url")
             return ;;
+        "svc daemon install --backup")
+            return ;;
         "svc daemon install --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc daemon install --base-url")
@@ -607,7 +609,7 @@ _svc() {
         "svc daemon restart") commands="" flags="--listen --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon status") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon logs") commands="" flags="--lines --follow --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon install") commands="" flags="--print --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon install") commands="" flags="--print --backup --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon uninstall") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc auth") commands="login logout status token" flags="--help" ;;
         "svc auth login") commands="" flags="--key-file --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -835,6 +835,7 @@ complete -c svc -n '__svc_at svc daemon logs' -l no-input -d 'Never ask a questi
 complete -c svc -n '__svc_at svc daemon logs' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc daemon logs' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc daemon install' -l print -d 'Print the service files, without installing them'
+complete -c svc -n '__svc_at svc daemon install' -l backup -r -d 'Also back up the data to this folder every day'
 complete -c svc -n '__svc_at svc daemon install' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc daemon install' -l ndjson -d 'Print each result as it arrives, as a line of JSON'
 complete -c svc -n '__svc_at svc daemon install' -l quiet -s q -d 'Print only the result and errors, without notes and warnings'

@@ -24,6 +24,20 @@ LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PR
 RESTART_S = 2
 #: Seconds that the service manager gives a service to stop; longer than the daemon's own limit.
 STOP_S = 15
+#: The end of a unit of systemd, for a program that always runs, and for one that runs once a day.
+_ALWAYS = (
+    *("Restart=on-failure", f"RestartSec={RESTART_S}", f"TimeoutStopSec={STOP_S}"),
+    *("", "[Install]", "WantedBy=default.target"),
+)
+_IDLE = ("Nice=10", "IOSchedulingClass=idle")
+#: The same for an agent of launchd.
+_AGENT = {
+    "RunAtLoad": True,
+    "KeepAlive": {"SuccessfulExit": False},
+    "ThrottleInterval": RESTART_S,
+    "ExitTimeOut": STOP_S,
+}
+_DAILY_AGENT = {"StartCalendarInterval": {"Hour": 3, "Minute": 0}, "LowPriorityIO": True, "Nice": 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,8 @@ class Service:
     environ: Mapping[str, str]
     #: The name of the service that must be started before this one.
     needs: str | None = None
+    #: Whether the program runs to its end once a day, instead of always.
+    is_daily: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +61,12 @@ class Unit:
     name: str
     path: Path
     text: str
+    #: Whether the service manager starts it itself. A program with a timer is started by that.
+    is_enabled: bool = True
 
 
-def services_of(environ: Mapping[str, str]) -> list[Service]:
-    """Return the services for this environment: the daemon, and the watcher of all mappings."""
+def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[Service]:
+    """Return the services for this environment: the daemon, the watcher of all mappings, and backups to a folder."""
     name = "svc"
     if environ.get("SVC_DATA_DIR"):
         # Derive the name from the data directory, so that services for several data directories can be installed.
@@ -68,7 +86,13 @@ def services_of(environ: Mapping[str, str]) -> list[Service]:
             carried,
             needs=name,
         ),
+        *([_backup_service(name, python, carried, backups)] if backups is not None else []),
     ]
+
+
+def _backup_service(name: str, python: tuple[str, ...], environ: Mapping[str, str], folder: str) -> Service:
+    command = (*python, "svc_daemon", "backup", str(Path(folder).absolute()))
+    return Service(f"{name}-backup", "a backup of svc", command, environ, is_daily=True)
 
 
 class Systemd:
@@ -80,35 +104,40 @@ class Systemd:
 
     def unit(self, service: Service) -> Unit:
         """Return the unit file of a service. Raises UsageError if a value can't be written in a unit file."""
+        file_name = f"{service.name}.service"
         needs = [f"Wants={service.needs}.service", f"After={service.needs}.service"] if service.needs else []
         lines = [
             "[Unit]",
             f"Description={service.description}",
             *needs,
-            "StartLimitIntervalSec=0",
+            *([] if service.is_daily else ["StartLimitIntervalSec=0"]),
             "",
             "[Service]",
-            "Type=exec",
+            f"Type={'oneshot' if service.is_daily else 'exec'}",
             f"ExecStart={' '.join(_quoted(word).replace('$', '$$') for word in service.command)}",
             *[f"Environment={_quoted(f'{name}={value}')}" for name, value in sorted(service.environ.items())],
-            "Restart=on-failure",
-            f"RestartSec={RESTART_S}",
-            f"TimeoutStopSec={STOP_S}",
-            "",
-            "[Install]",
-            "WantedBy=default.target",
+            *(_IDLE if service.is_daily else _ALWAYS),
         ]
-        name = f"{service.name}.service"
+        text = "\n".join(lines) + "\n"
+        return Unit(file_name, self._folder / file_name, text, is_enabled=not service.is_daily)
+
+    def timer(self, service: Service) -> Unit | None:
+        """Return the unit file that starts a daily service; if the machine was off, it is started at the next boot."""
+        if not service.is_daily:
+            return None
+        lines = ["[Unit]", f"Description=Daily {service.description}", "", "[Timer]", "OnCalendar=daily"]
+        lines += ["RandomizedDelaySec=15min", "Persistent=true", "", "[Install]", "WantedBy=timers.target"]
+        name = f"{service.name}.timer"
         return Unit(name, self._folder / name, "\n".join(lines) + "\n")
 
     def load(self, units: Sequence[Unit]) -> None:
         """Start the services, now and at each login."""
         _call("systemctl", "--user", "daemon-reload")
-        _call("systemctl", "--user", "enable", "--now", *(unit.name for unit in units))
+        _call("systemctl", "--user", "enable", "--now", *(unit.name for unit in units if unit.is_enabled))
 
     def unload(self, units: Sequence[Unit]) -> None:
         """Stop the services."""
-        _call("systemctl", "--user", "disable", "--now", *(unit.name for unit in units))
+        _call("systemctl", "--user", "disable", "--now", *(unit.name for unit in units if unit.is_enabled))
 
     def reload(self) -> None:
         """Make systemd read its unit files again, after some were removed."""
@@ -128,12 +157,13 @@ class Launchd:
             "Label": label,
             "ProgramArguments": list(service.command),
             "EnvironmentVariables": dict(sorted(service.environ.items())),
-            "RunAtLoad": True,
-            "KeepAlive": {"SuccessfulExit": False},
-            "ThrottleInterval": RESTART_S,
-            "ExitTimeOut": STOP_S,
+            **(_DAILY_AGENT if service.is_daily else _AGENT),
         }
         return Unit(label, self._folder / f"{label}.plist", plistlib.dumps(agent).decode())
+
+    def timer(self, _service: Service) -> Unit | None:
+        """Return None: the property list itself has the time."""
+        return None
 
     def load(self, units: Sequence[Unit]) -> None:
         """Start the services, now and at each login."""

@@ -14,7 +14,7 @@ from svc_cli.daemon_process import Daemon, Installation
 from svc_cli.errors import DaemonUnreachable, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields
-from svc_cli.service_units import Unit, manager_for, services_of
+from svc_cli.service_units import Launchd, Service, Systemd, Unit, manager_for, services_of
 
 app = new_app("Start, stop and inspect the local daemon.")
 
@@ -117,6 +117,9 @@ def logs(
 def install(
     call: Invocation,
     show: Annotated[bool, typer.Option("--print", help="Print the service files, without installing them.")] = False,
+    backups: Annotated[
+        str | None, typer.Option("--backup", metavar="DIR", help="Also back up the data to this folder every day.")
+    ] = None,
 ) -> None:
     """Install the daemon and the watcher of all added folders as services that start at each login.
 
@@ -125,7 +128,7 @@ def install(
     """
     environ = call.settings.environ
     manager = manager_for(environ)
-    units = [manager.unit(service) for service in services_of(environ)]
+    units = _units_of(manager, services_of(environ, backups))
     if not show:
         # Stop a running daemon, because it holds the lock of the data directory, which the new service needs.
         Installation(environ).stop()
@@ -145,12 +148,17 @@ def uninstall(call: Invocation) -> None:
     """Stop and remove the services that `svc daemon install` installed."""
     environ = call.settings.environ
     manager = manager_for(environ)
-    units = [unit for service in services_of(environ) if (unit := manager.unit(service)).path.exists()]
+    units = [unit for unit in _units_of(manager, services_of(environ, backups="")) if unit.path.exists()]
     if units:
         manager.unload(units)
         _remove(units)
         manager.reload()
     _show_units(call, units, installed=False, done="removed" if units else "nothing was installed.")
+
+
+def _units_of(manager: Systemd | Launchd, services: list[Service]) -> list[Unit]:
+    units = [unit for service in services for unit in (manager.unit(service), manager.timer(service))]
+    return [unit for unit in units if unit is not None]
 
 
 def _remove(units: list[Unit]) -> None:

@@ -41,10 +41,10 @@ def test_what_means_something_to_systemd_is_escaped() -> None:
 def test_systemd_itself_finds_no_fault(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd here")
-    for service in services_of(ENVIRON):
-        unit = Systemd(ENVIRON).unit(service)
-        (tmp_path / unit.name).write_text(unit.text)
-    command = ["systemd-analyze", "--user", "verify", *map(str, tmp_path.glob("*.service"))]
+    for service in services_of(ENVIRON, "/backups"):
+        for unit in filter(None, (Systemd(ENVIRON).unit(service), Systemd(ENVIRON).timer(service))):
+            (tmp_path / unit.name).write_text(unit.text)
+    command = ["systemd-analyze", "--user", "verify", *map(str, tmp_path.glob("svc*"))]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert str(tmp_path) not in ended.stderr
 
@@ -57,6 +57,9 @@ def test_an_agent_of_launchd_is_a_property_list_with_the_same_command() -> None:
     assert unit.path == Path("/users/ann/Library/LaunchAgents/local.svc.plist")
     assert agent["ProgramArguments"] == list(services_of(ENVIRON)[0].command)
     assert agent["EnvironmentVariables"] == {"SVC_LISTEN": "127.0.0.1:9000"}
+    daily = plistlib.loads(manager.unit(services_of(ENVIRON, "/backups")[2]).text.encode())
+    assert daily["ProgramArguments"][-2:] == ["backup", "/backups"]
+    assert ("KeepAlive" in daily, daily["StartCalendarInterval"]) == (False, {"Hour": 3, "Minute": 0})
 
 
 def _with_systemctl(folder: Path, answer: str) -> Installation:
@@ -77,12 +80,15 @@ def test_what_is_installed_is_loaded_and_what_is_uninstalled_is_gone(tmp_path: P
     shown = installation.svc("daemon", "install", "--print")
     assert (shown.exit, "svc_daemon" in shown.stdout) == (0, True)
     assert [(tmp_path / name).exists() for name in ("home", "calls")] == [False, False], "printing writes nothing"
-    assert installation.svc("daemon", "install").exit == 0
-    units = sorted((tmp_path / "home/.config/systemd/user").glob("*.service"))
-    assert len(units) == 2
+    printed = installation.svc("daemon", "install", "--backup", "/backups", "--print").stdout
+    assert ["OnCalendar=daily" in printed, "svc_daemon backup /backups\n" in printed] == [True, True]
+    assert installation.svc("daemon", "install", "--backup", "/backups").exit == 0
+    backup, timer, watch, daemon = units = sorted((tmp_path / "home/.config/systemd/user").iterdir())
+    assert [unit.name.partition("-backup")[2] for unit in (backup, timer)] == [".service", ".timer"]
     assert installation.svc("daemon", "uninstall").exit == 0
     assert not any(unit.exists() for unit in units)
-    names = f"{units[1].name} {units[0].name}"
+    # The backup is started by its timer alone.
+    names = f"{daemon.name} {watch.name} {timer.name}"
     calls = ["daemon-reload", f"enable --now {names}", f"disable --now {names}", "daemon-reload"]
     assert (tmp_path / "calls").read_text().splitlines() == [f"--user {call}" for call in calls]
 
