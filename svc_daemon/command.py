@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import typer
 
+from svc_daemon.backup_command import backup, restore
 from svc_daemon.command_groups import new_group
 from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import ServiceError
@@ -123,6 +124,10 @@ def verify(
         refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
     print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))
     raise SystemExit(EXIT_DONE if verdict.is_whole else EXIT_FAILED)
+
+
+app.command()(backup)
+app.command()(restore)
 
 
 @app.command()

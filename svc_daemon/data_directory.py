@@ -40,6 +40,16 @@ class DirectoryLocked(DirectoryRefused):
         )
 
 
+class NotEmpty(DirectoryRefused):
+    """The data directory has files, and a restore replaces none."""
+
+    def __init__(self, root: Path, found: str) -> None:
+        super().__init__(
+            f"{root} is not empty: it has {found}. A restore never replaces files.",
+            "Move it away, or set SVC_DATA_DIR to a new folder.",
+        )
+
+
 def make_folders(files: DataFiles) -> None:
     """Create the missing folders of the data directory; raises StorageError."""
     try:
@@ -48,6 +58,7 @@ def make_folders(files: DataFiles) -> None:
             files.blobs,
             files.staging,
             files.parts,
+            files.held,
             files.scratch,
             files.index,
             files.log.parent,

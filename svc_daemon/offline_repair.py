@@ -20,11 +20,9 @@ from svc_daemon.databases.sqlite import log_bytes, open_unchanging
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state
-from svc_daemon.operations.repairing import repair_problems
 from svc_daemon.operations.verifying import Directory, DirectoryFindings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
-from svc_daemon.server import open_context
 from svc_daemon.settings import Limits
 from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
@@ -88,7 +86,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     if not has_state(files):
         raise NoDirectory(files)
     with lock_directory(files):
-        findings = _look(files, read_data=read_data)
+        findings = check_files(files, read_data=read_data)
         if not repair:
             return Verdict(root, findings, None)
         # If all stored files are missing, a volume is probably not mounted.
@@ -98,17 +96,18 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
                 " nothing was repaired. Is a volume not mounted? Mount it, or restore a backup."
             )
         repaired = asyncio.run(_repair(files, findings.problems))
-        return Verdict(root, _look(files, read_data=read_data) if repaired else findings, repaired)
+        return Verdict(root, check_files(files, read_data=read_data) if repaired else findings, repaired)
 
 
-def _look(files: DataFiles, *, read_data: bool) -> DirectoryFindings:
+def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) -> DirectoryFindings:
+    """Check a directory that no process changes meanwhile; without `has_indexes`, only its state and stored files."""
     with open_unchanging(files.state) as state, ThreadPoolExecutor(1) as executor:
         blobs = Blobs(files, executor, lambda: "")
         directory = Directory(
             state=state,
             log_bytes=log_bytes(files.state),
             folders=DataFolders(blobs, Parts(files.parts, blobs), Asides(files.aside)),
-            inspector=IndexInspector(files.index),
+            inspector=IndexInspector(files.index) if has_indexes else None,
         )
         return verify(directory, read_data=read_data)
 
@@ -116,6 +115,10 @@ def _look(files: DataFiles, *, read_data: bool) -> DirectoryFindings:
 async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
     if not any(problem.repair for problem in problems):
         return []
+    # Imported late: a check needs neither, and a backup starts twice as fast.
+    from svc_daemon.operations.repairing import repair_problems  # noqa: PLC0415
+    from svc_daemon.server import open_context  # noqa: PLC0415
+
     os.umask(0o077)
     make_folders(files)
     async with AsyncExitStack() as stack:

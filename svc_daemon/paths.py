@@ -90,6 +90,16 @@ class DataFiles:
         return self.root / "aside"
 
     @property
+    def held(self) -> Path:
+        """Removed files that a running backup may still need; see `store.removals`."""
+        return self.root / "held"
+
+    @property
+    def restoring(self) -> Path:
+        """A data directory that `svc-daemon restore` has not completed yet."""
+        return self.root / "restoring"
+
+    @property
     def damaged(self) -> Path:
         """Corrupt stored files, moved there by `svc-daemon verify --repair`."""
         return self.root / "damaged"

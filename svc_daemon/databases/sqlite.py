@@ -20,7 +20,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,6 +42,8 @@ LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
 LOG_WAIT_BYTES = 32 * 1024 * 1024
 #: If a long read prevents the reset of the WAL, the writer tries again after this many more bytes, not at every commit.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
+#: Number of pages that are copied at a time.
+COPY_PAGES = 1024
 #: How long a connection waits for locks held by others, in seconds.
 BUSY_TIMEOUT_S = 5
 
@@ -270,6 +272,25 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
         stack.callback(connection.close)
         connection.row_factory = sqlite3.Row
         yield connection
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy the database as it is at this moment to a new file, which the caller makes durable. Raises StorageError.
+
+    Another process may have it open, open it meanwhile, and write to it. This process holds no lock against that: it
+    reads one snapshot, and a read-only connection never checkpoints.
+    """
+    try:
+        opened = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        with closing(opened) as origin, closing(sqlite3.connect(target)) as copy:
+            origin.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+            # Hold one snapshot: otherwise each commit of the other process would make the copy begin again.
+            origin.execute("BEGIN")
+            origin.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            copy.execute("PRAGMA synchronous = OFF")
+            origin.backup(copy, pages=COPY_PAGES)
+    except sqlite3.Error as error:
+        raise StorageError(f"{source} can't be copied: {error}.") from error
 
 
 def log_bytes(path: Path) -> int:

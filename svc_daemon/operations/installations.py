@@ -55,7 +55,12 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
 
 def refuse_lost_state(files: DataFiles) -> None:
-    """Raise StorageError if the database is missing or empty but stored files remain."""
+    """Raise StorageError if a restore was interrupted, or if the database is missing or empty but files remain."""
+    if files.restoring.exists():
+        raise StorageError(
+            f"A restore into {files.root} was interrupted. Run `svc-daemon restore` again, which continues it, or"
+            f" remove {files.restoring}."
+        )
     if not has_state(files):
         _refuse_stored_files(files)
 

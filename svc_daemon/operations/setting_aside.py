@@ -58,6 +58,12 @@ async def sort_leftovers(context: Context) -> Counter[str]:
     return done
 
 
+async def clear_held(context: Context) -> int:
+    """Remove the files that were held for a backup that was killed. Returns the number of files."""
+    folders = context.stores
+    return await asyncio.to_thread(folders.blobs.removals.clear_held) if isinstance(folders, DataFolders) else 0
+
+
 async def count_asides(context: Context) -> None:
     """Count the files that were moved aside, and how many of them have a bucket according to a team's index."""
     found = await asyncio.to_thread(context.asides.list_names)
@@ -79,7 +85,7 @@ async def forget_asides(context: Context) -> int:
 def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     aside = folders.asides.find_all()
     owners = context.read(partial(_read_owners, names=[*folders.parts.list_ids(), *aside]))
-    done = Counter(removed=folders.blobs.clear_staging())
+    done = Counter(removed=folders.blobs.clear_staging() + folders.blobs.removals.clear_held())
     for name, path in aside.items():
         done[_settle_aside(folders, owners, name, path)] += 1
     parts = set(folders.parts.list_ids())
@@ -88,10 +94,10 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
         path = folders.blobs.path(name)
         # Finalizing hard-links a part as a blob: if the blob has no row, the session still has the part.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
-        done[_remove(path) if is_needless else _set_aside(context, folders, path)] += 1
+        done[_remove(folders, path) if is_needless else _set_aside(context, folders, path)] += 1
     for part_id in parts - owners.open_ids:
         path = folders.parts.path(part_id)
-        done[_remove(path) if part_id in owners.ended_ids else _set_aside(context, folders, path)] += 1
+        done[_remove(folders, path) if part_id in owners.ended_ids else _set_aside(context, folders, path)] += 1
     return done
 
 
@@ -108,7 +114,7 @@ def _read_owners(connection: Connection, *, names: list[str]) -> _Owners:
 def _settle_aside(folders: DataFolders, owners: _Owners, name: str, path: Path) -> str:
     """Move the file back if it has a row again, or delete it if it was deleted on purpose. Returns what was done."""
     if name in owners.deleted or name in owners.ended_ids:
-        return _remove(path)
+        return _remove(folders, path)
     is_blob = owners.sizes.get(name) == path.stat().st_size
     place = folders.blobs.path(name) if is_blob else folders.parts.path(name)
     if (is_blob or name in owners.open_ids) and not place.exists():
@@ -117,8 +123,9 @@ def _settle_aside(folders: DataFolders, owners: _Owners, name: str, path: Path) 
     return "kept aside"
 
 
-def _remove(path: Path) -> str:
-    path.unlink(missing_ok=True)
+def _remove(folders: DataFolders, path: Path) -> str:
+    for error in folders.blobs.removals.remove([path]).values():
+        raise error
     return "removed"
 
 

@@ -33,7 +33,8 @@ class Directory:
     #: Size of the state database's write-ahead log.
     log_bytes: int
     folders: DataFolders
-    inspector: Inspector
+    #: None leaves the indexes out.
+    inspector: Inspector | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,11 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     findings.problems.extend(checks.check_agents(directory.state))
     unowned = _check_blobs(directory, findings, read_data=read_data)
     findings.problems.extend(_check_leftovers(directory, findings.counts))
-    for team_id in sorted({*teams.list_team_ids(directory.state), *directory.inspector.list_teams()}):
+    team_ids = {
+        *teams.list_team_ids(directory.state),
+        *(directory.inspector.list_teams() if directory.inspector else ()),
+    }
+    for team_id in sorted(team_ids):
         _check_team(directory, findings, team_id, unowned, read_data=read_data)
     for path in sorted(path for paths in unowned.values() for path in paths):
         if path == directory.folders.blobs.path(path.name):
@@ -149,16 +154,17 @@ def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
 def _check_team(
     directory: Directory, findings: DirectoryFindings, team_id: str, unowned: dict[str, list[Path]], *, read_data: bool
 ) -> None:
-    if team_id in checks.list_rebuilding(directory.state):
+    inspector = directory.inspector
+    if inspector is None or team_id in checks.list_rebuilding(directory.state):
         # A task is rebuilding the index, so missing documents are expected.
         return
-    has_index = team_id in directory.inspector.list_teams()
-    found_wrong = directory.inspector.check_index(team_id, read_data=read_data) if has_index else []
+    has_index = team_id in inspector.list_teams()
+    found_wrong = inspector.check_index(team_id, read_data=read_data) if has_index else []
     findings.problems.extend(found_wrong)
     broken = {problem.invariant for problem in found_wrong if problem.repair is Repair.REBUILD_INDEX}
     if "I10" in broken:
         return
-    documents = directory.inspector.list_documents(team_id)
+    documents = inspector.list_documents(team_id)
     if broken:
         # The index will be rebuilt; until then, only it knows which sources unowned bytes belonged to.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}

@@ -28,7 +28,8 @@ from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.contract import BlobFacts
-from svc_daemon.store.staging import StagedFile, Staging, clear_away
+from svc_daemon.store.removals import Removals
+from svc_daemon.store.staging import StagedFile, Staging
 
 #: Number of bytes to read at a time when a blob is streamed.
 READ_BYTES = 256 * 1024
@@ -92,6 +93,7 @@ class Blobs(Staging):
         self._blobs = files.blobs
         self._damaged = files.damaged
         self._folder_sync = FolderSync(files.blobs, on_broken)
+        self.removals = Removals(files.held)
 
     def stage(self) -> "StagedBlob":
         """Create a staged file; nothing is written to the disk yet."""
@@ -109,8 +111,7 @@ class Blobs(Staging):
 
     async def drop(self, names: Sequence[str]) -> None:
         """Delete blobs that belong to no row. Disk errors are logged, not raised."""
-        for name in names:
-            clear_away(self.path(name))
+        self.removals.clear_away([self.path(name) for name in names])
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
         """Return those of the sources that have a blob, whether or not they have a row."""
@@ -141,15 +142,10 @@ class Blobs(Staging):
         self._folder_sync.sync()
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
-        errors: dict[str, Exception] = {}
-        for name in names:
-            try:
-                self.path(name).unlink(missing_ok=True)
-            except OSError as error:
-                errors[name] = error
+        errors = self.removals.remove([self.path(name) for name in names])
         # A deletion must be durable before its tombstone is removed.
         self.sync_folder()
-        return errors
+        return dict(errors)
 
 
 class StagedBlob(StagedFile):

@@ -185,6 +185,11 @@ def touch_buckets(connection: Connection, bucket_ids: Iterable[str]) -> None:
         touch_bucket(connection, bucket_id)
 
 
+def raise_revisions(connection: Connection, least: int) -> None:
+    """Give every bucket a revision of at least this number."""
+    connection.execute("UPDATE buckets SET revision = :least WHERE revision < :least", {"least": least})
+
+
 def touch_buckets_of(connection: Connection, source_id: str) -> None:
     """Increment the revision of every bucket that contains the source."""
     _touch(connection, "id IN (SELECT bucket_id FROM memberships WHERE source_id = :id)", {"id": source_id})

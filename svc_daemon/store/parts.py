@@ -20,7 +20,7 @@ from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.store.blobs import Blobs, FolderSync
 from svc_daemon.store.packs import PackWriter
-from svc_daemon.store.staging import HEAD_BYTES, clear_away
+from svc_daemon.store.staging import HEAD_BYTES
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -94,7 +94,7 @@ class Parts:
             for session_id in session_ids:
                 self._synced.pop(session_id, None)
                 self._hashed.pop(session_id, None)
-                clear_away(self.path(session_id))
+            self._blobs.removals.clear_away([self.path(each) for each in session_ids])
 
         await self._blobs.run(work)
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.setting_aside import forget_asides
+from svc_daemon.operations.setting_aside import clear_held, forget_asides
 from svc_daemon.operations.sweeping import (
     clean_tombstones,
     expire_uploads,
@@ -66,6 +66,7 @@ class SweepingWorker(Worker):
         await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
         await _try(self, expire_uploads)
         await _try(self, recall_far_pauses)
+        await _try(self, clear_held)
         if self._rounds % ROUNDS_PER_PURGE == 0:
             await _try(self, forget_old_keys)
             await _try(self, forget_ended)

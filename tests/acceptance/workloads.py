@@ -102,6 +102,8 @@ class Client(threading.Thread):
     patience_s: ClassVar[float] = OPERATION_TIMEOUT_S
     #: How long it waits before it asks again.
     pause_s: ClassVar[float] = 0.02
+    #: Ends it before it has done all of its operations.
+    is_stopped: bool = False
     _words: int = 0
     _http: httpx.Client | None = None
 
@@ -115,6 +117,8 @@ class Client(threading.Thread):
         kinds += [self.empty_bucket]
         try:
             for _ in range(self.operations):
+                if self.is_stopped:
+                    break
                 kind = self._random.choice(kinds)
                 kind()
                 self.done[kind.__name__] += 1

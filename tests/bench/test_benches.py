@@ -26,6 +26,7 @@ SMALL_RUNS = {
     "bench_claims": "false_proofs false_alarms",
     "bench_starts --rounds 1": "wall_cpu_ms",
     "bench_deletions --members 4 --shared 1": "answer_ms first_search_ms cascade_s",
+    "bench_backups --files 5 --new 2": "svc svc_mb data_mb",
     "bench_idle --documents 3 --seconds 0.2": "fresh after_documents",
     "bench_watch --files 5 --saves 2 --seconds 0.2": "save_to_searchable idle",
     "bench_embedding --documents 3 --size-bytes 2000 --uploads 2 --model TINY": "bare daemon share_of_bare ready_alone",

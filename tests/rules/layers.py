@@ -6,7 +6,8 @@ from tests.rules.modules import Module, is_within
 
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
-    "svc_daemon": "__main__ > command > model_command > operator_commands offline_repair serve_command > server > "
+    "svc_daemon": "__main__ > command > backup_command > model_command > "
+    "operator_commands restoring backing_up serve_command > offline_repair > server > "
     "engines listening_socket service_managers uvicorn_server os_limits certificates > "
     "api workers > operations > process > "
     "store provider extract fetch embed llm > "
@@ -53,6 +54,7 @@ LIBRARY_OWNERS = {
         "svc_cli.commands",
         "svc_daemon.command",
         "svc_daemon.model_command",
+        "svc_daemon.backup_command",
         "svc_daemon.command_groups",
     ),
     "yaml": ("svc_cli.evals.golden",),

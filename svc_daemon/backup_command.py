@@ -1,0 +1,155 @@
+"""`svc-daemon backup` and `svc-daemon restore`."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svc_daemon.errors import ServiceError
+from svc_daemon.exits import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_LOCKED,
+    EXIT_MISSING,
+    EXIT_REFUSED,
+    EXIT_TEMPORARY,
+    EXIT_USAGE,
+    print_note,
+    refuse,
+)
+from svc_daemon.model_command import JsonFlag
+from svc_daemon.paths import DataFiles, data_dir
+
+if TYPE_CHECKING:
+    from svc_daemon.backing_up import BackupSummary
+    from svc_daemon.restoring import RestoreSummary
+    from svc_daemon.store.backups import Report
+
+#: Seconds between two lines of progress.
+PROGRESS_S = 10.0
+
+
+def backup(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder of the backups, best on another disk.", show_default=False)
+    ],
+    keep: Annotated[int, typer.Option(metavar="N", min=1, help="Keep the last N backups.")] = 7,
+    read_data: Annotated[
+        bool,
+        typer.Option("--read-data", help="Also read the stored files of the previous backup, which takes longer."),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Back up the data directory, also while the service is running.
+
+    Files that the previous backup has take no more space. If it is interrupted, the next run continues.
+    """
+    started_s = time.monotonic()
+    with _refusing("backup", as_json):
+        from svc_daemon.backing_up import BackupOptions, back_up
+        from svc_daemon.store.backups import BackupFolder
+
+        _refuse_cluster(as_json)
+        options = BackupOptions(keep=keep, read_data=read_data, now=_now, report=_reporting("backing up"))
+        summary = back_up(DataFiles(data_dir(os.environ)), BackupFolder(folder.absolute()), options)
+    _show("backup", summary, started_s, is_whole=not summary.problems, as_json=as_json)
+
+
+def restore(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="The folder of the backups, or one of them.", show_default=False),
+    ],
+    as_json: JsonFlag = False,
+) -> None:
+    """Make the data directory from the newest backup in a folder, or from the named one.
+
+    The data directory must be empty. If it is interrupted, the next run continues.
+    """
+    started_s = time.monotonic()
+    with _refusing("restore", as_json):
+        from svc_daemon.restoring import RestoreOptions
+        from svc_daemon.restoring import restore as run
+        from svc_daemon.store.backups import find_backup
+
+        _refuse_cluster(as_json)
+        options = RestoreOptions(now=_now, report=_reporting("restoring"))
+        summary = run(find_backup(folder.absolute()), DataFiles(data_dir(os.environ)), options)
+    _show("restore", summary, started_s, is_whole=summary.is_whole, as_json=as_json)
+
+
+def _reporting(doing: str) -> "Report":
+    """Return a function that prints a line on stderr now and then."""
+    due_s = time.monotonic() + PROGRESS_S
+
+    def report(done: int, total: int) -> None:
+        nonlocal due_s
+        if time.monotonic() >= due_s:
+            due_s = time.monotonic() + PROGRESS_S
+            print_note(f"{doing}: {done} of {total} files")
+
+    return report
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _refuse_cluster(as_json: bool) -> None:
+    if os.environ.get("SVC_STATE_URL"):
+        message = "This command copies data directories, and SVC_STATE_URL names the database of a cluster."
+        hint = "docs/cluster.md describes how a cluster is backed up. Unset it for the directory in SVC_DATA_DIR."
+        refuse("svc_usage", message, EXIT_USAGE, as_json, hint=hint)
+
+
+def _show(
+    kind: str, summary: "BackupSummary | RestoreSummary", started_s: float, *, is_whole: bool, as_json: bool
+) -> None:
+    code = EXIT_DONE if is_whole else EXIT_FAILED
+    if as_json:
+        duration_ms = round((time.monotonic() - started_s) * 1000)
+        facts: dict[str, Any] = {"v": 1, "type": f"{kind}.summary", **summary.as_json()}
+        print(json.dumps({**facts, "duration_ms": duration_ms, "exit_code": code}, ensure_ascii=False))
+    else:
+        print("\n".join(summary.lines()))
+    raise SystemExit(code)
+
+
+@contextmanager
+def _refusing(verb: str, as_json: bool) -> Iterator[None]:
+    """Catch the errors of a backup or restore: report them in the error format of `svc`, and exit."""
+    from svc_daemon.core.problems import find_lack
+    from svc_daemon.data_directory import DirectoryLocked, NoDirectory, NotEmpty
+    from svc_daemon.store.backups import BackupRefused
+    from svc_daemon.store.removals import BackupRunning
+
+    # Files created here are readable only by this user.
+    os.umask(0o077)
+    try:
+        yield
+    except BackupRunning as error:
+        refuse("svc_backup_running", error.message, EXIT_LOCKED, as_json, hint=error.hint, retryable=True)
+    except DirectoryLocked as error:
+        refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
+    except NoDirectory as error:
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+    except NotEmpty as error:
+        refuse("svc_data_dir_not_empty", error.message, EXIT_REFUSED, as_json, hint=error.hint)
+    except BackupRefused as error:
+        refuse("svc_backup_refused", error.message, EXIT_USAGE, as_json, hint=error.hint)
+    except (ServiceError, OSError) as error:
+        message = error.message if isinstance(error, ServiceError) else f"{error.filename}: {error.strerror}."
+        if find_lack(error) is not None:
+            hint = f"Then run `svc-daemon {verb}` again; it continues."
+            refuse("svc_no_room", message, EXIT_TEMPORARY, as_json, hint=hint, retryable=True)
+        refuse("svc_data_dir_unreadable", message, EXIT_USAGE, as_json)
+    except KeyboardInterrupt:
+        message = f"The {verb} was interrupted."
+        refuse("svc_interrupted", message, EXIT_INTERRUPTED, as_json, hint="The same command continues it.")

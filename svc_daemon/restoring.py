@@ -1,0 +1,184 @@
+"""`svc-daemon restore`: makes a data directory from a backup.
+
+Everything is done in the folder `restoring` of the data directory:
+
+1. copy the files, and compare the stored ones with their SHA-256
+2. copy the databases, migrate the state, and give its buckets new revisions
+3. check the copy and repair it, like `svc-daemon verify --repair`: the indexes may be newer than the state
+4. write the file `ready`
+
+Then each file and folder is moved to its place, the state database last. While the folder exists, no daemon starts; an
+interrupted restore of the same backup is continued by the next one.
+"""
+
+import json
+import os
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import to_text
+from svc_daemon.data_directory import NotEmpty, lock_directory, make_folders, sync_folder
+from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.sqlite import SqliteDatabase, open_unchanging
+from svc_daemon.offline_repair import Verdict, verify_directory
+from svc_daemon.operations.rebuilding import queue_rebuild
+from svc_daemon.paths import DataFiles
+from svc_daemon.provider.embedded.files import list_teams
+from svc_daemon.store import sources, teams
+from svc_daemon.store.backups import Backup, CopyCounts, DirectoryCopy, Report, Syncer, list_stored
+from svc_daemon.store.buckets import raise_revisions
+from svc_daemon.store.facts import put_fact
+from svc_daemon.store.migrations import migrate
+from svc_daemon.store.tasks import is_in_maintenance
+from svc_daemon.store.uploads import list_open_ids
+
+#: The file in `restoring` that names the backup, and the one that shows that only the moves are left.
+ORIGIN, READY = "restoring.json", "ready"
+#: The name that the folder gets when it is empty; from then on, a daemon may start.
+DONE = "restored"
+#: A fact: the time of the last restore.
+RESTORED_AT = "restored_at"
+#: Revisions of a restored bucket begin at the time of the restore in seconds, shifted by so many bits. So they are
+#: greater than all that the bucket had before, unless it changed a million times a second.
+REVISION_BITS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOptions:
+    now: Callable[[], datetime]
+    report: Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreSummary:
+    backup: Backup
+    root: Path
+    counts: CopyCounts
+    #: The result of the check after the repair; None if an earlier run has already checked.
+    verdict: Verdict | None
+
+    @property
+    def lost(self) -> list[str]:
+        """The messages about stored files that the backup doesn't have."""
+        repaired = (self.verdict.repaired if self.verdict else None) or []
+        return [problem.message for problem in repaired if problem.invariant in ("I2", "I3")]
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.lost and (self.verdict is None or self.verdict.is_whole)
+
+    def as_json(self) -> dict[str, Any]:
+        found = self.verdict.findings.problems if self.verdict else []
+        repaired = Counter(each.repair for each in (self.verdict.repaired if self.verdict else None) or [])
+        return {
+            "backup": str(self.backup.path),
+            "started_at": self.backup.record.started_at,
+            "data_dir": str(self.root),
+            "whole": self.is_whole,
+            "lost": self.lost,
+            "problems": [{"invariant": each.invariant, "message": each.message} for each in found],
+            "repaired": {str(repair): count for repair, count in repaired.items()},
+            "sources": self.backup.record.sources,
+            "files_copied": self.counts.copied,
+            "bytes_copied": self.counts.bytes_copied,
+        }
+
+    def lines(self) -> list[str]:
+        record, found = self.backup.record, self.verdict.findings.problems if self.verdict else []
+        lost = [f"lost: {message}" for message in self.lost]
+        problems = [f"{each.invariant}: {each.message}" for each in found]
+        return [*lost, *problems, f"{self.root}: {record.sources} sources, as of {record.started_at}"]
+
+
+def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> RestoreSummary:
+    """Make the data directory from the backup, or continue to.
+
+    Raises NotEmpty, DirectoryLocked, StorageError if the state can't be used by this release, and OSError.
+    """
+    make_folders(files)
+    with ExitStack() as stack:
+        stack.enter_context(lock_directory(files))
+        made = DataFiles(files.restoring)
+        origin = {"backup": str(backup.path), "started_at": backup.record.started_at}
+        _refuse_others(files, origin)
+        copy, verdict = DirectoryCopy(backup.files, made), None
+        if not (made.root / READY).exists():
+            make_folders(made)
+            (made.root / ORIGIN).write_text(json.dumps(origin), "utf-8")
+            syncer = stack.enter_context(closing(Syncer(made.root)))
+            _copy_files(backup, made, copy, options.report)
+            _renew_state(made, options.now)
+            verdict = verify_directory(made.root, read_data=False, repair=True)
+            syncer.sync()
+            (made.root / READY).touch()
+            sync_folder(made.root)
+        _move_in(made, files)
+        return RestoreSummary(backup=backup, root=files.root, counts=copy.counts, verdict=verdict)
+
+
+def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
+    """Raise NotEmpty if the directory has files, except the log and those of an interrupted restore of this backup."""
+    if files.restoring.exists():
+        written = files.restoring / ORIGIN
+        if written.exists() and json.loads(written.read_text("utf-8")) != origin:
+            raise NotEmpty(files.root, f"{files.restoring.name}, from an interrupted restore of another backup")
+        return
+    for parent, folders, names in os.walk(files.root):
+        folders[:] = [name for name in folders if Path(parent, name) != files.log.parent]
+        if names:
+            raise NotEmpty(files.root, str(Path(parent, names[0]).relative_to(files.root)))
+
+
+def _copy_files(backup: Backup, made: DataFiles, copy: DirectoryCopy, report: Report) -> None:
+    with open_unchanging(backup.files.state) as state:
+        stored, open_ids = list_stored(state), list_open_ids(state)
+    copy.copy_blobs(stored, report)
+    copy.copy_parts(open_ids)
+    copy.copy_rest()
+    # The databases of an interrupted restore may have logs, which must not be applied to fresh copies.
+    for leftover in made.root.glob("state.db*"):
+        leftover.unlink()
+    shutil.rmtree(made.index)
+    made.index.mkdir(mode=0o700)
+    for team_id in list_teams(backup.files.index):
+        shutil.copyfile(backup.files.index / f"{team_id}.db", made.index / f"{team_id}.db")
+    shutil.copyfile(backup.files.state, made.state)
+
+
+def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
+    """Migrate the state, renew its revisions, and have the indexes made again that the backup doesn't have."""
+    make_ids, known = Ids(now=now, random=os.urandom), set(list_teams(made.index))
+    least = (int(now().timestamp()) << REVISION_BITS) + secrets.randbits(REVISION_BITS)
+
+    def work(connection: Connection) -> None:
+        raise_revisions(connection, least)
+        put_fact(connection, RESTORED_AT, to_text(now()))
+        for team_id in teams.list_team_ids(connection):
+            is_lost = team_id not in known and sources.has_active(connection, team_id)
+            if is_lost and not is_in_maintenance(connection, team_id):
+                queue_rebuild(connection, make_ids, team_id)
+
+    with closing(SqliteDatabase(made.state, prepare=migrate)) as database:
+        database.write(work)
+
+
+def _move_in(made: DataFiles, files: DataFiles) -> None:
+    """Move everything to its place, the state last: without it, no daemon starts beside the stored files."""
+    stays = (made.root / ORIGIN, made.root / READY)
+    for path in sorted(made.root.iterdir(), key=lambda path: path == made.state):
+        # The data directory has all folders already; a rename replaces an empty one.
+        if path not in stays and (not path.is_dir() or any(path.iterdir())):
+            path.rename(files.root / path.name)
+    sync_folder(files.root)
+    done = files.root / DONE
+    made.root.rename(done)
+    shutil.rmtree(done)
+    sync_folder(files.root)

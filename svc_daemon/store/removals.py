@@ -1,0 +1,118 @@
+"""Removes stored files, or only moves them out of the way while a backup copies the data directory.
+
+A backup copies the state database first and the files after, so a file that the copied state names must stay until the
+backup has ended. The backup holds an exclusive lock on the folder `held`, and each removal a shared one. A removal that
+doesn't get its lock moves the file into that folder, where the backup finds it. The backup empties the folder when it
+ends. If it is killed, the kernel releases its lock, and the sweeper or the next start empties the folder.
+"""
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from svc_daemon.data_directory import DirectoryRefused, sync_folder
+
+log = logging.getLogger(__name__)
+
+#: How long a backup waits for the removals that are running when it begins, in seconds; each takes milliseconds.
+PATIENCE_S = 10.0
+PAUSE_S = 0.01
+
+
+class BackupRunning(DirectoryRefused):
+    """Another process is making a backup of the data directory."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"A backup of {folder.parent} is already running.", "Wait until it ends.")
+
+
+class Removals:
+    """Removes files of one data directory. Blocking and thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def remove(self, paths: Sequence[Path]) -> dict[str, OSError]:
+        """Remove the files, if they exist, or hold them for the running backup. Returns the errors by file name."""
+        errors: dict[str, OSError] = {}
+        with self._sharing() as is_free:
+            for path in paths:
+                try:
+                    # If a file of this name is held, it is the one that the backup needs.
+                    if is_free or (self.folder / path.name).exists():
+                        path.unlink()
+                    else:
+                        path.rename(self.folder / path.name)
+                except FileNotFoundError:
+                    pass
+                except OSError as error:
+                    errors[path.name] = error
+            if not is_free:
+                sync_folder(self.folder)
+        return errors
+
+    def clear_away(self, paths: Sequence[Path]) -> None:
+        """Remove files that belong to no row. Errors are logged, not raised: the next start cleans up."""
+        for name, error in self.remove(paths).items():
+            log.warning("%s could not be removed: %s", name, error.strerror)
+
+    def clear_held(self) -> int:
+        """Remove the held files, unless a backup is running, and return how many there were."""
+        with self._sharing() as is_free:
+            return self._clear() if is_free else 0
+
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Hold all files that are removed meanwhile. Raises BackupRunning, and OSError if the folder can't be used."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while (descriptor := _lock(self.folder, fcntl.LOCK_EX)) is None:
+            if time.monotonic() > deadline_s:
+                raise BackupRunning(self.folder)
+            time.sleep(PAUSE_S)
+        try:
+            # What a killed backup left is not in the state that is copied next.
+            self._clear()
+            yield
+            self._clear()
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _sharing(self) -> Iterator[bool]:
+        """Keep backups from beginning within the block; False if one is running."""
+        try:
+            descriptor = _lock(self.folder, fcntl.LOCK_SH)
+        except FileNotFoundError:
+            # Only a backup creates the folder of a directory that has no daemon.
+            yield True
+            return
+        try:
+            yield descriptor is not None
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _clear(self) -> int:
+        held = list(self.folder.iterdir()) if self.folder.is_dir() else []
+        for path in held:
+            path.unlink(missing_ok=True)
+        return len(held)
+
+
+def _lock(folder: Path, kind: int) -> int | None:
+    """Lock the folder until the returned descriptor is closed; None if another lock prevents that."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,0 +1,273 @@
+"""A backup has everything that was acknowledged before it began, and each can be restored, whatever is killed."""
+
+import hashlib
+import json
+import random
+import shutil
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.data_directory import NotEmpty
+from svc_daemon.errors import StorageError
+from svc_daemon.offline_repair import verify_directory
+from svc_daemon.operations.installations import refuse_lost_state
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.backups import PARTIAL, BackupFolder, BackupRefused
+from tests.acceptance.backups import make_backup, restore_backup, run_killed
+from tests.acceptance.calls import list_sources, make_bucket, search, take_in, wait_ended
+from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.workloads import BUCKETS, Client, hosting
+from tests.conftest import UNLIMITED, MakeInstallation
+
+BACKUPS, LARGE_BACKUPS = 2, 20
+#: How many lines a backup and a restore are killed at.
+KILLS, LARGE_KILLS = 4, 150
+BUCKET = "inbox"
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+def rows(data: Path) -> dict[str, str]:
+    """The SHA-256 of each source of a data directory, by id."""
+    with closing(sqlite3.connect(f"file:{data}/state.db?mode=ro", uri=True)) as state:
+        return dict(state.execute("SELECT id, sha256 FROM sources").fetchall())
+
+
+def revision(installation: Installation) -> int:
+    """The revision of the bucket as clients see it."""
+    with installation.client() as client:
+        return int(client.get(f"/v1/buckets/{BUCKET}").json()["revision"])
+
+
+def restored(folder: Path, data: Path) -> dict[str, str]:
+    """Restore the newest backup to this directory, which must then be whole to the last byte; its sources."""
+    assert restore_backup(folder, data).is_whole
+    verdict = verify_directory(data, read_data=True, repair=False)
+    assert verdict.is_whole, list(verdict.lines())
+    return rows(data)
+
+
+def test_backups_under_load_and_kills_have_all_that_was_acknowledged(
+    make_installation: MakeInstallation, tmp_path: Path, large: bool
+) -> None:
+    count = LARGE_BACKUPS if large else BACKUPS
+    limits = {"SVC_LIMIT_WEBHOOK_RETRY_SECONDS": "1", "SVC_LIMIT_TASK_ATTEMPTS": "100"}
+    installation = make_installation(**UNLIMITED, **limits, SVC_FETCH_ALLOW="127.0.0.0/8").start()
+    with hosting() as site:
+        with installation.client() as client:
+            for bucket in BUCKETS:
+                make_bucket(client, bucket)
+        clients = [Client(installation, site, number, 10**6) for number in range(3)]
+        for each in clients:
+            each.start()
+        try:
+            for turn in range(count):
+                _hold_backup(installation, clients, tmp_path, turn)
+        finally:
+            for each in clients:
+                each.is_stopped = True
+            for each in clients:
+                each.join()
+        assert [each.failure for each in clients if each.failure] == []
+    installation.hold_to_every_promise()
+    assert len(BackupFolder(tmp_path / "backups").list_backups()) == min(count, 7)
+
+
+def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path: Path, turn: int) -> None:
+    """Make a backup, of which some runs are killed, and the daemon with them; restore it."""
+    moments, folder, data = random.Random(turn), tmp_path / "backups", tmp_path / f"restored{turn}"
+    done = sum(each.done.total() for each in clients)
+    wait_until(lambda: sum(each.done.total() for each in clients) > done + 15, "some operations")
+    with installation.spawn("svc_daemon", "backup", str(folder), **PIPES) as killed:
+        clients[0].join(moments.uniform(0, 0.3))
+        killed.kill()
+    promised = [made for each in clients for made in list(each.made)]
+    with installation.spawn("svc_daemon", "backup", str(folder), "--json", **PIPES) as process:
+        if turn % 2:
+            clients[0].join(moments.uniform(0, 0.3))
+            installation.crash()
+        out, _ = process.communicate(timeout=60)
+    summary = json.loads(out)
+    assert (process.returncode, summary["problems"]) == (0, [])
+    found = restored(folder, data)
+    # Then each client knows whether what it was doing has deleted a source.
+    done = {each: each.done.total() for each in clients}
+    wait_until(lambda: all(each.done.total() > done[each] for each in clients), "an operation of each client", 60)
+    assert [made for made in promised if not made.is_deleted and made.sha256 not in (None, found[made.id])] == []
+    shutil.rmtree(data)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A data directory with six ready notes, and a session with half of its bytes; its daemon was killed."""
+    installation = Installation(tmp_path_factory.mktemp("filled"), **UNLIMITED).start()
+    with installation.client() as client:
+        for number in range(6):
+            take_in(client, BUCKET, f"{number}.md", _note(number))
+        body = {"filename": "half.md", "size_bytes": 20}
+        opened = client.post(f"/v1/buckets/{BUCKET}/uploads", json=body).json()
+        headers = {"Content-Range": "bytes 0-9/20"}
+        assert client.put(opened["upload_url"], content=b"0123456789", headers=headers).status_code == 308
+    installation.kill()
+    yield installation.files.root
+    installation.clear()
+
+
+def _note(number: int) -> bytes:
+    return f"# Note {number}\n\nThe umber quay number{number} was built of grey stone.\n".encode()
+
+
+def digest(folder: Path) -> str:
+    """A hash of the names and contents of all files."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return hashlib.sha256(b"".join(str(path).encode() + path.read_bytes() for path in paths)).hexdigest()
+
+
+def test_a_backup_killed_at_any_line_leaves_the_earlier_ones_and_is_continued(
+    data: Path, tmp_path: Path, large: bool
+) -> None:
+    folder, copy = tmp_path / "backups", tmp_path / "data"
+    shutil.copytree(data, copy)
+    make_backup(copy, folder)
+    lines = run_killed(lambda: make_backup(copy, folder), 0)
+    for line in random.Random(5).sample(range(1, lines), min(LARGE_KILLS if large else KILLS, lines - 1)):
+        before = {backup.path: digest(backup.path) for backup in BackupFolder(folder).list_backups()}
+        assert run_killed(lambda: make_backup(copy, folder, keep=2), line) <= line
+        after = {backup.path: digest(backup.path) for backup in BackupFolder(folder).list_backups()}
+        # A backup that was complete when its process died is one.
+        assert before.items() & after.items() and all(before.get(path, found) == found for path, found in after.items())
+        assert make_backup(copy, folder, keep=2).problems == []
+        assert not (folder / PARTIAL).exists()
+    assert restored(folder, tmp_path / "again") == rows(copy)
+
+
+def test_a_restore_killed_at_any_line_is_continued_and_serves_nothing_before(
+    data: Path, tmp_path: Path, large: bool
+) -> None:
+    folder = tmp_path / "backups"
+    make_backup(data, folder)
+    lines = run_killed(lambda: restore_backup(folder, tmp_path / "whole"), 0)
+    assert rows(tmp_path / "whole") == rows(data)
+    for line in random.Random(6).sample(range(1, lines), min(LARGE_KILLS if large else KILLS, lines - 1)):
+        target = tmp_path / f"killed{line}"
+        run_killed(lambda: restore_backup(folder, target), line)  # noqa: B023
+        if (target / "restoring").exists():
+            with pytest.raises(StorageError, match="svc-daemon restore"):
+                refuse_lost_state(DataFiles(target))
+        if not (target / "state.db").exists() or (target / "restoring").exists():
+            assert restored(folder, target) == rows(data)
+        assert verify_directory(target, read_data=True, repair=False).is_whole
+        assert [path.read_bytes() for path in (target / "parts").iterdir()] == [b"0123456789"]
+        shutil.rmtree(target)
+
+
+def test_a_second_backup_links_what_the_first_has_and_nothing_to_living_bytes(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    first, second = (make_backup(data, folder) for _ in range(2))
+    assert (first.counts.copied, second.counts.copied, second.counts.linked) == (9, 0, 10)
+    for path in (data / "blobs").iterdir():
+        copies = [(each.backup.path / "blobs" / path.name).stat() for each in (first, second)]
+        assert (path.stat().st_nlink, {copy.st_ino for copy in copies}) == (1, {copies[0].st_ino})
+    assert make_backup(data, folder, keep=1).removed == 2
+    assert (len(list(folder.iterdir())), restored(folder, tmp_path / "new")) == (1, rows(data))
+
+
+def test_damage_is_reported_kept_out_and_repaired_from_what_is_whole(data: Path, tmp_path: Path) -> None:
+    copy, folder = tmp_path / "data", tmp_path / "backups"
+    shutil.copytree(data, copy)
+    one, other = sorted((copy / "blobs").iterdir())[:2]
+    whole = one.read_bytes()
+    one.write_bytes(bytes(len(whole)))
+    made = make_backup(copy, folder)
+    assert [(each.invariant, one.name in each.message) for each in made.problems] == [("I3", True)]
+    # The source is restored as failed, so that its file is uploaded again.
+    lost = restore_backup(folder, tmp_path / "lost")
+    assert (len(lost.lost), lost.is_whole) == (1, False)
+    assert verify_directory(tmp_path / "lost", read_data=True, repair=False).is_whole
+    one.write_bytes(whole)
+    second = make_backup(copy, folder)
+    assert (second.problems, second.counts.copied) == ([], 1)
+    # What has decayed in the backups is copied again when they are read.
+    (second.backup.path / "blobs" / other.name).write_bytes(bytes(other.stat().st_size))
+    third = make_backup(copy, folder, read_data=True)
+    assert (third.problems, third.counts.copied) == ([], 1)
+    # What is lost here but not there stays in the backups.
+    other.unlink()
+    assert make_backup(copy, folder).problems == []
+    assert restored(folder, tmp_path / "new") == rows(copy)
+
+
+def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: Path) -> None:
+    folder, full = tmp_path / "backups", tmp_path / "full"
+    make_backup(data, folder)
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    with closing(sqlite3.connect(other / "state.db")) as state, state:
+        state.execute("UPDATE facts SET value = 'ins_other' WHERE name = 'installation_id'")
+    (full / "x").mkdir(parents=True)
+    (full / "x" / "letter.txt").write_text("mine")
+    for source, place in ((data, data / "x"), (data, data.parent), (data, full), (other, folder)):
+        with pytest.raises(BackupRefused):
+            make_backup(source, place)
+    for place in (full, data):
+        with pytest.raises(NotEmpty):
+            restore_backup(folder, place)
+    for place in (full, tmp_path / "gone", next(folder.iterdir()) / "blobs"):
+        with pytest.raises(BackupRefused):
+            restore_backup(place, tmp_path / "new")
+    record = next(folder.glob("2*/backup.json"))
+    record.write_text(record.read_text().replace('"v": 1', '"v": 2'))
+    with pytest.raises(BackupRefused, match="later release"):
+        restore_backup(folder, tmp_path / "new")
+    assert (full / "x" / "letter.txt").read_text() == "mine"
+
+
+def test_without_its_index_a_backup_is_restored_and_the_index_made_again(
+    make_installation: MakeInstallation, data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    made = make_backup(data, folder)
+    shutil.rmtree(made.backup.path / "index")
+    installation = make_installation(**UNLIMITED)
+    assert restored(folder, installation.files.root) == rows(data)
+    with installation.start().client() as client:
+        for source_id in rows(data):
+            assert wait_ended(client, source_id)["ready"]
+        wait_until(lambda: client.get("/v1/search", params={"q": "quay"}).status_code == 200, "the index")
+        assert len(search(client, "number3", BUCKET)) > 0
+
+
+def test_by_its_commands_a_backup_is_made_and_restored_and_a_sync_goes_on(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
+    installation, notes, folder = make_installation(**UNLIMITED).start(), tmp_path / "notes", tmp_path / "backups"
+    notes.mkdir()
+    folder.mkdir(mode=0o755)
+    sync = ("sync", str(notes), "-b", BUCKET, "--json", "--name", "notes")
+    (notes / "a.md").write_bytes(_note(1))
+    assert installation.svc(*sync).exit == 0
+    made = installation.operate("backup", str(folder), "--json").json
+    assert (made["type"], made["whole"], made["sources"], made["exit_code"]) == ("backup.summary", True, 1, 0)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))} == {0o700, 0o600}
+    # Since then the bucket has changed, and the index of `svc sync` knows its newest revision.
+    (notes / "b.md").write_bytes(_note(2))
+    assert installation.svc(*sync).exit == 0
+    newest = revision(installation)
+    installation.stop()
+    assert installation.operate("restore", str(folder), "--json").failure == (3, "svc_data_dir_not_empty")
+    installation.files.root.rename(tmp_path / "lost")
+    assert installation.operate("backup", str(folder), "--json").failure == (5, "svc_data_dir_not_found")
+    assert installation.operate("restore", str(tmp_path / "notes"), "--json").failure == (2, "svc_backup_refused")
+    back = installation.operate("restore", str(folder), "--json").json
+    assert (back["type"], back["whole"], back["sources"], back["exit_code"]) == ("restore.summary", True, 1, 0)
+    installation.start()
+    assert revision(installation) > newest
+    again = installation.svc(*sync)
+    assert (again.exit, again.json["counts"]["created"]) == (0, 1), again.json
+    with installation.client() as client:
+        assert sorted(source["title"] for source in list_sources(client, BUCKET)) == ["a.md", "b.md"]

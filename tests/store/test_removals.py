@@ -1,0 +1,71 @@
+"""Removed files stay while a backup runs, however it ends."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.store import removals
+from svc_daemon.store.removals import BackupRunning, Removals
+from tests.store.folders import Folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    with ThreadPoolExecutor(1) as executor:
+        yield Folder(tmp_path / "data", executor)
+
+
+def names(path: Path) -> list[str]:
+    return sorted(each.name for each in path.iterdir()) if path.exists() else []
+
+
+def test_what_is_removed_during_a_backup_is_held_until_its_end(folder: Folder) -> None:
+    files, gate = folder.files, Removals(folder.files.held)
+    for name in ("src_a", "src_b"):
+        (files.blobs / name).write_bytes(name.encode())
+    (files.parts / "upl_a").write_bytes(b"first")
+    (files.blobs / "src_link").symlink_to(files.blobs / "src_b")
+    with gate.pausing():
+        assert asyncio.run(folder.blobs.delete(["src_a", "src_link", "src_gone"])) == {}
+        asyncio.run(folder.parts.delete("upl_a"))
+        # The session is used again, and ends again: what the backup needs is what was there first.
+        (files.parts / "upl_a").write_bytes(b"later")
+        asyncio.run(folder.parts.delete("upl_a"))
+        assert (names(files.blobs), names(files.parts)) == (["src_b"], [])
+        assert (files.held / "upl_a").read_bytes() == b"first"
+        assert (names(files.held), folder.blobs.removals.clear_held()) == (["src_a", "src_link", "upl_a"], 0)
+    assert (names(files.held), names(files.blobs)) == ([], ["src_b"])
+    assert asyncio.run(folder.blobs.delete(["src_b"])) == {}
+    assert (names(files.held), names(files.blobs)) == ([], [])
+
+
+def test_a_killed_backup_holds_nothing_up(folder: Folder) -> None:
+    files = folder.files
+    (files.blobs / "src_a").write_bytes(b"a")
+    ready, done = os.pipe()
+    if (child := os.fork()) == 0:
+        with Removals(files.held).pausing():
+            os.write(done, b"1")
+            signal.pause()
+    os.read(ready, 1)
+    assert asyncio.run(folder.blobs.delete(["src_a"])) == {}
+    assert names(files.held) == ["src_a"]
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert (folder.blobs.removals.clear_held(), names(files.held)) == (1, [])
+
+
+def test_a_second_backup_is_refused_and_removals_are_waited_for(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removals, "PATIENCE_S", 0.0)
+    gate = Removals(folder.files.held)
+    with gate.pausing(), pytest.raises(BackupRunning), gate.pausing():
+        pass
+    with gate.pausing():
+        pass
