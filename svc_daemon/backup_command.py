@@ -13,6 +13,7 @@ import typer
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.exits import (
+    EXIT_ADDRESS,
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -64,15 +65,20 @@ def backup(
 
 def restore(
     folder: Annotated[
-        Path,
+        Path | None,
         typer.Argument(metavar="DIR", help="The folder of the backups, or one of them.", show_default=False),
-    ],
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Make the data directory from the newest backup in a folder, or from the named one.
 
     The data directory must be empty. If it is interrupted, the next run continues.
+
+    In a cluster, run it without DIR after you have restored the database.
     """
+    if folder is None:
+        _mark_restored(as_json)
+        return
     started_s = time.monotonic()
     with _refusing("restore", as_json):
         from svc_daemon.restoring import RestoreOptions
@@ -83,6 +89,29 @@ def restore(
         options = RestoreOptions(now=_now, report=_reporting("restoring"))
         summary = run(find_backup(folder.absolute()), DataFiles(data_dir(os.environ)), options)
     _show("restore", summary, started_s, is_whole=summary.is_whole, as_json=as_json)
+
+
+def _mark_restored(as_json: bool) -> None:
+    """Complete the restore of a cluster, whose database and bytes were restored by other programs."""
+    from svc_daemon.operations.restores import mark_restored
+    from svc_daemon.operator_commands import Errand, Refused, Unreachable, run_errand
+    from svc_daemon.settings import SettingError
+
+    if not os.environ.get("SVC_STATE_URL"):
+        hint = "`svc-daemon restore DIR` restores the newest backup in DIR."
+        refuse("svc_usage", "Name the folder of the backups.", EXIT_USAGE, as_json, hint=hint)
+    os.umask(0o077)
+    try:
+        errand = Errand(method="POST", path="/admin/restored", body=None, verb=mark_restored)
+        made = run_errand(DataFiles(data_dir(os.environ)), errand)
+    except Unreachable as error:
+        refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
+    except SettingError as error:
+        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+    except (Refused, ServiceError) as error:
+        refuse("svc_error", str(error), EXIT_FAILED, as_json)
+    facts = {"v": 1, "type": "restore.summary", **made, "exit_code": EXIT_DONE}
+    print(json.dumps(facts) if as_json else f"all buckets have new revisions, from {made['revision']}")
 
 
 def _reporting(doing: str) -> "Report":
@@ -105,7 +134,7 @@ def _now() -> datetime:
 def _refuse_cluster(as_json: bool) -> None:
     if os.environ.get("SVC_STATE_URL"):
         message = "This command copies data directories, and SVC_STATE_URL names the database of a cluster."
-        hint = "docs/cluster.md describes how a cluster is backed up. Unset it for the directory in SVC_DATA_DIR."
+        hint = "docs/how-to/restore.md describes backups of a cluster. Unset it for the directory in SVC_DATA_DIR."
         refuse("svc_usage", message, EXIT_USAGE, as_json, hint=hint)
 
 

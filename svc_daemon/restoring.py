@@ -13,7 +13,6 @@ interrupted restore of the same backup is continued by the next one.
 
 import json
 import os
-import secrets
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -24,18 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.times import to_text
 from svc_daemon.data_directory import NotEmpty, lock_directory, make_folders, sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_unchanging
 from svc_daemon.offline_repair import Verdict, verify_directory
 from svc_daemon.operations.rebuilding import queue_rebuild
+from svc_daemon.operations.restores import mark_restored
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store import sources, teams
 from svc_daemon.store.backups import Backup, CopyCounts, DirectoryCopy, Report, Syncer, list_stored
-from svc_daemon.store.buckets import raise_revisions
-from svc_daemon.store.facts import put_fact
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.uploads import list_open_ids
@@ -44,11 +41,6 @@ from svc_daemon.store.uploads import list_open_ids
 ORIGIN, READY = "restoring.json", "ready"
 #: The name that the folder gets when it is empty; from then on, a daemon may start.
 DONE = "restored"
-#: A fact: the time of the last restore.
-RESTORED_AT = "restored_at"
-#: Revisions of a restored bucket begin at the time of the restore in seconds, shifted by so many bits. So they are
-#: greater than all that the bucket had before, unless it changed a million times a second.
-REVISION_BITS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +148,9 @@ def _copy_files(backup: Backup, made: DataFiles, copy: DirectoryCopy, report: Re
 def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
     """Migrate the state, renew its revisions, and have the indexes made again that the backup doesn't have."""
     make_ids, known = Ids(now=now, random=os.urandom), set(list_teams(made.index))
-    least = (int(now().timestamp()) << REVISION_BITS) + secrets.randbits(REVISION_BITS)
 
     def work(connection: Connection) -> None:
-        raise_revisions(connection, least)
-        put_fact(connection, RESTORED_AT, to_text(now()))
+        mark_restored(connection, make_ids)
         for team_id in teams.list_team_ids(connection):
             is_lost = team_id not in known and sources.has_active(connection, team_id)
             if is_lost and not is_in_maintenance(connection, team_id):

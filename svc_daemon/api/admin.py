@@ -21,6 +21,7 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import maintenance
 from svc_daemon.operations import teams as verbs
 from svc_daemon.operations.rebuilding import rebuild_store
+from svc_daemon.operations.restores import mark_restored
 from svc_daemon.operations.views import view_task
 from svc_daemon.wire import headers
 from svc_daemon.wire import teams as wire
@@ -61,6 +62,11 @@ async def look_for_model(request: Request) -> BaseModel:
     context = context_of(request)
     context.wakes.embedding.set()
     return view_embedding(context.embedding)
+
+
+async def mark_state_restored(request: Request) -> BaseModel:
+    context = context_of(request)
+    return await context.write(lambda connection: mark_restored(connection, context.ids))
 
 
 def check_operator(request: Request) -> None:
@@ -107,4 +113,5 @@ ROUTES = (
     _route("GET", "/admin/search", show_search),
     _route("PUT", "/admin/search", switch_search, has_body=True),
     _route("POST", "/admin/model", look_for_model),
+    _route("POST", "/admin/restored", mark_state_restored),
 )

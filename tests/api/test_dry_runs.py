@@ -150,6 +150,7 @@ def test_the_operators_routes_refuse_one_too(daemon: Daemon) -> None:
         ("POST", f"/admin/teams/{daemon.team_id}/rebuild", {}),
         ("PUT", "/admin/search", {"enabled": False}),
         ("POST", "/admin/model", {}),
+        ("POST", "/admin/restored", {}),
     ):
         for options in ({"params": {"dry_run": "true"}, "json": body}, {"json": body | {"dry_run": True}}):
             details_of(daemon.ask(method, path, key=daemon.operator_token, **options), "invalid_request")

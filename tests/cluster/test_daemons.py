@@ -97,7 +97,8 @@ def test_operator_commands_work_on_the_cluster_whether_or_not_a_daemon_runs(make
     # Another machine, which has nothing but the addresses of the engines.
     listed = make_node("two").operate("team", "ls", "--json")
     assert [team["name"] for team in listed.json["teams"]] == ["default", "first", "second"]
-    # A check of the empty data directory must not look like one of the installation.
+    # A check of the empty data directory must not look like one of the installation, nor a copy like a backup.
+    assert node.operate("backup", "folder", "--json").failure == (2, "svc_usage")
     assert node.verify("--json").failure == (2, "svc_usage")
 
 
@@ -160,3 +161,23 @@ def test_an_engine_out_of_reach_or_an_incomplete_setting_is_a_sentence_at_the_st
         ended = node.operate("serve")
         assert (ended.exit in {1, 2}, words in ended.stderr, "hidden" in ended.stderr) == (True, True, False)
         assert "Traceback" not in ended.stderr
+
+
+def test_after_a_restore_of_the_database_every_bucket_has_a_new_revision(make_node: MakeNode) -> None:
+    node = make_node().start()
+    source_id = upload(node, QUAY)
+    wait_until(lambda: is_ready(node, source_id), "the source is ready")
+
+    def revision() -> int:
+        with node.client() as client:
+            return int(client.get("/v1/buckets/inbox").json()["revision"])
+
+    first = revision()
+    marked = node.operate("restore", "--json")
+    assert (marked.exit, marked.json["type"]) == (0, "restore.summary")
+    second = revision()
+    assert first < marked.json["revision"] <= second
+    assert node.stop() == 0
+    assert node.operate("restore", "--json").exit == 0, "without a daemon"
+    node.start()
+    assert revision() >= second
