@@ -21,7 +21,7 @@ from typing import Any
 from svc_daemon.core.problems import Problem
 from svc_daemon.core.times import to_text
 from svc_daemon.data_directory import NoDirectory, has_state
-from svc_daemon.databases.sqlite import copy_database, open_unchanging
+from svc_daemon.databases.sqlite import copy_database, log_bytes, open_unchanging
 from svc_daemon.errors import StorageError
 from svc_daemon.offline_repair import check_files
 from svc_daemon.operations.installations import INSTALLATION_ID
@@ -161,5 +161,6 @@ def _look_at(path: Path) -> list[int]:
     """Return the size, date and inode of the index and its log, which differ after every change."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
-    ends = log.stat() if log.exists() else None
+    # Reading a database without a log leaves an empty one.
+    ends = log.stat() if log_bytes(path) else None
     return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]

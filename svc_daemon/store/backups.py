@@ -8,6 +8,7 @@ A backup is made in the folder `backup.partial`, and renamed when it is complete
 previous backups are unchanged, and the next run continues in that folder.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -18,7 +19,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,25 +220,24 @@ class DirectoryCopy:
         Files of the target that have none of these names are removed.
         """
         self._target.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        there = {path.name for path in self._target.blobs.iterdir()}
-        known = {path.name for path in self._previous.blobs.iterdir()} if self._previous else set[str]()
+        # Plain strings, since this loop runs for each source.
+        place, previous = str(self._target.blobs), str(self._previous.blobs) if self._previous else None
+        there = {entry.name for entry in os.scandir(place)}
         for name in there - stored.keys():
             (self._target.blobs / name).unlink()
         for done, (name, facts) in enumerate(stored.items()):
             report(done, len(stored))
             if not ids.BLOB_NAME.fullmatch(name):
                 continue
-            origin = self._previous_path(f"blobs/{name}") if name in known else None
             # A name is never used twice, so a file of this name and size has the same content.
+            origin = f"{previous}/{name}" if previous else None
             if origin is not None and not self._is_whole(origin, facts):
                 origin = None
-            place = self._target.blobs / name
             if name in there:
-                if (origin is not None and origin.samefile(place)) or _hash(place) == facts.sha256:
-                    self.counts.linked += 1
+                if self._is_kept(f"{place}/{name}", origin, facts):
                     continue
-                place.unlink()
-            if origin is None or not self._link(origin, place):
+                (self._target.blobs / name).unlink()
+            if origin is None or not self._link(origin, f"{place}/{name}"):
                 self._copy_blob(name, facts)
         report(len(stored), len(stored))
 
@@ -260,22 +259,39 @@ class DirectoryCopy:
                 for path in (Path(parent, name) for name in names if not name.startswith(".")):
                     self._put(path, str(path.relative_to(self._source.root)))
 
-    def _is_whole(self, origin: Path, facts: StoredFacts) -> bool:
-        is_sized = origin.lstat().st_size == facts.size_bytes
+    def _is_whole(self, origin: str, facts: StoredFacts) -> bool:
+        try:
+            found = os.lstat(origin)
+        except FileNotFoundError:
+            return False
+        is_sized = stat.S_ISREG(found.st_mode) and found.st_size == facts.size_bytes
         return is_sized and (not self._reads_data or _hash(origin) == facts.sha256)
 
+    def _is_kept(self, place: str, origin: str | None, facts: StoredFacts) -> bool:
+        """Whether an interrupted run has copied or linked this file completely."""
+        is_linked = origin is not None and Path(origin).samefile(place)
+        if not is_linked and _hash(place) != facts.sha256:
+            return False
+        self.counts.linked += 1
+        return True
+
     def _copy_blob(self, name: str, facts: StoredFacts) -> None:
-        place = self._target.blobs / name
-        held, aside = self._source.held / name, Asides(self._source.aside)
-        # A removal may move the file while we look, and a start of the daemon may take it back from aside.
-        for look in range(2):
-            found = [self._source.blobs / name, held, *([aside.find_all().get(name)] if look else [])]
-            for path in filter(None, found):
-                with suppress(StorageError):
-                    if (copied := _copy(path, place)) is not None and copied.sha256 == facts.sha256:
-                        self._count(copied)
-                        return
-        place.unlink(missing_ok=True)
+        place = f"{self._target.blobs}/{name}"
+        for path in self._places_of(name):
+            with suppress(StorageError):
+                if (copied := _copy(path, place)) is not None and copied.sha256 == facts.sha256:
+                    self._count(copied)
+                    return
+        Path(place).unlink(missing_ok=True)
+
+    def _places_of(self, name: str) -> Iterator[str | Path]:
+        """Iterate over the paths at which the blob may be. It may be moved from one to the next meanwhile."""
+        yield f"{self._source.blobs}/{name}"
+        yield f"{self._source.held}/{name}"
+        if (aside := Asides(self._source.aside).find_all().get(name)) is not None:
+            yield aside
+        # A start of the daemon takes back what is set aside.
+        yield f"{self._source.blobs}/{name}"
 
     def _put(self, path: Path, relative: str) -> bool:
         """Copy or link a file. Returns False if it doesn't exist."""
@@ -306,7 +322,7 @@ class DirectoryCopy:
         path = self._previous.root / relative if self._previous else None
         return path if path is not None and path.is_file() and not path.is_symlink() else None
 
-    def _link(self, origin: Path, place: Path) -> bool:
+    def _link(self, origin: str | Path, place: str | Path) -> bool:
         try:
             os.link(origin, place)
         except OSError:
@@ -322,48 +338,48 @@ def list_stored(connection: Connection) -> dict[str, StoredFacts]:
     return {row["name"]: StoredFacts(row["size_bytes"], row["sha256"]) for row in rows}
 
 
-def _copy(path: Path, place: Path) -> StoredFacts | None:
+def _copy(path: str | Path, place: str | Path) -> StoredFacts | None:
     """Copy a file with its date, and return its size and hash; None if it doesn't exist or is no regular file.
 
     Raises StorageError if the file can't be read, and OSError if the copy can't be written.
     """
-    with ExitStack() as stack:
-        try:
-            found = path.lstat()
-            if not stat.S_ISREG(found.st_mode):
-                return None
-            file = stack.enter_context(open(path, "rb", buffering=0, opener=_open_plain))
-        except FileNotFoundError:
+    try:
+        # Not blocking: opening a pipe would wait for its writer.
+        source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
             return None
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        copy = stack.enter_context(place.open("wb"))
+        raise _unreadable(path, error) from error
+    with ExitStack() as stack:
+        stack.callback(os.close, source)
+        found = os.fstat(source)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        copy = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        stack.callback(os.close, copy)
         hashed, size_bytes = hashlib.sha256(), 0
-        while data := _read(file, path):
+        while size_bytes < found.st_size and (data := _read(source, path)):
             hashed.update(data)
-            size_bytes += copy.write(data)
-        copy.flush()
-        os.utime(copy.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+            size_bytes += len(data)
+            while data:
+                data = data[os.write(copy, data) :]
+        os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
         return StoredFacts(size_bytes, hashed.hexdigest())
 
 
-def _open_plain(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
-
-
-def _read(file: FileIO, path: Path) -> bytes:
+def _read(source: int, path: str | Path) -> bytes:
     try:
-        return file.read(READ_BYTES) or b""
+        return os.read(source, READ_BYTES)
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: OSError) -> StorageError:
+def _unreadable(path: str | Path, error: OSError) -> StorageError:
     return StorageError(f"{path} can't be read: {error.strerror}.", errno=error.errno)
 
 
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
+def _hash(path: str | Path) -> str:
+    with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
