@@ -27,17 +27,8 @@ from svc_daemon.offline_repair import check_files
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
-from svc_daemon.store.backups import (
-    Backup,
-    BackupFolder,
-    BackupRecord,
-    BackupRefused,
-    CopyCounts,
-    DirectoryCopy,
-    Report,
-    Syncer,
-    list_stored,
-)
+from svc_daemon.store.backups import Backup, BackupFolder, BackupRecord, BackupRefused
+from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
 from svc_daemon.store.facts import find_fact
 from svc_daemon.store.removals import Removals
 from svc_daemon.store.uploads import list_open_ids

@@ -31,7 +31,7 @@ from svc_daemon.paths import DataFiles, data_dir
 if TYPE_CHECKING:
     from svc_daemon.backing_up import BackupSummary
     from svc_daemon.restoring import RestoreSummary
-    from svc_daemon.store.backups import Report
+    from svc_daemon.store.copies import Report
 
 #: Seconds between two lines of progress.
 PROGRESS_S = 10.0

@@ -32,7 +32,8 @@ from svc_daemon.operations.restores import mark_restored
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store import sources, teams
-from svc_daemon.store.backups import Backup, CopyCounts, DirectoryCopy, Report, Syncer, list_stored
+from svc_daemon.store.backups import Backup
+from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.uploads import list_open_ids

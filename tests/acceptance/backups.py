@@ -15,7 +15,7 @@ from svc_daemon.restoring import RestoreOptions, RestoreSummary, restore
 from svc_daemon.store.backups import BackupFolder, find_backup
 
 #: The lines that are counted are in these modules.
-COUNTED = ("svc_daemon/backing_up.py", "svc_daemon/restoring.py", "svc_daemon/store/backups.py")
+COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("backing_up", "restoring", "store/backups", "store/copies"))
 
 
 def make_backup(data: Path, folder: Path, *, keep: int = 7, read_data: bool = False) -> BackupSummary:

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ BACKUPS, LARGE_BACKUPS = 2, 20
 #: How many lines a backup and a restore are killed at.
 KILLS, LARGE_KILLS = 4, 150
 BUCKET = "inbox"
-PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+PIPES: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
 def rows(data: Path) -> dict[str, str]:
@@ -96,8 +97,8 @@ def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path
     assert (process.returncode, summary["problems"]) == (0, [])
     found = restored(folder, data)
     # Then each client knows whether what it was doing has deleted a source.
-    done = {each: each.done.total() for each in clients}
-    wait_until(lambda: all(each.done.total() > done[each] for each in clients), "an operation of each client", 60)
+    were = {each: each.done.total() for each in clients}
+    wait_until(lambda: all(each.done.total() > were[each] for each in clients), "an operation of each client", 60)
     assert [made for made in promised if not made.is_deleted and made.sha256 not in (None, found[made.id])] == []
     shutil.rmtree(data)
 
@@ -144,6 +145,12 @@ def test_a_backup_killed_at_any_line_leaves_the_earlier_ones_and_is_continued(
         assert make_backup(copy, folder, keep=2).problems == []
         assert not (folder / PARTIAL).exists()
     assert restored(folder, tmp_path / "again") == rows(copy)
+    # The first backup copies all files.
+    lines = run_killed(lambda: make_backup(copy, tmp_path / "whole"), 0)
+    for line in random.Random(7).sample(range(1, lines), min(LARGE_KILLS if large else KILLS, lines - 1)):
+        place = tmp_path / f"killed{line}"
+        run_killed(lambda: make_backup(copy, place), line)  # noqa: B023
+        assert make_backup(copy, place).problems == []
 
 
 def test_a_restore_killed_at_any_line_is_continued_and_serves_nothing_before(
