@@ -77,6 +77,18 @@ def test_the_commands_of_the_tutorial_do_what_it_says(builder: Installation) -> 
             assert shown.promises(printed), f"{shown.line}\npromises {shown.output}, printed\n{printed}"
 
 
+def test_the_commands_of_the_page_on_backups_bring_a_deleted_document_back(builder: Installation) -> None:
+    folder = builder.root / "backups"
+    (builder.root / "note.md").write_text("# Note\n\nThe umber quay was built of grey stone.\n")
+    assert builder.svc("upload", "note.md", "-b", "notes").exit == 0
+    made, _, restored, *_ = re.findall(r"^```sh\n(.*?)^```$", read_page("how-to/restore.md"), re.DOTALL | re.MULTILINE)
+    assert run(builder, made.replace("/mnt/backups/svc", str(folder))).exit == 0
+    assert builder.svc("bucket", "rm", "notes", "--force").exit == 0
+    ended = run(builder, restored.replace("/mnt/backups/svc", str(folder)))
+    assert ended.exit == 0, ended.stderr
+    assert "umber quay" in builder.svc("search", "quay", "-b", "notes").stdout
+
+
 def build(builder: Installation, number: int) -> Finished:
     """Run a block of docs/how-to/ci.md on a machine that has never synced before."""
     if (builder.root / "state").exists():
