@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         SearchOptions,
         SearchPage,
         SourceAnswer,
+        SourceFilters,
         SourceMember,
         SourceText,
         SourceUpdate,
@@ -189,20 +190,20 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """
         return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
 
-    def sources(self, bucket: str, **filters: str) -> "Iterator[SourceMember]":
+    def sources(self, bucket: str, **filters: "Unpack[SourceFilters]") -> "Iterator[SourceMember]":
         """Yield every source of a bucket that passes the filters, requesting page after page."""
         for page in self.source_pages(bucket, filters):
             yield from page["sources"]
 
-    def source_pages(self, bucket: str, filters: Mapping[str, str]) -> "Iterator[BucketSources]":
+    def source_pages(self, bucket: str, filters: "SourceFilters") -> "Iterator[BucketSources]":
         """Like `sources`, but yield whole pages."""
-        after: dict[str, str | int] = {}
+        asked: dict[str, Any] = {**filters, "limit": PAGE_ROWS}
         while True:
-            page = self.sources_page(bucket, {**filters, "limit": PAGE_ROWS, **after})
+            page = self.sources_page(bucket, asked)
             yield page
             if not page.get("has_more"):
                 return
-            after = {"after": str(page["last_id"])}
+            asked["after"] = page["last_id"]
 
     def source(self, source_id: str, *, verify: bool = False) -> "SourceVerified":
         """Return one source; with `verify`, also its current state in the search index."""

@@ -170,5 +170,6 @@ def misuse(client: Client) -> None:
     client.ensure_bucket("b", nam="B")  # type: ignore[call-overload]
     client.update_bucket("b", status="gone")  # type: ignore[arg-type]
     size: str = client.source("src_1")["size_bytes"]  # type: ignore[assignment]
+    client.sources("b", titel="leave.md")  # type: ignore[call-arg]
     client.ask({"model": "svc-agent", "input": size})  # type: ignore[arg-type]
     client.upload_file("b", "leave.md", None)  # type: ignore[call-arg]

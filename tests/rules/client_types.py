@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.endpoints import PAGE
 from svc_daemon.wire import agents, buckets, keys, responses, searches, sources
 from tests.rules.modules import ROOT
 
@@ -47,6 +48,9 @@ PARAMETERS: dict[Model, set[str]] = {
 }
 #: In a request, as in an update, some of the sizes are enough.
 PARTIAL: dict[Model, Model] = {buckets.Chunking: buckets.ChunkingUpdate}
+
+#: The route whose query parameters a type of filters has, by the module and name of the type.
+FILTERS = {("sources", "SourceFilters"): ("GET", "/v1/buckets/{bucket}/sources")}
 
 _LISTS = ("AgentList", "BucketList", "BucketSources", "DeliveryList", "KeyList")
 #: Fields that an answer has only if the request asks for them. The others are always sent, even those with a default.
@@ -150,6 +154,10 @@ def generated() -> dict[str, str]:
             commented = [(name, shown, comments.get(name, "")) for name, shown in fields]
             # What the docstring says of a whole body is not true of a part of it.
             written.add(NAMES.get(model, model.__name__), parents, None if model in NAMES else doc, commented)
+        for name, route in ((name, route) for (owner, name), route in FILTERS.items() if owner == noun):
+            written.add(
+                name, [], "The filters of a list; those that are given must all match.", _filters(written, route)
+            )
         files.append(written)
     exported = [f"from {PACKAGE}.{each.noun} import {name} as {name}" for each in files for name in sorted(each.names)]
     about = f'"""The types of answers, and of fields that methods take. Made by `{COMMAND}`."""'
@@ -172,6 +180,13 @@ def _input_fields(written: Written, model: Model) -> Iterator[tuple[str, str]]:
         if name not in {"dry_run", *PARAMETERS.get(model, ())}:
             shown = written.show(each.annotation, is_input=True)
             yield name, shown if each.is_required() else written.optional(shown)
+
+
+def _filters(written: Written, route: tuple[str, str]) -> Iterator[tuple[str, str, str]]:
+    (query,) = [endpoint.query for endpoint in ENDPOINTS if (endpoint.method, endpoint.path) == route]
+    for name, meaning in query.items():
+        if name not in PAGE:
+            yield name, written.optional("str"), meaning
 
 
 def _parents(model: Model) -> list[Model]:

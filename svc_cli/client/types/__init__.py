@@ -87,6 +87,7 @@ from svc_cli.client.types.sources import Shortage as Shortage
 from svc_cli.client.types.sources import Source as Source
 from svc_cli.client.types.sources import SourceAnswer as SourceAnswer
 from svc_cli.client.types.sources import SourceError as SourceError
+from svc_cli.client.types.sources import SourceFilters as SourceFilters
 from svc_cli.client.types.sources import SourceMember as SourceMember
 from svc_cli.client.types.sources import SourceRefreshed as SourceRefreshed
 from svc_cli.client.types.sources import SourceReread as SourceReread

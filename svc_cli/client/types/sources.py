@@ -206,3 +206,22 @@ class DryRun(TypedDict):
     errors: list[dict[str, str]]
     """The `path` and `message` of each part of the request that is invalid and would be skipped."""
     request_id: str
+
+
+class SourceFilters(TypedDict):
+    """The filters of a list; those that are given must all match."""
+
+    status: NotRequired[str]
+    """all, queued, indexing, active or failed; without it, active members."""
+    type: NotRequired[str]
+    """file, page or qa."""
+    tag: NotRequired[str]
+    """Only sources with this tag."""
+    q: NotRequired[str]
+    """Only sources with this text in their title or file name."""
+    title: NotRequired[str]
+    """Only sources with exactly this title."""
+    sha256: NotRequired[str]
+    """Only sources with these bytes."""
+    mapping: NotRequired[str]
+    """Only sources of this sync mapping."""
