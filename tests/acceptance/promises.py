@@ -77,4 +77,4 @@ def _hold_webhooks(site: Site, made: Sequence[Made]) -> None:
         assert call["event"] == "source.ready", call
         events.setdefault(call["source_id"], set()).add(call["id"])
     assert {source_id for source_id, ids in events.items() if len(ids) > 1} == set()
-    assert {each.id for each in made if each.path and not each.is_deleted} <= events.keys()
+    assert {each.id for each in made if each.path and not each.is_deleted} - events.keys() == set()
