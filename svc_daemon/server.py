@@ -253,7 +253,7 @@ def open_context(
         limits=limits,
         rate_limits=LocalRateLimits(limits, clock.monotonic),
         wakes=wakes,
-        shortages=Shortages(stores.blobs, limits.free_disk_bytes, clock, wakes.wake_all),
+        shortages=Shortages(stores.blobs, limits.free_disk_bytes, clock, wakes.wake_all, provider.check_reachable),
         secret=engines.prepare_secret(files, database),
     )
     return engines.join(stack, context)

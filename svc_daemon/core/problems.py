@@ -135,8 +135,13 @@ def find_lack(error: BaseException) -> Lack | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    yield error
-    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    for cause in (*inner, error.__cause__):
-        if cause is not None:
-            yield from _causes(cause)
+    """Yield the error and all its causes, each once: pymilvus raises errors that are their own cause."""
+    found, left = set[int](), [error]
+    while left:
+        cause = left.pop(0)
+        if id(cause) in found:
+            continue
+        found.add(id(cause))
+        yield cause
+        inner = cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
+        left += [each for each in (*inner, cause.__cause__) if each is not None]

@@ -1,8 +1,10 @@
-"""Shortages: while disk space, memory, file descriptors or processes are short, work waits and nothing is lost.
+"""Shortages: while disk space, memory, file descriptors or processes are short, or a store on another machine does not
+answer, work waits and nothing is lost.
 
 A shortage begins when work fails because a resource is missing (`is_cause_of`). From then on `run` checks once a second
-whether a small amount of each resource is available. If so, work continues, and the shortage ends if no work fails
-because of it for a while; otherwise the delays get longer. The log has one line for the beginning and one for the end.
+whether a small amount of each resource is available, and whether stores and index answer. If so, work continues, and
+the shortage ends if no work fails because of it for a while; otherwise the delays get longer. The log has one line for
+the beginning and one for the end.
 
 Work that waits is queued again without counting an attempt. If work keeps failing although the checks find no shortage,
 its attempts are counted.
@@ -22,6 +24,7 @@ from typing import TypeVar
 from svc_daemon.core.problems import SENTENCES, Lack, find_lack
 from svc_daemon.core.times import Clock, from_text
 from svc_daemon.errors import StorageError
+from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.contract import BlobStore
 
 T = TypeVar("T")
@@ -64,14 +67,25 @@ class Shortages:
     Not thread-safe: use it only on the event loop.
     """
 
-    def __init__(self, blobs: BlobStore, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
-        """`wake` must wake all workers; it is called when work may continue."""
+    def __init__(
+        self,
+        blobs: BlobStore,
+        reserve_bytes: int,
+        clock: Clock,
+        wake: Callable[[], None],
+        check_index: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`wake` must wake all workers; it is called when work may continue.
+
+        `check_index` raises ProviderError if the search index is on another machine that does not answer.
+        """
         #: The current shortage; None if there is none.
         self.now: OpenShortage | None = None
         self._blobs = blobs
         self._reserve_bytes = reserve_bytes
         self._clock = clock
         self._wake = wake
+        self._check_index = check_index
         self._met = asyncio.Event()
         self._may_try = asyncio.Event()
         self._may_try.set()
@@ -151,6 +165,9 @@ class Shortages:
             if not await asyncio.to_thread(self._blobs.has_room, self._reserve_bytes):
                 return Lack.RESERVE
             await asyncio.to_thread(_take_a_little, self._blobs)
+            await asyncio.to_thread(self._check_index)
+        except ProviderError:
+            return Lack.STORE
         except (OSError, MemoryError, RuntimeError, StorageError) as error:
             return find_lack(error)
         return None

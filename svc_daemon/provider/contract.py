@@ -291,6 +291,9 @@ class SearchProvider(Protocol):
         Concurrent calls for this team may fail with a retryable error; later writes go into a new index.
         """
 
+    def check_reachable(self) -> None:
+        """Raise ProviderError if the index is on another machine that does not answer."""
+
     def close(self) -> None:
         """Finish the writes in progress and close all files. No method may be called afterwards."""
 

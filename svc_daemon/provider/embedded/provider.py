@@ -157,6 +157,9 @@ class EmbeddedProvider:
         self._files.delete(team_id)
         self._signs.forget(team_id)
 
+    def check_reachable(self) -> None:
+        """Files are always reachable."""
+
     def close(self) -> None:
         self._files.close()
 

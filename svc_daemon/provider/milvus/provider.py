@@ -95,5 +95,8 @@ class MilvusProvider:
         editions.remove_team(self._server, team_id)
         self._counts.forget(team_id)
 
+    def check_reachable(self) -> None:
+        self._server.check_reachable()
+
     def close(self) -> None:
         self._server.close()

@@ -171,6 +171,10 @@ class MilvusServer:
             self._translate(lambda: self._provide(self._connect(None), spec, False), None)
         return spec.name
 
+    def check_reachable(self) -> None:
+        """Raise ProviderError if Milvus does not answer in the time in which a connection would be opened."""
+        self._call("list_collections", deadline_s=self.clock() + CONNECT_S)
+
     def close(self) -> None:
         """Close the connection. No method may be called afterwards."""
         with self._lock:
