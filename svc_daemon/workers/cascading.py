@@ -5,6 +5,7 @@ import logging
 import random
 from functools import partial
 
+from svc_daemon.errors import ServiceError
 from svc_daemon.operations.cascades import (
     CascadeClaim,
     claim_cascade,
@@ -69,7 +70,7 @@ class CascadingWorker(Worker):
                 raise
             if singly:
                 log.warning("%s can't be deleted: %s", source_ids[0], error)
-                await skip_member(self.context, claim, source_ids[0], str(error))
+                await skip_member(self.context, claim, source_ids[0], _explain(error))
                 return
             log.exception(
                 "a step of deleting %s failed; its members are now deleted one by one", claim.cascade.bucket_id
@@ -84,4 +85,11 @@ class CascadingWorker(Worker):
             return
         log.error("deleting the bucket %s failed", claim.cascade.bucket_id, exc_info=error)
         jitter = random.SystemRandom().random()
-        await give_back_cascade(self.context, claim, str(error), jitter)
+        await give_back_cascade(self.context, claim, _explain(error), jitter)
+
+
+def _explain(error: Exception) -> str:
+    """Return a sentence for callers. Texts of an engine are for the log: they may name hosts, tables and values."""
+    return (
+        error.message if isinstance(error, ServiceError) else "Something unexpected went wrong; the log has the cause."
+    )

@@ -46,6 +46,12 @@ def test_a_thread_that_cannot_start_is_known() -> None:
     assert find_lack(refused.value) is Lack.PROCESSES
 
 
+def test_an_error_that_is_its_own_cause_ends_the_search() -> None:
+    error = ValueError("as a library raises it")
+    error.__cause__ = error
+    assert find_lack(error) is None
+
+
 def test_what_is_the_documents_or_the_disks_fault_is_no_shortage() -> None:
     for error in [OSError(errno.EFBIG, "too large"), OSError(errno.EIO, "failed"), ValueError("wrong"), OSError("?")]:
         assert find_lack(error) is None
