@@ -1,6 +1,7 @@
 """The files of docs/cluster/ fit this release: its variables and their values, commands, ports, routes and engines."""
 
 import re
+import shlex
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from svc_daemon.command import app as daemon_app
 from svc_daemon.settings import DEFAULT_PORT, Limits, Role, SettingError, Settings
 from tests.rules.modules import ROOT, modules
 from tests.rules.test_docs import VARIABLE, strings
+from tests.rules.transcripts import fences
 
 FOLDER = ROOT / "docs" / "cluster"
 #: What engines' libraries read, by their own documentation.
@@ -63,6 +65,16 @@ def test_nodes_have_settings_that_the_service_takes() -> None:
         settings_of({"SVC_STATE_URL": "mysql://x"}, ["serve"])
     with pytest.raises(AssertionError):
         settings_of({"SVC_STATE": "x"}, ["serve"])
+
+
+def test_the_variables_of_the_page_are_taken_as_they_are_shown() -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    (shown,) = [fence for fence in fences(page) if any("SVC_STATE_URL" in each.line for each in fence.commands)]
+    words = [shlex.split(command.line) for command in shown.commands]
+    exported = dict(word.split("=", 1) for line in words if line[0] == "export" for word in line[1:])
+    (serve,) = [line[1:] for line in words if line[0] == "svc-daemon"]
+    settings = settings_of(exported, serve)
+    assert (settings.cluster is not None, settings.port) == (True, DEFAULT_PORT)
 
 
 def test_ports_and_probes_are_those_of_the_service() -> None:
