@@ -76,7 +76,8 @@ def test_backups_under_load_and_kills_have_all_that_was_acknowledged(
                 each.join()
         assert [each.failure for each in clients if each.failure] == []
     installation.hold_to_every_promise()
-    assert len(BackupFolder(tmp_path / "backups").list_backups()) == min(count, 7)
+    # Of the killed runs, some may have been complete.
+    assert min(count, 7) <= len(BackupFolder(tmp_path / "backups").list_backups()) <= 7
 
 
 def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path: Path, turn: int) -> None:
