@@ -85,6 +85,7 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
     E.OFFSET_MISMATCH: ErrorRule(409, True, "The chunk does not start where the stored bytes end."),
     E.SESSION_EXPIRED: ErrorRule(410, False, "The upload session has expired."),
     E.SESSION_CANCELED: ErrorRule(410, False, "The upload session was canceled."),
+    E.EVENTS_EXPIRED: ErrorRule(410, False, "The event is no longer kept."),
     E.REQUEST_TIMEOUT: ErrorRule(408, True, "The request did not arrive in time."),
     E.HOST_NOT_ALLOWED: ErrorRule(421, False, "The Host header does not name this service."),
     E.HEADERS_TOO_LARGE: ErrorRule(431, False, "The headers are larger than the limit."),

@@ -327,6 +327,7 @@ def _end_of(worker: asyncio.Task[None]) -> Exception:
 def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
     """On shutdown, wake waiting requests, and stop model answers early enough for them to report the shutdown."""
     stopping.set()
+    context.followers.wake()
     if context.llm is not None:
         asyncio.get_running_loop().call_later(left_s * FINISH_PART, context.llm.stop)
 

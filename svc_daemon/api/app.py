@@ -30,6 +30,8 @@
     GET PUT DELETE         /v1/agents/{agent_id}                           agents
     GET                    /v1/models, /v1/models/{model}, /v1/rag-agent/models  agents
     GET POST               /v1/search                                      searches
+    GET                    /v1/sources                                     sources
+    GET                    /v1/events                                      events
     POST                   /v1/responses                                   responses
     POST                   /v1/chat/completions                            completions
 
@@ -61,6 +63,7 @@ from svc_daemon.api.handlers import (
     batches,
     buckets,
     completions,
+    events,
     files,
     imports,
     keys,
@@ -89,6 +92,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *batches.ENDPOINTS,
     *legacy.ENDPOINTS,
     *sources.ENDPOINTS,
+    *events.ENDPOINTS,
     *webhooks.ENDPOINTS,
     *keys.ENDPOINTS,
     *agents.ENDPOINTS,

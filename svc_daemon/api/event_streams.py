@@ -42,11 +42,17 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-def event(data: dict[str, Any], name: str | None = None) -> bytes:
-    """Encode one server-sent event."""
+def event(data: dict[str, Any], name: str | None = None, event_id: str | None = None) -> bytes:
+    """Encode one server-sent event; a client that connects again sends the last id that it has received."""
+    identified = f"id: {event_id}\n" if event_id else ""
     named = f"event: {name}\n" if name else ""
     # ASCII only: some parsers treat U+2028 as a line break.
-    return f"{named}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+    return f"{identified}{named}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+
+
+def comment(event_id: str | None = None) -> bytes:
+    """Encode a comment, which keeps the connection alive; with an id, a client resumes after that event."""
+    return f"id: {event_id}\n: \n\n".encode() if event_id else b": \n\n"
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:

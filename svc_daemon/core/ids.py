@@ -30,6 +30,7 @@ MESSAGE = "msg"
 COMPLETION = "chatcmpl"
 
 _ULID = "[0-9A-Za-z]{26}"
+_BASE_32 = "0123456789abcdefghjkmnpqrstvwxyz"
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
 #: Names of blobs: the id of the source, followed by another ULID if a refresh of the source stored the blob. Older
 #: releases named refreshed blobs without the source id.
@@ -50,6 +51,19 @@ class Ids:
         """Generate an id such as `src_01k2…`: 48 bits of milliseconds, then 80 random bits, in lower-case base 32."""
         milliseconds = int(self.now().timestamp() * 1000)
         return f"{prefix}_{str(ULID(milliseconds.to_bytes(6, 'big') + self.random(10))).lower()}"
+
+    def make_many(self, prefix: str, count: int) -> list[str]:
+        """Generate ids that differ in their last 20 bits, in ascending order: much faster than one by one."""
+        made: list[str] = []
+        while len(made) < count:
+            stem = self.make(prefix)[:-4]
+            made += [f"{stem}{_digits(place)}" for place in range(min(count - len(made), 2**20))]
+        return made
+
+
+def _digits(number: int) -> str:
+    """Return four digits in base 32, as in a ULID."""
+    return "".join(_BASE_32[number >> shift & 31] for shift in (15, 10, 5, 0))
 
 
 def source_of(name: str) -> str | None:

@@ -46,6 +46,8 @@ LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
 COPY_PAGES = 1024
 #: How long a connection waits for locks held by others, in seconds.
 BUSY_TIMEOUT_S = 5
+#: The turn of all rows that are written here.
+LAST_TURN = 2**62
 
 
 @dataclass(slots=True)
@@ -248,6 +250,10 @@ def open_connection(path: Path) -> sqlite3.Connection:
     connection.create_function("lowercase", 1, _lowercase, deterministic=True)
     # The number that tells the writers of one database apart; a file has one.
     connection.create_function("writer_number", 0, lambda: 0)
+    # The one writer's rows are numbered in the order of its commits (see `store.events`), so all have the same turn:
+    # the last one, so that they come after rows that were copied from PostgreSQL.
+    connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
+    connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
     return connection
 
 

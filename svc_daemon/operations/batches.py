@@ -3,20 +3,19 @@
 A batch's status is computed from the states of its files.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.core.uploads.sessions import PENDING, UPLOADING
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.errors import NotFound
+from svc_daemon.operations.batch_items import BatchItemStatus, end_batches, list_items
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, judge_finalize, list_complete
 from svc_daemon.operations.ingest import admit
@@ -27,7 +26,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
-from svc_daemon.store.batches import BatchMember, BatchRow
+from svc_daemon.store.batches import BatchRow
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
@@ -46,19 +45,6 @@ class Opening:
     wanted: Sequence[tuple[UploadRow, Destination]]
     #: `client_file_id` and `error` of each rejected file.
     rejected: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchItemStatus:
-    """A file of a batch, as the batch status shows it."""
-
-    member: BatchMember
-    #: One of the item states in `core.uploads.batches`.
-    state: str
-    #: Whether the source is searchable now. This is false while the index is rebuilt, but the batch's status doesn't
-    #: change.
-    ready: bool
-    error: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +120,16 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     ready = {upload.id for upload in late}
     others = [upload for upload in members if upload.id not in ready]
     if abandon:
-        await _abandon(context, others)
+        await _abandon(context, others, key.id)
     outcomes: list[Finalized] = []
     until_s = context.clock.monotonic() + context.limits.finalize_seconds
     while late and context.clock.monotonic() <= until_s:
         ends = accumulate(upload.size_bytes for upload in late)
         step = [upload for upload, end in zip(late, ends, strict=True) if end <= STEP_BYTES] or late[:1]
-        outcomes += await finalize_all(context, step)
+        outcomes += await finalize_all(context, step, key.id)
         late = late[len(step) :]
     if others:
-        outcomes += await finalize_all(context, others)
+        outcomes += await finalize_all(context, others, key.id)
     outcomes.sort(key=lambda outcome: outcome.upload.position)
     pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
@@ -175,9 +161,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
             for member in store.list_members(connection, batch.id)
             if key.buckets is None or set(key.buckets) & set(member.bucket_ids)
         ]
-        items = [_item(member, now) for member in members]
-        states = [(item.state, item.ready) for item in items]
-        return batch, rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
+        return batch, *list_items(members, now)
 
     return context.read(work)
 
@@ -206,7 +190,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
     return await context.write(work)
 
 
-async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
+async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
     """Cancel the sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
     async with context.locks.take_over(*map(session_lock, open_ids), lets_go=False):
@@ -214,40 +198,12 @@ async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
         lacking = [one.upload for one in measured if one.state in (PENDING, UPLOADING)]
 
         def work(connection: Connection) -> list[str]:
-            return [upload.id for upload in lacking if uploads.finish_upload(connection, upload, uploads.CANCELED)]
+            ended = [upload for upload in lacking if uploads.finish_upload(connection, upload, uploads.CANCELED)]
+            if ended:
+                end_batches(connection, context, ended[0].team_id, (upload.batch_id for upload in ended), key_id)
+            return [upload.id for upload in ended]
 
         await context.parts.delete(*await context.write(work))
-
-
-def _item(member: BatchMember, now: str) -> BatchItemStatus:
-    """Return the file's state: the state of its session until it is finalized, then that of its source."""
-    if member.upload_status == uploads.FAILED:
-        return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
-    if member.upload_status == uploads.CANCELED:
-        return BatchItemStatus(
-            member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
-        )
-    is_finalized = member.upload_status == uploads.FINALIZED
-    if member.upload_status == uploads.EXPIRED or (now >= member.expires_at and not is_finalized):
-        return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
-    if not is_finalized:
-        return BatchItemStatus(member, rules.PENDING, ready=False, error=None)
-    if member.source_status is None:
-        return BatchItemStatus(
-            member, rules.DELETED, ready=False, error=ServiceError(ErrorCode.SOURCE_NOT_FOUND).as_error()
-        )
-    places = [place.partition(" ")[2] for place in (member.places or "").split(",") if place]
-    ready = readiness.is_ready(member.source_status, places)
-    is_detached = member.source_status == rules.ACTIVE and not places
-    state = rules.DETACHED if is_detached else member.source_status
-    return BatchItemStatus(member, state, ready=ready, error=_parsed(member.source_error))
-
-
-_EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
-
-
-def _parsed(error: str | None) -> dict[str, Any] | None:
-    return json.loads(error) if error else None
 
 
 def in_batch(upload: UploadRow, batch: BatchRow, position: int, client_file_id: str) -> UploadRow:

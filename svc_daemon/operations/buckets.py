@@ -9,6 +9,7 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.requests import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.events import bucket_event, record_events
 from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_bucket
@@ -27,6 +28,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.field_errors import plain
 
 
@@ -42,6 +44,9 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
 
     def work(connection: Connection) -> tuple[wire.Bucket, bool]:
         created = create_bucket(connection, wanted)
+        if created:
+            made = bucket_event(EventType.BUCKET_CREATED, wanted, key.id)
+            record_events(connection, context, key.team_id, [made])
         bucket = check_put(connection, key, slug) or wanted
         return view_bucket(bucket, take_census(connection, bucket.id)), created
 
@@ -74,6 +79,8 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
     def work(connection: Connection) -> Outcome:
         check_create(connection, request.key, wanted.slug)
         create_bucket(connection, wanted)
+        made = bucket_event(EventType.BUCKET_CREATED, wanted, request.key.id)
+        record_events(connection, context, wanted.team_id, [made])
         body = view_bucket(wanted, take_census(connection, wanted.id)).model_dump()
         store_answer(connection, context, request, body)
         return Outcome(body)
@@ -125,6 +132,9 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
         if chunking_of(changed) != chunking_of(found):
             mark_rechunks(connection, key.team_id, found.id)
         touch_bucket(connection, found.id)
+        is_archived = changed.status == readiness.ARCHIVED != found.status
+        kind = EventType.BUCKET_ARCHIVED if is_archived else EventType.BUCKET_UPDATED
+        record_events(connection, context, key.team_id, [bucket_event(kind, changed, key.id)])
         return view_bucket(changed, take_census(connection, found.id))
 
     shown = await context.write(work)

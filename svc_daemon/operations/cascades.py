@@ -13,17 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from svc_daemon.core import ids, retries
+from svc_daemon.core import ids, readiness, retries
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.deletion import leave_bucket, remove_source
+from svc_daemon.operations.events import bucket_event, record_events
 from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.uploads import get_session
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store import buckets, memberships, uploads
-from svc_daemon.store.buckets import BucketRow
+from svc_daemon.store.buckets import BucketRow, get_bucket
 from svc_daemon.store.cascades import Cascade, create_cascade, find_cascade, find_running_cascade, update_cascade
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import find_source
@@ -40,6 +42,7 @@ from svc_daemon.store.tasks import (
 )
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE
 
 #: Maximum number of members per step, which takes about 20 ms of the database writer's time, so that other writes can
@@ -80,6 +83,8 @@ async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bo
                 retry_after_seconds=1,
             )
         buckets.mark_deleting(connection, found, context.clock.timestamp())
+        hidden = bucket_event(EventType.BUCKET_UPDATED, replace(found, status=readiness.DELETING), key.id)
+        record_events(connection, context, found.team_id, [hidden])
         return found, queue_cascade(connection, context, found)
 
     deletion = await context.write(work)
@@ -210,7 +215,8 @@ def _remove(connection: Connection, context: Context, cascade: Cascade, source_i
     if source.places:
         leave_bucket(connection, context, source, cascade.bucket_id)
         return False
-    remove_source(connection, context, source)
+    # Its view leaves the bucket out, which is being deleted, but its event is about that bucket.
+    remove_source(connection, context, replace(source, places={cascade.bucket_id: readiness.QUEUED}))
     return True
 
 
@@ -232,7 +238,11 @@ def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade:
         buckets.restore_bucket(connection, ended.bucket_id, message, now)
         memberships.renew_syncs(connection, ended.bucket_id, now)
         finish_task(connection, claim.task, "failed", now, _failed(message))
+        restored = bucket_event(EventType.BUCKET_UPDATED, get_bucket(connection, cascade.team_id, cascade.bucket_id))
+        record_events(connection, context, cascade.team_id, [restored])
         return
+    gone = bucket_event(EventType.BUCKET_DELETED, get_bucket(connection, cascade.team_id, cascade.bucket_id))
+    record_events(connection, context, cascade.team_id, [gone])
     buckets.delete_bucket(connection, cascade.bucket_id)
     finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
 
@@ -249,7 +259,10 @@ async def _end_upload(context: Context, upload: UploadRow, bucket_id: str) -> No
 
     def work(connection: Connection) -> bool:
         refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
-        return uploads.finish_upload(connection, get_session(connection, upload.id), uploads.FAILED, error=refusal)
+        now = get_session(connection, upload.id)
+        is_ended = uploads.finish_upload(connection, now, uploads.FAILED, error=refusal)
+        end_batches(connection, context, upload.team_id, [upload.batch_id])
+        return is_ended
 
     try:
         async with context.locks.take_over(session_lock(upload.id), lets_go=False):

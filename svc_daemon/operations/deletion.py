@@ -6,12 +6,15 @@ rows, even after a crash. If the source is being indexed, its task finds that it
 
 from collections.abc import Collection
 
+from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.agents import give_names, list_agents_of
+from svc_daemon.operations.batch_items import end_batches
+from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
-from svc_daemon.operations.webhooks import record_event
+from svc_daemon.operations.webhooks import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import delete_membership, delete_memberships, schedule_syncs
@@ -19,6 +22,7 @@ from svc_daemon.store.sources import SourceRow, delete_source, find_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_detachment, create_tombstone
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 
 
 async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:
@@ -38,7 +42,7 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
                 f"Agents name the source {source.id!r}: {', '.join(agents)}. force=true deletes it anyway.",
                 agents=agents,
             )
-        remove_source(connection, context, source)
+        remove_source(connection, context, source, key_id=key.id)
 
     await context.write(work)
     context.wakes.sweeping.set()
@@ -54,7 +58,7 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
             raise NotFound(
                 ErrorCode.SOURCE_NOT_FOUND, f"The source {source_id!r} is not a member of the bucket {bucket!r}."
             )
-        leave_bucket(connection, context, source, found.id)
+        leave_bucket(connection, context, source, found.id, key.id)
         return found.id, [other for other in source.places if other != found.id]
 
     left = await context.write(work)
@@ -63,19 +67,25 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
     return left
 
 
-def leave_bucket(connection: Connection, context: Context, source: SourceRow, bucket_id: str) -> None:
+def leave_bucket(
+    connection: Connection, context: Context, source: SourceRow, bucket_id: str, key_id: str | None = None
+) -> None:
     """Remove the source from the bucket, and schedule the update of the index.
 
     If this was the last bucket in which the source wasn't active yet, the source is ready now: record its event.
     """
-    delete_membership(connection, source.id, bucket_id)
+    was_active = delete_membership(connection, source.id, bucket_id) in (readiness.ACTIVE, None)
     create_detachment(connection, source.team_id, source.id)
+    detached = source_event(EventType.SOURCE_DETACHED, source, [bucket_id], key_id)
+    record_events(connection, context, source.team_id, [detached])
     left = find_source(connection, source.team_id, source.id)
-    if left is None or not left.is_complete:
+    if left is None or not left.places:
+        end_batches(connection, context, source.team_id, [source.batch_id], key_id)
+    if left is None or not left.is_complete or was_active:
         return
     if not left.in_maintenance:
-        record_event(connection, context, left)
-    elif left.webhook is not None:
+        record_outcomes(connection, context, [left])
+    else:
         # The index is being rebuilt. Syncs run after the rebuild, and the last one records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
@@ -91,7 +101,13 @@ def give_places(
         leave_bucket(connection, context, old, bucket_id)
 
 
-def remove_source(connection: Connection, context: Context, source: SourceRow, replaced_by: str | None = None) -> None:
+def remove_source(
+    connection: Connection,
+    context: Context,
+    source: SourceRow,
+    replaced_by: str | None = None,
+    key_id: str | None = None,
+) -> None:
     """Delete the source's rows, and leave a tombstone so that its bytes and index rows are removed too."""
     now = context.clock.timestamp()
     if replaced_by is not None:
@@ -100,3 +116,7 @@ def remove_source(connection: Connection, context: Context, source: SourceRow, r
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)
     create_tombstone(connection, source.team_id, source.id, replaced_by, now, source.blob)
+    kind = EventType.SOURCE_DELETED if replaced_by is None else EventType.SOURCE_REPLACED
+    facts = {} if replaced_by is None else {"replaced_by": replaced_by}
+    record_events(connection, context, source.team_id, [source_event(kind, source, key_id=key_id, **facts)])
+    end_batches(connection, context, source.team_id, [source.batch_id], key_id)

@@ -13,12 +13,14 @@ from svc_daemon.core.uploads.destinations import ID, BucketName, ManifestNaming,
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.buckets import new_bucket
+from svc_daemon.operations.events import bucket_event, record_events
 from svc_daemon.operations.keys import get_usable_bucket, require
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import BucketRow, create_bucket
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketFields
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,11 @@ def settle_buckets(connection: Connection, context: Context, key: KeyRow, destin
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids
-    for slug in found.missing:
-        create_bucket(connection, new_bucket(context, key, slug, BucketFields()))
+    new = [new_bucket(context, key, slug, BucketFields()) for slug in found.missing]
+    for bucket in new:
+        create_bucket(connection, bucket)
+    made = [bucket_event(EventType.BUCKET_CREATED, bucket, key.id) for bucket in new]
+    record_events(connection, context, key.team_id, made)
     return find_destination(connection, context, key, destination.naming).ids
 
 

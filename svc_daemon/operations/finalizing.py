@@ -14,6 +14,8 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError, StorageError
+from svc_daemon.operations.batch_items import end_batches
+from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, new_source
 from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, list_progress, progress_of
 from svc_daemon.process.contexts import Context
@@ -23,6 +25,7 @@ from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.sources import SourceRow, find_source, get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +46,16 @@ class Finalized:
         return self.error is not None and self.error.code in (ErrorCode.BLOB_NOT_UPLOADED, ErrorCode.CHECKSUM_MISMATCH)
 
 
-async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
+async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> Finalized:
     """Finalize one session; raises `blob_not_uploaded` (retryable) if bytes are missing, or the session's error."""
-    outcome = (await finalize_all(context, [upload]))[0]
+    outcome = (await finalize_all(context, [upload], key_id))[0]
     if outcome.error is not None:
         raise outcome.error
     return outcome
 
 
-async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[Finalized]:
-    """Finalize the sessions whose bytes are complete. Returns a result for each session, in order.
+async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: str | None = None) -> list[Finalized]:
+    """Finalize the sessions whose bytes are complete, for a key. Returns a result for each session, in order.
 
     A session that has already ended gets its earlier result. All sessions together need only one sync of the folder and
     one commit. Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
@@ -61,7 +64,9 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
     def work(connection: Connection) -> list[Finalized]:
         active: set[str] = set()
         together = sum(one.source is not None for one in made)
-        return [_commit(connection, context, one, active, together) for one in made]
+        outcomes = [_commit(connection, context, one, active, together) for one in made]
+        _record(connection, context, outcomes, key_id)
+        return outcomes
 
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
@@ -167,6 +172,17 @@ def _commit(connection: Connection, context: Context, made: Finalized, active: s
     return outcome
 
 
+def _record(connection: Connection, context: Context, outcomes: Sequence[Finalized], key_id: str | None) -> None:
+    """Record the new sources, and the end of batches whose last file was refused."""
+    new = [one.source for one in outcomes if one.source is not None and not one.replayed]
+    if new:
+        queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
+        record_events(connection, context, new[0].team_id, queued)
+    refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
+    if refused:
+        end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)
+
+
 def _replay(connection: Connection, upload: UploadRow) -> Finalized:
     if upload.status == store.OPEN:
         message = "The session was renewed meanwhile; send its bytes again."
@@ -214,7 +230,7 @@ def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, s
         mapping=upload.mapping,
         replaces=upload.replaces,
     )
-    return new_source(
+    source = new_source(
         context,
         upload.team_id,
         file,
@@ -223,3 +239,4 @@ def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, s
         source_id=source_id,
         bucket_ids=upload.bucket_ids,
     )
+    return replace(source, batch_id=upload.batch_id)

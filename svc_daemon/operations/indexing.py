@@ -23,10 +23,11 @@ from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.documents import IndexEntry
+from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.readings import SourceReading, list_chunkings
 from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import lease_end_s
-from svc_daemon.operations.webhooks import record_event
+from svc_daemon.operations.webhooks import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
 from svc_daemon.store.buckets import touch_buckets, touch_buckets_of
@@ -47,6 +48,7 @@ from svc_daemon.store.tasks import (
 )
 from svc_daemon.store.tombstones import create_detachment, list_detached
 from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
 
 #: Maximum size of a wave (the documents that one child reads), which limits memory use and transaction time.
@@ -112,11 +114,13 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
         context.database.submit(InTurn(lambda connection: _claim(connection, context, found)))
     )
     try:
-        return await asyncio.shield(claiming)
+        claims = await asyncio.shield(claiming)
     except asyncio.CancelledError:
         # The worker is being stopped, but the claim may be committed all the same.
         await park_indexing(context, await claiming)
         raise
+    context.followers.wake()
+    return claims
 
 
 def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) -> list[IndexingClaim]:
@@ -141,6 +145,8 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
             finish_task(connection, task, "canceled", now)
         else:
             claims.append(IndexingClaim(task, SourceReading(source, chunkings[source.id])))
+    begun = [source_event(EventType.SOURCE_INDEXING, claim.source) for claim in claims]
+    record_events(connection, context, team_id, begun)
     return claims
 
 
@@ -176,6 +182,7 @@ def _complete(
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
     chunkings = list_chunkings(connection, list(sources.values()))
     stale, synced, unsynced = [], list[SourceRow](), list[SourceRow]()
+    active: dict[str, SourceRow] = {}
     for document in documents:
         claim, source = document.claim, sources.get(document.claim.source.id)
         chunks = len(document.extraction.chunks)
@@ -183,7 +190,8 @@ def _complete(
             stale.append(document)
             continue
         rechunk = chunkings[source.id] != claim.reading.chunking
-        update_state(connection, indexed(source, document.extraction, now, rechunk=rechunk))
+        active[source.id] = indexed(source, document.extraction, now, rechunk=rechunk)
+        update_state(connection, active[source.id])
         is_current = document.entry.is_current(source)
         if not is_current:
             # Schedule an update of the index, which may have an old title or a bucket that the source has left.
@@ -191,9 +199,11 @@ def _complete(
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
+    record_events(
+        connection, context, team_id, [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
+    )
     activate_memberships(connection, [source.id for source in synced])
-    for source in synced:
-        wakes |= _make_ready(connection, context, source)
+    wakes |= _make_ready(connection, context, [active[source.id] for source in synced])
     for source in unsynced:
         schedule_syncs(connection, source.id, now)
         wakes.add(context.wakes.syncing)
@@ -201,22 +211,24 @@ def _complete(
     return stale, wakes
 
 
-def _make_ready(connection: Connection, context: Context, source: SourceRow) -> set[asyncio.Event]:
-    """Remove the sources that this source replaces, and record its webhook event, because it has become ready.
+def _make_ready(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> set[asyncio.Event]:
+    """Remove the sources that these sources replace, and record that they have become ready.
 
     Returns the asyncio events to set after the commit, to wake the workers for the next steps.
     """
     wakes = set[asyncio.Event]()
-    if source.replaces is not None:
-        for bucket_id in source.places:
-            take_place(connection, context, source.team_id, source.id, bucket_id)
-        wakes.add(context.wakes.sweeping)
-    if source.webhook is not None:
-        # The source is gone if another document of the wave has just replaced it.
-        found = find_source(connection, source.team_id, source.id)
-        if found is not None:
-            record_event(connection, context, found)
-        wakes.add(context.wakes.delivering)
+    for source in sources:
+        if source.replaces is not None:
+            for bucket_id in source.places:
+                take_place(connection, context, source.team_id, source.id, bucket_id)
+            wakes.add(context.wakes.sweeping)
+        if source.webhook is not None:
+            wakes.add(context.wakes.delivering)
+    if wakes:
+        # A source is gone if another document of the wave has just replaced it.
+        found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
+        sources = [found[source.id] for source in sources if source.id in found]
+    record_outcomes(connection, context, sources)
     return wakes
 
 
@@ -352,11 +364,12 @@ def _end_attempt(
             final = Failure(SourceErrorCode.MAX_ATTEMPTS_EXHAUSTED, message, retryable=True)
         finish_task(connection, task, "failed", context.clock.timestamp(), final.as_error())
         _move(connection, context, source, readiness.FAILED, final.as_error())
-        record_event(connection, context, replace(source, status=readiness.FAILED, error=final.as_error()))
+        record_outcomes(connection, context, [replace(source, status=readiness.FAILED, error=final.as_error())])
         return
     pause_s = retries.pause_s(task.attempt, jitter)
     retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())
     _move(connection, context, source, readiness.QUEUED)
+    record_events(connection, context, source.team_id, [source_event(EventType.SOURCE_QUEUED, source)])
 
 
 def _move(
@@ -371,4 +384,6 @@ def _mark_queued(connection: Connection, context: Context, sources: Sequence[Sou
     for team_id in {source.team_id for source in sources}:
         ours = [source.id for source in sources if source.team_id == team_id]
         update_statuses(connection, team_id, ours, readiness.QUEUED, context.clock.timestamp())
+        queued = [source_event(EventType.SOURCE_QUEUED, source) for source in sources if source.team_id == team_id]
+        record_events(connection, context, team_id, queued)
     touch_buckets(connection, (bucket_id for source in sources for bucket_id in source.places))

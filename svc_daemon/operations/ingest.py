@@ -17,6 +17,7 @@ from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.waves import may_share_a_child
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.destinations import Destination, settle_buckets
+from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.keys import require
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_source
@@ -27,6 +28,7 @@ from svc_daemon.store.memberships import SyncClaim, create_membership
 from svc_daemon.store.sources import SourceRow, create_source, get_source, list_replacing, update_state
 from svc_daemon.store.tasks import TaskRow, create_task
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import INDEXING
 
 T = TypeVar("T")
@@ -141,13 +143,18 @@ def commit_source(
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
     add_source(connection, context, placed)
+    queued = source_event(EventType.SOURCE_QUEUED, placed, key_id=request.key.id)
+    record_events(connection, context, placed.team_id, [queued])
     body = view_source(placed, request.key).model_dump()
     store_answer(connection, context, request, body)
     return Outcome(body)
 
 
 def add_source(connection: Connection, context: Context, source: SourceRow, together: int = 1) -> None:
-    """Insert the rows of a source whose blob is durable: the source, its memberships and its task."""
+    """Insert the rows of a source whose blob is durable: the source, its memberships and its task.
+
+    The caller records its event, which is cheaper for several sources together.
+    """
     create_task(connection, new_indexing_task(context, source, together))
     create_source(connection, source)
     for bucket_id in source.places:

@@ -41,6 +41,12 @@ def authenticate(context: Context, authorization: str | None) -> KeyRow:
     return key
 
 
+def is_live(context: Context, key: KeyRow) -> bool:
+    """Whether a key with which a long request began may still be used."""
+    found = context.look(lambda connection: find_key(connection, key.id))
+    return found is not None and found.is_live(context.clock.timestamp())
+
+
 def require(key: KeyRow, capability: str) -> None:
     """Raise `forbidden_project_key` unless the key has the capability."""
     if capability not in key.capabilities:

@@ -106,7 +106,7 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
         )
         update_content(connection, moved)
         create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
-        return requeue(connection, context, moved)
+        return requeue(connection, context, moved, key.id)
 
     queued = await keep_source(context, staged, fresh, work)
     await context.blobs.drop([source.blob_name])

@@ -23,10 +23,11 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, stored_error
 from svc_daemon.operations.cascades import queue_cascade
+from svc_daemon.operations.events import bucket_event, record_events, source_event
 from svc_daemon.operations.ingest import FileUpload, add_source, new_source, queued_in
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.sources import requeue
-from svc_daemon.operations.webhooks import record_event
+from svc_daemon.operations.webhooks import record_call, record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.asides import DataFolders
@@ -39,6 +40,7 @@ from svc_daemon.store.staging import HEAD_BYTES
 from svc_daemon.store.teams import create_team, find_team
 from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.event_types import EventType
 
 
 async def recover(context: Context, folders: DataFolders, team_id: str, path: Path) -> None:
@@ -96,10 +98,14 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
                 updated_at=now,
             )
             create_bucket(connection, bucket)
+            made = bucket_event(EventType.BUCKET_CREATED, bucket)
+            record_events(connection, context, source.team_id, [made])
         if bucket.status != readiness.DELETING:
             places.append(bucket_id)
-    add_source(connection, context, replace(source, places=queued_in(places)))
+    placed = replace(source, places=queued_in(places))
+    add_source(connection, context, placed)
     update_content(connection, source)
+    record_events(connection, context, source.team_id, [source_event(EventType.SOURCE_QUEUED, placed)])
 
 
 def _name(known_id: str) -> str:
@@ -189,7 +195,7 @@ async def _repair_source(context: Context, folders: DataFolders, problem: Proble
                 suspend_syncs(connection, source.id)
                 update_state(connection, failed)
                 touch_buckets_of(connection, source.id)
-                record_event(connection, context, failed)
+                record_outcomes(connection, context, [failed])
             case Repair.QUEUE_SOURCE, SourceRow() if source.status != readiness.FAILED:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
@@ -200,6 +206,6 @@ async def _repair_source(context: Context, folders: DataFolders, problem: Proble
             case Repair.UPDATE_INDEX, SourceRow():
                 create_detachment(connection, source.team_id, source.id)
             case Repair.RECORD_EVENT, SourceRow():
-                record_event(connection, context, source)
+                record_call(connection, context, source)
 
     await context.write(work)

@@ -1,9 +1,9 @@
 """Source operations: show, verify, list, describe, attach, retry, and the stored text."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.requests import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.ingest import new_indexing_task
 from svc_daemon.operations.keys import (
     get_changeable_source,
@@ -23,20 +24,23 @@ from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
+from svc_daemon.store.batches import end_batch
 from svc_daemon.store.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import SyncClaim, create_membership, suspend_syncs
 from svc_daemon.store.sources import (
     SourceFilter,
     SourceRow,
+    find_sources,
     get_source,
     list_sources,
     update_description,
     update_state,
 )
 from svc_daemon.store.tasks import create_task
-from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle
+from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle, find_successors
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.sources import ProviderState
 from svc_daemon.wire.tasks import INDEXING
 
@@ -46,6 +50,31 @@ T = TypeVar("T")
 def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
     """Return the source; raises NotFound."""
     return context.read(lambda connection: get_reachable_source(connection, key, source_id))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLookup:
+    """The sources that were asked for by their ids, as far as the key can reach them."""
+
+    #: In the order of the ids.
+    found: list[SourceRow]
+    missing: list[str]
+    #: The source that has taken the place of a missing one, by the id of the missing one.
+    successors: dict[str, str]
+
+
+def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) -> SourceLookup:
+    """Return those of the sources that exist, from one snapshot."""
+
+    def work(connection: Connection) -> SourceLookup:
+        rows = find_sources(connection, key.team_id, source_ids)
+        found = [rows[each] for each in source_ids if each in rows and key.reaches(rows[each].places)]
+        listed = {source.id for source in found}
+        missing = [each for each in source_ids if each not in listed]
+        gone = [each for each in missing if each not in rows]
+        return SourceLookup(found, missing, find_successors(connection, key.team_id, gone))
+
+    return context.read(work)
 
 
 async def verify_source(context: Context, source: SourceRow) -> ProviderState:
@@ -112,6 +141,8 @@ async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[
         found = get_changeable_source(connection, key, source_id)
         changed = replace(found, **change, updated_at=context.clock.timestamp())
         update_description(connection, changed)
+        updated = source_event(EventType.SOURCE_UPDATED, changed, key_id=key.id)
+        record_events(connection, context, key.team_id, [updated])
         touch_buckets_of(connection, source_id)
         return changed
 
@@ -132,6 +163,9 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
         claim = SyncClaim(source_id=source.id, bucket_id=found.id, team_id=key.team_id)
         due_at = now if source.status == readiness.ACTIVE else None
         is_new = create_membership(connection, claim, now, due_at)
+        if is_new:
+            attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
+            record_events(connection, context, key.team_id, [attached])
         if is_new and source.status == readiness.INDEXING:
             # If the source left this bucket while it was being indexed, the index may not list the bucket any more.
             create_detachment(connection, key.team_id, source.id)
@@ -149,14 +183,14 @@ async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceR
         source = get_reachable_source(connection, key, source_id)
         if source.status != readiness.FAILED:
             raise refusal("", f"Only a failed source can be retried; {source_id} is {source.status}.")
-        return requeue(connection, context, source)
+        return requeue(connection, context, source, key.id)
 
     source = await context.write(work)
     context.wakes.indexing.set()
     return source
 
 
-def requeue(connection: Connection, context: Context, source: SourceRow) -> SourceRow:
+def requeue(connection: Connection, context: Context, source: SourceRow, key_id: str | None = None) -> SourceRow:
     """Queue the source for indexing as a new generation, in a new task."""
     queued = replace(
         source,
@@ -176,6 +210,9 @@ def requeue(connection: Connection, context: Context, source: SourceRow) -> Sour
     update_state(connection, queued)
     suspend_syncs(connection, source.id)
     touch_buckets_of(connection, source.id)
+    if source.batch_id is not None:
+        end_batch(connection, source.batch_id, None)
+    record_events(connection, context, source.team_id, [source_event(EventType.SOURCE_QUEUED, queued, key_id=key_id)])
     return queued
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
+from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.rebuilding import rebuild_after
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
@@ -91,7 +92,10 @@ async def expire_uploads(context: Context) -> int:
 
     def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
         # A replay may have renewed a session since it was listed.
-        return [by_lock[lock] for lock in held if uploads.expire_upload(connection, by_lock[lock], now)]
+        expired = [by_lock[lock] for lock in held if uploads.expire_upload(connection, by_lock[lock], now)]
+        for upload in uploads.get_uploads(connection, expired):
+            end_batches(connection, context, upload.team_id, [upload.batch_id])
+        return expired
 
     for start in range(0, len(locks), STEP_LIMIT):
         # A chunk that is being received may extend its session; the next round checks again.

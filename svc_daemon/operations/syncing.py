@@ -18,7 +18,7 @@ from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import lease_end_s
-from svc_daemon.operations.webhooks import record_event
+from svc_daemon.operations.webhooks import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
@@ -74,21 +74,20 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
     """Make the memberships active, once the index has their buckets."""
 
     def work(connection: Connection) -> None:
-        touched = set[str]()
+        activated: list[SyncClaim] = []
         for sync in _outdated(connection, syncs):
             create_detachment(connection, sync.claim.team_id, sync.claim.source_id)
         for sync in syncs:
             if not memberships.activate_membership(connection, sync.claim):
                 continue
             take_place(connection, context, sync.claim.team_id, sync.claim.source_id, sync.claim.bucket_id)
-            touched.add(sync.claim.bucket_id)
-            if sync.source.webhook is None:
-                continue
-            # If this was the source's last bucket to sync, it is ready now.
-            source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
-            if source is not None and source.ready:
-                record_event(connection, context, source)
-        touch_buckets(connection, touched)
+            activated.append(sync.claim)
+        for team_id in sorted({claim.team_id for claim in activated}):
+            # A source that has no other bucket to sync is ready now.
+            ours = dict.fromkeys(claim.source_id for claim in activated if claim.team_id == team_id)
+            found = find_sources(connection, team_id, list(ours))
+            record_outcomes(connection, context, [found[each] for each in ours if each in found and found[each].ready])
+        touch_buckets(connection, {claim.bucket_id for claim in activated})
 
     await context.write(InTurn(work))
     context.wakes.sweeping.set()

@@ -12,6 +12,7 @@ from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.core.uploads.sessions import ContentRange, Step
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.ingest import admit, check_replaces, check_room
 from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
@@ -182,11 +183,13 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         return await _finished(context, now)
 
 
-async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
+async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None = None) -> UploadProgress:
     """Cancel the session and delete its bytes; does nothing if it has already ended."""
 
     def work(connection: Connection) -> bool:
-        return store.finish_upload(connection, get_session(connection, upload.id), store.CANCELED)
+        is_canceled = store.finish_upload(connection, get_session(connection, upload.id), store.CANCELED)
+        end_batches(connection, context, upload.team_id, [upload.batch_id], key_id)
+        return is_canceled
 
     async with context.locks.take_over(session_lock(upload.id), lets_go=False):
         if await context.write(work):

@@ -17,6 +17,8 @@ from svc_daemon.core.times import from_text, to_text
 from svc_daemon.core.webhooks import signed_headers
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.batch_items import end_batches
+from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.shortages import Short
 from svc_daemon.store import deliveries as store
@@ -31,6 +33,7 @@ from svc_daemon.store.deliveries import (
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +64,27 @@ class Logged:
     attempts: Sequence[Attempt]
 
 
-def record_event(connection: Connection, context: Context, source: SourceRow) -> None:
-    """Record the event if the source has a webhook and is ready or failed; each event is recorded only once."""
+def record_outcomes(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
+    """Record that these sources of one team became ready or failed: in the log, for their webhooks and batches."""
+    if not sources:
+        return
+    team_id = sources[0].team_id
+    kinds = [EventType.SOURCE_FAILED if each.status == readiness.FAILED else EventType.SOURCE_READY for each in sources]
+    happenings = [source_event(kind, each) for kind, each in zip(kinds, sources, strict=True)]
+    for source, event in zip(sources, record_events(connection, context, team_id, happenings), strict=True):
+        record_call(connection, context, source, event.id)
+    end_batches(connection, context, team_id, (source.batch_id for source in sources))
+
+
+def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str | None = None) -> None:
+    """Queue the call if the source has a webhook and is ready or failed; each event is sent only once.
+
+    `event_id` is that of the event in the log.
+    """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
     event = webhooks.READY if source.ready else webhooks.FAILED
-    event_id, now = context.ids.make(ids.EVENT), context.clock.timestamp()
+    event_id, now = event_id or context.ids.make(ids.EVENT), context.clock.timestamp()
     data = {
         "id": source.id,
         "status": source.status,

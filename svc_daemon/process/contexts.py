@@ -16,6 +16,7 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
+from svc_daemon.process.followers import Followers
 from svc_daemon.process.gates import Gates, Tallies
 from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.rate_limits import RateLimits
@@ -158,11 +159,14 @@ class Context:
     #: The number of chunks of each document that is being put into the index, by task id and token; used on the event
     #: loop only.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
+    followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(default_factory=_searchers)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction, wait until it is durable, and return its result."""
-        return await asyncio.wrap_future(self.database.submit(work))
+        result = await asyncio.wrap_future(self.database.submit(work))
+        self.followers.wake()
+        return result
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run a short look-up on the calling thread, which is faster than switching to another."""

@@ -74,6 +74,10 @@ class Limits:
     idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
     #: Time for which finished tasks, sessions and batches are kept, and webhook deliveries of deleted sources.
     history_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
+    #: Time for which events are kept.
+    event_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
+    #: Maximum number of sources that one request may look up by their ids.
+    lookup_sources: int = field(default=200, metadata={"unit": "sources"})
     #: Time for which stored files are kept that were moved aside because they have no row in the state database.
     set_aside_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: Maximum size of a JSON request body.

@@ -16,6 +16,8 @@ class BatchRow:
     team_id: str
     bucket_ids: tuple[str, ...]
     expires_at: str
+    #: When the last of its files became ready, failed, was given up or deleted; None before.
+    ended_at: str | None = None
     created_at: str
 
     @classmethod
@@ -75,8 +77,25 @@ def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
     """Extend an expired batch, because the request that created it was replayed."""
     connection.execute(
-        "UPDATE batches SET expires_at = :expires_at WHERE id = :id", {"id": batch_id, "expires_at": expires_at}
+        "UPDATE batches SET expires_at = :expires_at, ended_at = NULL WHERE id = :id",
+        {"id": batch_id, "expires_at": expires_at},
     )
+
+
+def may_have_ended(connection: Connection, batch_id: str) -> bool:
+    """Whether the end of the batch is not recorded, although no file is missing, queued or being indexed."""
+    row = connection.execute(
+        "SELECT 1 FROM batches b WHERE b.id = :id AND b.ended_at IS NULL AND NOT EXISTS ("
+        "   SELECT 1 FROM uploads u LEFT JOIN sources s ON s.id = u.source_id"
+        "   WHERE u.batch_id = :id AND (u.status = 'open' OR s.status IN ('queued', 'indexing')))",
+        {"id": batch_id},
+    ).fetchone()
+    return row is not None
+
+
+def end_batch(connection: Connection, batch_id: str, ended_at: str | None) -> None:
+    """Record that the batch has ended or, with None, that one of its files is indexed again."""
+    connection.execute("UPDATE batches SET ended_at = :ended_at WHERE id = :id", {"id": batch_id, "ended_at": ended_at})
 
 
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:

@@ -46,6 +46,10 @@ class KeyRow:
         """Return the given buckets that the key may access; responses must not mention the others."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
+    def reaches(self, bucket_ids: Iterable[str]) -> bool:
+        """Whether the key may access what is in these buckets: one of them is enough."""
+        return self.buckets is None or bool(set(self.buckets).intersection(bucket_ids))
+
     def is_live(self, now: str) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 

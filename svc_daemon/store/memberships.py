@@ -48,15 +48,17 @@ def create_membership(connection: Connection, claim: SyncClaim, created_at: str,
     return cursor.rowcount == 1
 
 
-def delete_membership(connection: Connection, source_id: str, bucket_id: str) -> bool:
-    """Delete the membership. Returns False if there was none."""
-    cursor = connection.execute(
-        "DELETE FROM memberships WHERE source_id = :source_id AND bucket_id = :bucket_id",
+def delete_membership(connection: Connection, source_id: str, bucket_id: str) -> str | None:
+    """Delete the membership, and return the sync status that it had; None if there was none."""
+    rows = connection.execute(
+        "DELETE FROM memberships WHERE source_id = :source_id AND bucket_id = :bucket_id RETURNING sync_status",
         {"source_id": source_id, "bucket_id": bucket_id},
-    )
-    if cursor.rowcount == 1:
-        touch_bucket(connection, bucket_id)
-    return cursor.rowcount == 1
+    ).fetchall()
+    if not rows:
+        return None
+    touch_bucket(connection, bucket_id)
+    status: str = rows[0]["sync_status"]
+    return status
 
 
 def delete_memberships(connection: Connection, source_id: str) -> None:

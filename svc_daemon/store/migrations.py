@@ -11,7 +11,8 @@ from pathlib import Path
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store import rates
-from svc_daemon.store.schemas import SCHEMA
+from svc_daemon.store.events import adopt_events
+from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 
 #: The names of the migrations from before the first release. `make_schema` replaces them all.
 FORMER = (
@@ -41,7 +42,7 @@ _NEWER = "The database was made by a newer release (it has {}); install that rel
 
 
 def make_schema(connection: Connection) -> None:
-    for statement in SCHEMA.split(";\n\n"):
+    for statement in (*SCHEMA.split(";\n\n"), SOURCE_VIEWS):
         connection.execute(statement)
 
 
@@ -78,12 +79,22 @@ def count_changes(connection: Connection) -> None:
     )
 
 
+def add_events(connection: Connection) -> None:
+    """Add the event log, the batch of each source, and when a batch has ended.
+
+    Batches that have ended before get a time, so that no event reports their end.
+    """
+    for statement in ("DROP VIEW source_views", *EVENTS.split(";\n\n"), SOURCE_VIEWS):
+        connection.execute(statement)
+
+
 #: The migrations by name, oldest first. A release that changes the schema appends its migration.
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
     "m008_lanes": add_lanes,
     "m009_retitles": add_retitles,
     "m010_changes": count_changes,
+    "m011_events": add_events,
 }
 
 
@@ -138,6 +149,7 @@ def migrate_shared(connection: Connection) -> None:
             {"name": name},
         )
     connection.execute(rates.SCHEMA)
+    adopt_events(connection)
 
 
 def join_shared(connection: Connection) -> None:

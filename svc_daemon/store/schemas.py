@@ -3,6 +3,15 @@
 Released statements are never edited: a later release changes the schema by adding a migration.
 """
 
+#: The last part of the schema. On PostgreSQL a view has the columns that its tables had when it was created.
+SOURCE_VIEWS = """\
+CREATE VIEW source_views AS
+SELECT s.*, t.type AS task_type, t.status AS task_status,
+  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
+    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
+  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
+FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
+
 #: A team has at most one unfinished rebuild task; until it ends, none of the team's sources is ready. The column
 #: `places` of the view `source_views` doesn't include buckets that are being deleted. `valid_from` of a source is the
 #: oldest generation whose search hits are valid: while a document is rechunked, the index has its old or its new
@@ -267,11 +276,34 @@ CREATE TABLE usage (
 ) WITHOUT ROWID;
 
 CREATE VIEW teams_in_maintenance AS
-SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
+SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL"""
 
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
-    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
-  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
+#: The event log (see `store.events`), and what is needed to report the end of a batch.
+EVENTS = """\
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY,
+  turn BIGINT NOT NULL,
+  id TEXT NOT NULL,
+  team_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  bucket_ids TEXT,
+  source_id TEXT,
+  batch_id TEXT,
+  key_id TEXT,
+  data TEXT NOT NULL,
+  created_at TEXT NOT NULL
+);
+
+CREATE INDEX events_of_team ON events (team_id, turn, seq);
+
+CREATE UNIQUE INDEX events_by_id ON events (id);
+
+ALTER TABLE sources ADD COLUMN batch_id TEXT;
+
+UPDATE sources SET batch_id = u.batch_id FROM uploads u WHERE u.source_id = sources.id AND u.batch_id IS NOT NULL;
+
+ALTER TABLE batches ADD COLUMN ended_at TEXT;
+
+UPDATE batches SET ended_at = created_at WHERE NOT EXISTS (
+  SELECT 1 FROM uploads u LEFT JOIN sources s ON s.id = u.source_id
+  WHERE u.batch_id = batches.id AND (u.status = 'open' OR s.status IN ('queued', 'indexing')))"""

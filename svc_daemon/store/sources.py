@@ -52,6 +52,8 @@ class SourceRow:
     blob: str | None = None
     #: Id of the source that this one will replace when it becomes ready.
     replaces: str | None = None
+    #: The batch in which it was uploaded.
+    batch_id: str | None = None
     task_id: str | None = None
     #: `code`, `message` and `retryable` of the failure; None unless it failed.
     error: dict[str, Any] | None = None
@@ -129,11 +131,11 @@ class SourceFilter:
 def create_source(connection: Connection, source: SourceRow) -> None:
     connection.execute(
         "INSERT INTO sources (id, team_id, type, status, generation, title, filename, content_type, size_bytes, sha256,"
-        " tags, metadata, mapping, source_url, url_key, fetched, qa, webhook, replaces, task_id, warnings, created_at,"
-        " updated_at)"
+        " tags, metadata, mapping, source_url, url_key, fetched, qa, webhook, replaces, batch_id, task_id, warnings,"
+        " created_at, updated_at)"
         " VALUES (:id, :team_id, :type, :status, :generation, :title, :filename, :content_type, :size_bytes, :sha256,"
-        " :tags, :metadata, :mapping, :source_url, :url_key, :fetched, :qa, :webhook, :replaces, :task_id, '[]',"
-        " :created_at, :updated_at)",
+        " :tags, :metadata, :mapping, :source_url, :url_key, :fetched, :qa, :webhook, :replaces, :batch_id, :task_id,"
+        " '[]', :created_at, :updated_at)",
         {
             "id": source.id,
             "team_id": source.team_id,
@@ -154,6 +156,7 @@ def create_source(connection: Connection, source: SourceRow) -> None:
             "qa": _json(source.qa),
             "webhook": _json(source.webhook),
             "replaces": source.replaces,
+            "batch_id": source.batch_id,
             "task_id": source.task_id,
             "created_at": source.created_at,
             "updated_at": source.updated_at,

@@ -68,6 +68,12 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
     return rows[0]["id"] if rows else None
 
 
+def find_successors(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
+    """Return the latest source that has taken the place of each of these, leaving out those without one."""
+    found = {source_id: find_successor(connection, team_id, source_id) for source_id in source_ids}
+    return {source_id: successor for source_id, successor in found.items() if successor is not None}
+
+
 def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
     """List up to `limit` tombstones not cleaned up yet, with source ids greater than `after`, ordered by id."""
     rows = connection.execute(

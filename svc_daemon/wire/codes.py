@@ -65,6 +65,7 @@ class ErrorCode(StrEnum):
     OFFSET_MISMATCH = "offset_mismatch"
     SESSION_EXPIRED = "session_expired"
     SESSION_CANCELED = "session_canceled"
+    EVENTS_EXPIRED = "events_expired"
     REQUEST_TIMEOUT = "request_timeout"
     HOST_NOT_ALLOWED = "host_not_allowed"
     HEADERS_TOO_LARGE = "headers_too_large"

@@ -128,6 +128,18 @@ class BucketSources(WireModel):
     request_id: str
 
 
+class SourceList(WireModel):
+    """The sources that were asked for by their ids."""
+
+    #: Those that exist, in the order of the ids.
+    sources: list[Source]
+    #: The ids of the others.
+    missing: list[str]
+    #: The source that has taken the place of a missing one, by the id of the missing one.
+    replaced_by: dict[str, str]
+    request_id: str
+
+
 class SourceUpdate(NoDryRunBody):
     """Body of `PATCH /v1/sources/{id}`; omitted fields are unchanged."""
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from svc_daemon.operations.events import forget_events
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.setting_aside import clear_held, forget_asides
 from svc_daemon.operations.sweeping import (
@@ -70,6 +71,7 @@ class SweepingWorker(Worker):
         if self._rounds % ROUNDS_PER_PURGE == 0:
             await _try(self, forget_old_keys)
             await _try(self, forget_ended)
+            await _try(self, forget_events)
             if self._rounds:
                 # Don't delete these files right after a start: a wrong clock is often corrected soon afterwards, and
                 # the files may be the only copies.

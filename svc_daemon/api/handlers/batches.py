@@ -36,6 +36,7 @@ from svc_daemon.core.uploads import source_fields
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations import batches as verbs
 from svc_daemon.operations import uploads
+from svc_daemon.operations.batch_items import BatchItemStatus
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
@@ -280,7 +281,7 @@ def _error(error: ServiceError) -> ErrorBody:
     return ErrorBody(code=str(error.code), message=error.message, retryable=error.rule.retryable, details=error.details)
 
 
-def _item(item: verbs.BatchItemStatus, key: KeyRow) -> wire.BatchItem:
+def _item(item: BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     member = item.member
     error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)

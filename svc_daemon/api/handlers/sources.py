@@ -83,6 +83,24 @@ async def list_members(request: Request) -> Response:
     )
 
 
+async def look_up(request: Request) -> Response:
+    key, context = caller(request), context_of(request)
+    wanted = list(dict.fromkeys(filter(None, request.query_params.get("ids", "").split(","))))
+    most = context.limits.lookup_sources
+    if not 1 <= len(wanted) <= most:
+        raise refusal("ids", f"must name 1 to {most} sources, separated by commas, not {len(wanted)}.")
+    found = verbs.look_up_sources(context, key, wanted)
+    return await respond_aside(
+        request,
+        lambda: wire.SourceList(
+            sources=[view_source(source, key) for source in found.found],
+            missing=found.missing,
+            replaced_by=found.successors,
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
 async def attach(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.SourceAttach)
@@ -290,6 +308,8 @@ _REFETCH = (
 ENDPOINTS = (
     Endpoint("GET", BUCKET + "/sources", list_members, "List a bucket's members", {200: wire.BucketSources},
              query=_MEMBERS, errors=NO_BUCKET),
+    Endpoint("GET", "/v1/sources", look_up, "Look sources up by their ids", {200: wire.SourceList},
+             query={"ids": "1 to {lookup_sources} ids, separated by commas."}),
     Endpoint("POST", BUCKET + "/sources", attach, "Attach a source to another bucket",
              {200: wire.SourceAnswer | wire.DryRun}, body=wire.SourceAttach, query=DRY,
              errors=(*NO_BUCKET, *NO_SOURCE)),

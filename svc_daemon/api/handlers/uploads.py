@@ -102,7 +102,7 @@ async def show(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     upload = _find_to_end(request, key)
-    return _status(request, key, await verbs.cancel_upload(context_of(request), upload))
+    return _status(request, key, await verbs.cancel_upload(context_of(request), upload, key.id))
 
 
 async def finalize(request: Request) -> Response:
@@ -117,7 +117,7 @@ async def finalize(request: Request) -> Response:
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
         source = judged.source
         return would_create(request, view_source(source, key).model_dump(include=known) if source else None)
-    outcome = await finalize_upload(context_of(request), upload)
+    outcome = await finalize_upload(context_of(request), upload, key.id)
     if outcome.source is None:
         raise ServiceError(E.INTERNAL_ERROR)
     response = answer(request, SourceAnswer, view_source(outcome.source, key))

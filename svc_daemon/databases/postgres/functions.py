@@ -3,6 +3,9 @@
 They are made in the schema of the tables, once for each version of this module. Documents are JSON in a text column.
 A function that is a single expression, or a single FROM, becomes part of the statement that calls it, which is what
 makes filters over many rows fast.
+
+The turns of `store.events` are transaction numbers: `this_turn` is that of the running transaction, `unsettled_turn`
+the lowest that still runs, so that all below are committed or rolled back, and `next_turn` one that none has had yet.
 """
 
 import hashlib
@@ -57,6 +60,18 @@ $$;
 CREATE OR REPLACE AGGREGATE group_concat(text) (
   SFUNC = array_append, STYPE = text[], FINALFUNC = texts_with_commas
 );
+
+CREATE OR REPLACE FUNCTION this_turn() RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT pg_current_xact_id()::text::bigint
+$$;
+
+CREATE OR REPLACE FUNCTION unsettled_turn() RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+$$;
+
+CREATE OR REPLACE FUNCTION next_turn() RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+$$;
 
 CREATE OR REPLACE FUNCTION lowercase(letters text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT lower(letters COLLATE pg_catalog."the best")

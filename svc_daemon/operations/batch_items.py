@@ -1,0 +1,99 @@
+"""The files of a batch with their states, and the end of a batch, which is recorded with the last of its files."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from svc_daemon.core import readiness
+from svc_daemon.core.uploads import batches as rules
+from svc_daemon.core.uploads.batches import RollUp
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.events import Happening, record_events
+from svc_daemon.process.contexts import Context
+from svc_daemon.store import batches as store
+from svc_daemon.store import uploads
+from svc_daemon.store.batches import BatchMember
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItemStatus:
+    """A file of a batch, as the batch status shows it."""
+
+    member: BatchMember
+    #: One of the item states in `core.uploads.batches`.
+    state: str
+    #: Whether the source is searchable now. This is false while the index is rebuilt, but the batch's status doesn't
+    #: change.
+    ready: bool
+    error: dict[str, Any] | None
+
+
+def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[BatchItemStatus]]:
+    """Return the batch's status at the time `now`, and the state of each of these files."""
+    items = [_item(member, now) for member in members]
+    states = [(item.state, item.ready) for item in items]
+    return rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
+
+
+def end_batches(
+    connection: Connection, context: Context, team_id: str, batch_ids: Iterable[str | None], key_id: str | None = None
+) -> None:
+    """Record the end of those batches of which no file is outstanding any more; `batch_ids` may repeat, or be None.
+
+    Call this in the transaction in which a file becomes ready, fails, is given up or deleted.
+    """
+    ended: list[Happening] = []
+    now = context.clock.timestamp()
+    for batch_id in sorted({each for each in batch_ids if each is not None}):
+        if not store.may_have_ended(connection, batch_id):
+            continue
+        members = store.list_members(connection, batch_id)
+        status, _ = list_items(members, now)
+        if not status.terminal:
+            continue
+        store.end_batch(connection, batch_id, now)
+        ended.append(
+            Happening(
+                EventType.BATCH_EXPIRED if status.status == "expired" else EventType.BATCH_COMPLETED,
+                bucket_ids=tuple(dict.fromkeys(bucket_id for member in members for bucket_id in member.bucket_ids)),
+                batch_id=batch_id,
+                key_id=key_id,
+                data={"status": status.status, "ready": status.ready, "counters": status.counters},
+            )
+        )
+    record_events(connection, context, team_id, ended)
+
+
+def _item(member: BatchMember, now: str) -> BatchItemStatus:
+    """Return the file's state: the state of its session until it is finalized, then that of its source."""
+    if member.upload_status == uploads.FAILED:
+        return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
+    if member.upload_status == uploads.CANCELED:
+        return BatchItemStatus(
+            member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
+        )
+    is_finalized = member.upload_status == uploads.FINALIZED
+    if member.upload_status == uploads.EXPIRED or (now >= member.expires_at and not is_finalized):
+        return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
+    if not is_finalized:
+        return BatchItemStatus(member, rules.PENDING, ready=False, error=None)
+    if member.source_status is None:
+        return BatchItemStatus(
+            member, rules.DELETED, ready=False, error=ServiceError(ErrorCode.SOURCE_NOT_FOUND).as_error()
+        )
+    places = [place.partition(" ")[2] for place in (member.places or "").split(",") if place]
+    ready = readiness.is_ready(member.source_status, places)
+    is_detached = member.source_status == rules.ACTIVE and not places
+    state = rules.DETACHED if is_detached else member.source_status
+    return BatchItemStatus(member, state, ready=ready, error=_parsed(member.source_error))
+
+
+_EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
+
+
+def _parsed(error: str | None) -> dict[str, Any] | None:
+    return json.loads(error) if error else None

@@ -1,0 +1,232 @@
+"""The event log: each transition that a client can wait for is recorded in the transaction that makes it so.
+
+A transition and its event can't be separated by a crash. Followers of the log are woken after the commit, and read the
+rows when they can send them: what is not read costs nothing, and nobody waits for a reader.
+
+source.queued     created, retried, refreshed, or queued again after a failed attempt or a stop
+source.indexing   claimed by a worker
+source.active     put into the index
+source.ready      searchable in all of its buckets
+source.failed     no attempt is left, or another can't help
+source.replaced   deleted, because a newer source has taken its place
+source.deleted
+source.attached, source.detached, source.updated
+bucket.created, bucket.updated, bucket.archived, bucket.deleted
+batch.completed, batch.expired     see `batch_items`
+store.maintenance                  with `data.status` `began` or `ended`: in between, no source of the team is ready
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from svc_daemon.core import ids, readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import to_text
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.keys import get_reachable_bucket, require
+from svc_daemon.process.contexts import Context
+from svc_daemon.store import events as store
+from svc_daemon.store import teams
+from svc_daemon.store.buckets import BucketRow
+from svc_daemon.store.events import START, EventRow, Position
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow
+from svc_daemon.wire import events as wire
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.event_types import EventType
+
+#: The `after` that means: only events from now on.
+LATEST = "latest"
+#: Number of rows that are read at once, whether they pass the filter or not; bounds memory and time of one read.
+READ_ROWS = 500
+#: Maximum number of rows per deletion, so that other writes can run in between.
+STEP_ROWS = 1000
+
+#: Status and readiness of a source after an event.
+_STATES = {
+    EventType.SOURCE_QUEUED: (readiness.QUEUED, False),
+    EventType.SOURCE_INDEXING: (readiness.INDEXING, False),
+    EventType.SOURCE_ACTIVE: (readiness.ACTIVE, False),
+    EventType.SOURCE_READY: (readiness.ACTIVE, True),
+    EventType.SOURCE_FAILED: (readiness.FAILED, False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event to record; see `EventRow` for the fields."""
+
+    type: EventType
+    bucket_ids: Sequence[str] | None = ()
+    source_id: str | None = None
+    batch_id: str | None = None
+    key_id: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events to list; None means any."""
+
+    types: frozenset[str] | None = None
+    bucket_id: str | None = None
+    key_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events that a key may see, and where the next read goes on."""
+
+    events: list[wire.Event]
+    #: The last event that was read, even if the key may not see it; None if none was.
+    last_id: str | None
+    position: Position
+    #: Whether there may be more.
+    has_more: bool
+
+
+def source_event(
+    kind: EventType,
+    source: SourceRow,
+    bucket_ids: Iterable[str] | None = None,
+    key_id: str | None = None,
+    **facts: Any,
+) -> Happening:
+    """Build an event about the source; `bucket_ids` are those of the source unless given."""
+    data: dict[str, Any] = {"title": source.title}
+    if kind in _STATES:
+        data["status"], data["ready"] = _STATES[kind]
+    if kind is EventType.SOURCE_FAILED:
+        data["error"] = source.error
+    if source.warnings and kind is EventType.SOURCE_READY:
+        data["warnings"] = source.warnings
+    places = source.places if bucket_ids is None else bucket_ids
+    return Happening(kind, tuple(places), source.id, source.batch_id, key_id, data | facts)
+
+
+def bucket_event(kind: EventType, bucket: BucketRow, key_id: str | None = None, **facts: Any) -> Happening:
+    data = {"slug": bucket.slug, "name": bucket.name, "status": bucket.status}
+    return Happening(kind, [bucket.id], key_id=key_id, data=data | facts)
+
+
+def record_events(
+    connection: Connection, context: Context, team_id: str, happenings: Sequence[Happening]
+) -> list[EventRow]:
+    """Append the events to the log of the team, in this order, and return their rows."""
+    return append_events(connection, context.ids, team_id, happenings)
+
+
+def append_events(
+    connection: Connection, make_ids: Ids, team_id: str, happenings: Sequence[Happening]
+) -> list[EventRow]:
+    """Like `record_events`, for work without a running service."""
+    if not happenings:
+        return []
+    now = to_text(make_ids.now())
+    rows = [
+        EventRow(
+            id=event_id,
+            team_id=team_id,
+            type=each.type,
+            bucket_ids=None if each.bucket_ids is None else tuple(each.bucket_ids),
+            source_id=each.source_id,
+            batch_id=each.batch_id,
+            key_id=each.key_id,
+            data=each.data,
+            created_at=now,
+        )
+        for event_id, each in zip(make_ids.make_many(ids.EVENT, len(happenings)), happenings, strict=True)
+    ]
+    store.create_events(connection, rows)
+    return rows
+
+
+def choose_events(context: Context, key: KeyRow, chosen: EventFilter, bucket: str | None) -> EventFilter:
+    """Add the bucket, by id or slug, to the filter. Raises `bucket_not_found`.
+
+    Raises `forbidden_project_key` if the filter names another key and this one may not manage keys.
+    """
+    if chosen.key_id not in (None, key.id):
+        require(key, api_keys.KEY_MANAGE)
+    if bucket is None:
+        return chosen
+    return replace(chosen, bucket_id=context.look(lambda connection: get_reachable_bucket(connection, key, bucket)).id)
+
+
+def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | None, Position]:
+    """Return the last event that the caller has read, and its place in the log, given `after`.
+
+    Raises `events_expired` if the log doesn't have the event, or not any more.
+    """
+    if not after:
+        return None, START
+    if after == LATEST:
+        return context.look(lambda connection: store.find_latest(connection, key.team_id)) or (None, START)
+    position = context.look(lambda connection: store.find_position(connection, key.team_id, after))
+    if position is None:
+        raise ServiceError(
+            ErrorCode.EVENTS_EXPIRED,
+            f"The event {after!r} is no longer kept, or unknown since a restore; look at what you wait for, and follow"
+            " the events after `latest`.",
+        )
+    return after, position
+
+
+def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position, limit: int) -> EventPage:
+    """Return at most `limit` events after a position that pass the filter, oldest first. It blocks."""
+    found: list[wire.Event] = []
+    last_id, position = None, after
+    while True:
+        start = position
+        rows = context.look(lambda connection: store.list_events(connection, key.team_id, start, READ_ROWS))  # noqa: B023
+        for row in rows:
+            last_id, position = row.id, row.position
+            if _passes(row, chosen) and (event := _view(row, key)) is not None:
+                found.append(event)
+                if len(found) == limit:
+                    return EventPage(found, last_id, position, has_more=True)
+        if len(rows) < READ_ROWS:
+            return EventPage(found, last_id, position, has_more=False)
+
+
+async def forget_events(context: Context) -> int:
+    """Delete events that are older than the limit, team by team, in small steps. Returns how many."""
+    oldest = context.clock.timestamp(-86400 * context.limits.event_days)
+    count = 0
+    for team_id in context.read(teams.list_team_ids):
+        while context.read(lambda connection: store.has_old_events(connection, team_id, oldest)):  # noqa: B023
+            deleted = await context.write(
+                lambda connection: store.delete_old_events(connection, team_id, oldest, STEP_ROWS)  # noqa: B023
+            )
+            count += deleted
+    return count
+
+
+def _passes(row: EventRow, chosen: EventFilter) -> bool:
+    return (
+        (chosen.types is None or row.type in chosen.types)
+        and (chosen.key_id is None or row.key_id == chosen.key_id)
+        and (chosen.bucket_id is None or row.bucket_ids is None or chosen.bucket_id in row.bucket_ids)
+    )
+
+
+def _view(row: EventRow, key: KeyRow) -> wire.Event | None:
+    """Convert the event to its API form, as the key may see it; None if it is only about buckets out of its reach."""
+    reachable = None if row.bucket_ids is None else key.reachable(row.bucket_ids)
+    if key.buckets is not None and reachable == []:
+        return None
+    may_see_key = row.key_id == key.id or api_keys.KEY_MANAGE in key.capabilities
+    return wire.Event(
+        id=row.id,
+        type=row.type,
+        created_at=row.created_at,
+        bucket_id=reachable[0] if reachable and len(reachable) == 1 else None,
+        bucket_ids=reachable,
+        source_id=row.source_id,
+        batch_id=row.batch_id,
+        key_id=row.key_id if may_see_key else None,
+        data=row.data,
+    )
