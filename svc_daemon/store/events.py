@@ -136,17 +136,3 @@ def delete_old_events(connection: Connection, team_id: str, oldest: str, limit: 
     old = [row["id"] for row in rows[: min(young, len(rows) - 1)]]
     connection.execute("DELETE FROM events WHERE id IN (SELECT value FROM json_each(:ids))", {"ids": json.dumps(old)})
     return len(old)
-
-
-def adopt_events(connection: Connection) -> None:
-    """Put events that come from another database server, or from SQLite, before all that this server will write.
-
-    Their turns are of no meaning here. PostgreSQL only; call this before the service writes.
-    """
-    connection.execute(
-        "UPDATE events SET turn = 0 WHERE turn > 0 AND EXISTS (SELECT 1 FROM events WHERE turn >= next_turn())"
-    )
-    connection.execute(
-        "SELECT setval(pg_get_serial_sequence('events', 'seq'), MAX(seq)) FROM events"
-        " HAVING MAX(seq) > (SELECT last_value FROM events_seq_seq)"
-    )

@@ -11,7 +11,6 @@ from pathlib import Path
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store import rates
-from svc_daemon.store.events import adopt_events
 from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 
 #: The names of the migrations from before the first release. `make_schema` replaces them all.
@@ -149,7 +148,21 @@ def migrate_shared(connection: Connection) -> None:
             {"name": name},
         )
     connection.execute(rates.SCHEMA)
-    adopt_events(connection)
+    _adopt_events(connection)
+
+
+def _adopt_events(connection: Connection) -> None:
+    """Put events that come from another database server, or from SQLite, before all that this server will write.
+
+    Their turns are of no meaning here (see `store.events`).
+    """
+    connection.execute(
+        "UPDATE events SET turn = 0 WHERE turn > 0 AND EXISTS (SELECT 1 FROM events WHERE turn >= next_turn())"
+    )
+    connection.execute(
+        "SELECT setval(pg_get_serial_sequence('events', 'seq'), MAX(seq)) FROM events"
+        " HAVING MAX(seq) > (SELECT last_value FROM events_seq_seq)"
+    )
 
 
 def join_shared(connection: Connection) -> None:

@@ -1,10 +1,17 @@
 """The event log: what it records, in which order, for whom, and for how long."""
 
+import json
+from contextlib import aclosing
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
+from svc_daemon.api.handlers import events as handlers
 from svc_daemon.operations import events as verbs
+from svc_daemon.operations.events import EventFilter
+from svc_daemon.operations.keys import authenticate
+from svc_daemon.store.events import START
 from svc_daemon.wire.events import EventList
 from tests.api.answers import details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
@@ -212,3 +219,20 @@ def test_many_sources_are_looked_up_at_once(daemon: Daemon) -> None:
     assert daemon.show("/v1/sources", key=limited, ids=made[0])["missing"] == made[:1]
     for ids in ("", ",", ",".join(f"src_{number}" for number in range(daemon.limits.lookup_sources + 1))):
         assert refused_field(daemon.ask("GET", "/v1/sources", params={"ids": ids})) == "ids"
+
+
+def test_an_idle_stream_names_the_last_event_although_it_was_not_sent(daemon: Daemon, monkeypatch: Any) -> None:
+    """So that a client that waits for rare events never resumes after one that is no longer kept."""
+    monkeypatch.setattr(handlers, "BEAT_S", 0.0)
+    source_id, last = daemon.add_source(), latest(daemon)
+    request, key = Request({"type": "http", "app": daemon.app}), authenticate(daemon.context, f"Bearer {daemon.key}")
+
+    async def take(types: frozenset[str], count: int) -> list[bytes]:
+        stream = handlers.follow(request, key, EventFilter(types=types), START)
+        async with aclosing(stream):
+            return [await anext(stream) for _ in range(count)]
+
+    assert daemon.loop.run(take(frozenset({"batch.completed"}), 2)) == [b": \n\n", f"id: {last}\n: \n\n".encode()]
+    _, sent = daemon.loop.run(take(frozenset({"source.queued"}), 2))
+    assert sent.startswith(f"id: {last}\nevent: source.queued\ndata: {{".encode())
+    assert json.loads(sent.partition(b"data: ")[2])["source_id"] == source_id

@@ -65,7 +65,12 @@ def _finalize_twice(whole: Whole) -> None:
 
 
 def _batch_twice(whole: Whole) -> None:
-    _change_session(whole, f"INSERT INTO batches (id, team_id, bucket_ids, expires_at, created_at) VALUES ('bat_1', '{whole.team}', '[]', '', '')", BATCHED, *DOUBLE)
+    _change_session(
+        whole,
+        f"INSERT INTO batches VALUES ('bat_1', '{whole.team}', '[]', '', '', NULL)",
+        BATCHED,
+        *DOUBLE,
+    )
 
 
 #: How each problem is reported, and below it the statements that make it, each for the state or for the index.

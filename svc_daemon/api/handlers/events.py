@@ -46,7 +46,7 @@ async def list_events(request: Request) -> Response:
     resumed = header_of(request, headers.LAST_EVENT_ID) if is_stream else None
     last_id, position = verbs.find_start(context, key, resumed or query.get("after"))
     if is_stream:
-        return EventStream(_follow(request, key, chosen, position))
+        return EventStream(follow(request, key, chosen, position))
     page = await asyncio.to_thread(verbs.read_events, context, key, chosen, position, limit or context.limits.page_rows)
     body = wire.EventList(
         data=page.events,
@@ -57,9 +57,7 @@ async def list_events(request: Request) -> Response:
     return Response(await asyncio.to_thread(body.model_dump_json), media_type="application/json")
 
 
-async def _follow(
-    request: Request, key: KeyRow, chosen: EventFilter, position: Position
-) -> AsyncGenerator[bytes, None]:
+async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: Position) -> AsyncGenerator[bytes, None]:
     """Yield what has happened since `position`, then what happens, until the service stops or the key is revoked."""
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic

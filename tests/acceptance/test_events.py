@@ -1,0 +1,173 @@
+"""Followers of the event log of a real daemon: each event once and in order, whoever is slow, cut off or killed."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.acceptance.calls import make_bucket, upload
+from tests.acceptance.installations import Installation, wait_until
+
+BUCKET = "inbox"
+STREAM = {"Accept": "text/event-stream"}
+
+
+class Follower:
+    """Follows all events in a thread, connecting again at each end of a stream."""
+
+    def __init__(self, installation: Installation, *, pause_s: float = 0.0, cuts: int = 0, every: int = 1) -> None:
+        """After each `every` events it does nothing for `pause_s`, and cuts the connection as often as `cuts` says."""
+        self._installation = installation
+        self._pause_s = pause_s
+        self._cuts = cuts
+        self._every = every
+        self.seen: list[str] = []
+        self.connections = 0
+        self._is_over = False
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def finish(self, last: str, timeout_s: float) -> list[str]:
+        """The events that were seen, once this one is."""
+        wait_until(lambda: self.seen[-1:] == [last], "the last event is seen", timeout_s)
+        self._is_over = True
+        return self.seen
+
+    def _run(self) -> None:
+        while not self._is_over:
+            # The daemon may be dead, or be dying.
+            with suppress(httpx.TransportError, httpx.HTTPStatusError, KeyError, OSError):
+                self._follow()
+            time.sleep(0.02)
+
+    def _follow(self) -> None:
+        resumed = {"Last-Event-ID": self.seen[-1]} if self.seen else {}
+        taken = 0
+        with self._installation.client(**STREAM, **resumed) as client, client.stream("GET", "/v1/events") as stream:
+            stream.raise_for_status()
+            self.connections += 1
+            for event in events_of(stream):
+                self.seen.append(event["id"])
+                taken += 1
+                if taken % self._every == 0:
+                    time.sleep(self._pause_s)
+                    if self._cuts:
+                        self._cuts -= 1
+                        return
+
+
+def events_of(stream: httpx.Response) -> Iterator[dict[str, Any]]:
+    """The events as they arrive; each has the id and the type that are on lines of their own too."""
+    fields: dict[str, str] = {}
+    for line in stream.iter_lines():
+        if line and not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif not line and "data" in fields:
+            event = json.loads(fields["data"])
+            assert (event["id"], event["type"]) == (fields["id"], fields["event"])
+            yield event
+            fields = {}
+
+
+def list_events(client: httpx.Client, **query: Any) -> list[dict[str, Any]]:
+    """All events, page by page."""
+    found: list[dict[str, Any]] = []
+    after: dict[str, str] = {}
+    while True:
+        page = client.get("/v1/events", params=query | after).raise_for_status().json()
+        found += page["data"]
+        if not page["has_more"]:
+            return found
+        after = {"after": page["last_id"]}
+
+
+def test_each_follower_sees_each_event_once_and_in_order(make_installation: Any, large: bool) -> None:
+    files, kills, cuts, every = (25_000, 3, 50, 1500) if large else (150, 1, 10, 30)
+    one: Installation = make_installation(
+        SVC_LIMIT_CREATES_PER_SECOND="0", SVC_LIMIT_BYTES_PER_MINUTE="0", SVC_NO_AUTOSTART="1"
+    ).start()
+    folder = one.root / "files"
+    for number in range(files):
+        path = folder / f"{number // 100}" / f"{number}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# Binder {number}\n\nThe umber binder leans on the shelf.\n")
+    with one.client() as client:
+        make_bucket(client, BUCKET)
+    followers = [
+        Follower(one),
+        Follower(one, pause_s=0.05 if large else 0.02, every=100 if large else 5),
+        Follower(one, cuts=cuts, every=every),
+    ]
+    sending = threading.Thread(target=lambda: send_all(one, str(folder)))
+    sending.start()
+    for kill in range(kills):
+        wait_until(lambda: len(followers[0].seen) > files * (kill + 1) // (kills + 1), "events", 600)  # noqa: B023
+        one.crash()
+    sending.join(1200)
+    with one.client() as client:
+        ready = lambda: len({e["source_id"] for e in list_events(client, types="source.ready")})  # noqa: E731
+        wait_until(lambda: ready() == files, "all are ready", 600, every_s=1.0 if large else 0.1)
+        truth = list_events(client)
+        wait_until(lambda: not client.get("/healthz").json()["queue"]["running"], "nothing runs", 60)
+        truth = list_events(client)
+    ids = [event["id"] for event in truth]
+    for follower in followers:
+        assert follower.finish(ids[-1], 300) == ids
+    assert len(set(ids)) == len(ids) >= 4 * files
+    assert (followers[2].connections >= cuts, followers[0].connections >= kills + 1) == (True, True)
+    by_source: dict[str, list[str]] = {}
+    for event in truth:
+        if event["source_id"]:
+            by_source.setdefault(event["source_id"], []).append(event["type"].removeprefix("source."))
+    assert {(types[0], *types[-2:]) for types in by_source.values()} == {("queued", "active", "ready")}
+    one.hold_to_every_promise()
+
+
+def send_all(one: Installation, folder: str) -> None:
+    """Upload until it is done, however often the daemon dies."""
+    while one.svc("upload", folder, "-b", BUCKET, "--wait", "accepted", timeout_s=900).exit != 0:
+        time.sleep(0.2)
+
+
+def test_a_stop_and_a_revoked_key_end_a_stream(installation: Installation) -> None:
+    with installation.client() as client:
+        made = client.post("/v1/keys", json={"name": "follower", "preset": "read"}).raise_for_status().json()
+        revoked = {"Authorization": f"Bearer {made['key']}"}
+        with (
+            installation.client(**STREAM, **revoked) as following,
+            following.stream("GET", "/v1/events", params={"after": "latest"}) as stream,
+        ):
+            client.delete(f"/v1/keys/{made['id']}").raise_for_status()
+            assert list(events_of(stream)) == []
+        with (
+            installation.client(**STREAM) as following,
+            following.stream("GET", "/v1/events", params={"after": "latest"}) as stream,
+        ):
+            lines = stream.iter_lines()
+            assert next(lines).startswith(":")
+            assert installation.stop() == 0
+            assert list(lines) == [""]
+
+
+def test_a_client_that_reads_nothing_delays_nobody(installation: Installation) -> None:
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+        with installation.client(**STREAM) as stalled, stalled.stream("GET", "/v1/events"):
+            follower = Follower(installation)
+            for number in range(50):
+                upload(client, BUCKET, f"{number}.md", b"# Binder\n\n" + b"umber " * 200).raise_for_status()
+            wait_until(lambda: len(list_events(client, types="source.ready")) == 50, "all are ready")
+            ids = [event["id"] for event in list_events(client)]
+            assert follower.finish(ids[-1], 30) == ids
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/json"])
+def test_errors_of_streams_and_pages_are_the_same(installation: Installation, accept: str) -> None:
+    with installation.client(Accept=accept) as client:
+        refused = client.get("/v1/events", params={"after": "evt_gone"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (410, "events_expired")
