@@ -11,6 +11,7 @@ from svc_cli.client.agents import AgentCalls
 from svc_cli.client.answers import AnswerCalls
 from svc_cli.client.batches import BatchCalls
 from svc_cli.client.calls import key_or_random, part
+from svc_cli.client.events import EventCalls
 from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls
@@ -59,7 +60,7 @@ PAGE_ROWS = 1000
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
-class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
+class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
     """A client of one service with one API key.
 
     **Connections** are opened when they are needed and kept for the next request. `close`, or the end of a `with`

@@ -7,10 +7,11 @@ httpx.
 import http.client
 import io
 import select
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult
 
 if TYPE_CHECKING:
@@ -42,6 +43,15 @@ class _Response(http.client.HTTPResponse):
     `http.client` accepts headers that end prematurely, and the only interim response that it skips is `100 Continue`.
     This class raises RemoteDisconnected for such headers, and skips all interim responses (100 and 102 to 199).
     """
+
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self._socket = sock
+
+    def abort(self) -> None:
+        """End the connection, from another thread than the one that reads the response, which then ends."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def begin(self) -> None:
         lines = self.fp = _Lines(self.fp.detach())

@@ -5,8 +5,8 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
@@ -52,6 +52,7 @@ class Request:
     idempotency_key: str | None = None
     #: Whether the request adds a source, or opens a session or a batch, and so is subject to the service's rate limit.
     is_create: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
     #: Read timeout: longest wait for the next bytes of the response, in seconds.
     silence_s: float = 60.0
 
@@ -123,6 +124,13 @@ class Transport:
             except (OSError, HTTPException) as error:
                 raise self._network_failed(request, error) from error
 
+    @contextmanager
+    def follow(self, request: Request) -> "Iterator[StreamedEvents]":
+        """Open a stream of events that doesn't end by itself. Retries and raises like `send`."""
+        with ExitStack() as stack:
+            response = self._settle(request, partial(self._try_to_open, stack))
+            yield StreamedEvents(response, partial(self._network_failed, request))
+
     def blocks(self, request: Request) -> Iterator[bytes]:
         """Yield the bytes of the response as they arrive. Retries only before the first block; raises like `send`."""
         with ExitStack() as stack:
@@ -185,7 +193,8 @@ class Transport:
         if request.idempotency_key is not None:
             described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
         address = urlsplit(self._url(request))
-        sent = self._connections.exchange(request.method, address, body, self._headers | described, request.silence_s)
+        sent_headers = self._headers | described | request.headers
+        sent = self._connections.exchange(request.method, address, body, sent_headers, request.silence_s)
         return stack.enter_context(sent)
 
     def _url(self, request: Request) -> str:
@@ -227,6 +236,37 @@ class Transport:
         if wait:
             refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
         return refusal
+
+
+class StreamedEvents:
+    """An open stream of server-sent events with ids."""
+
+    def __init__(self, response: HTTPResponse, as_failure: Callable[[Exception], NetworkFailed]) -> None:
+        self._response = response
+        self._as_failure = as_failure
+
+    def records(self) -> Iterator[tuple[str | None, dict[str, Any] | None]]:
+        """Yield id and content of each event; a comment has no content, and may have an id. Raises NetworkFailed."""
+        event_id, event = None, None
+        try:
+            for line in self._response:
+                name, _, value = line.rstrip(b"\r\n").partition(b": ")
+                if name == b"id":
+                    event_id = value.decode()
+                elif name == b"data":
+                    event = json.loads(value)
+                elif not name and not value:
+                    yield event_id, event
+                    event_id, event = None, None
+        except (OSError, HTTPException, ValueError) as error:
+            # A line that was cut off is no JSON.
+            raise self._as_failure(error) from error
+
+    def abort(self) -> None:
+        """End the stream, from another thread than the one that reads it."""
+        abort: Callable[[], None] | None = getattr(self._response, "abort", None)
+        if abort is not None:
+            abort()
 
 
 class ReplyBody(dict[str, Any]):

@@ -1,19 +1,35 @@
-"""Waits until sources are settled or a task has ended, by polling the service at growing intervals.
+"""Waits until sources and batches are settled, by following the events of the service, or until a task has ended.
 
-A source is settled when it is ready, has failed, or was deleted. The first interval is 20 ms, so that waiting for one
-small file ends almost at once. The interval grows to 1 s while nothing changes, and is reset when a source has settled.
+A source is settled when it is ready, has failed, or was deleted. A wait opens a stream of events, looks up all that it
+waits for, 200 at once, and reads the rest from the stream.
 
-The states of sources that were sent in batches are read from the batches. Other sources are requested one by one if
-there are few, and read from the list of their bucket if there are many.
+A service of an older release has no events, and is polled at growing intervals. The first is 20 ms, so that waiting for
+one small file ends almost at once. The interval grows to 1 s while nothing changes, and is reset when a source has
+settled.
+
+When polling, the states of sources that were sent in batches are read from the batches. Other sources are requested one
+by one if there are few, and read from the list of their bucket if there are many.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol, TypeVar
 
+from svc_cli.client.events import LOOKUP_IDS, EventFollower
 from svc_cli.errors import ApiError, WaitTimedOut
 from svc_daemon.wire import JsonMapping
 
+T = TypeVar("T")
+
+#: The status, of the client's making, of a source that was deleted or replaced.
+GONE = "gone"
+#: The events after which a source may be settled.
+SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
+#: The events after which a batch may have ended.
+ENDING = ("batch.completed", "batch.expired")
+#: Error codes of a service that lacks the route.
+UNKNOWN_ROUTE = ("not_found", "method_not_allowed")
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 #: The interval is at least this many seconds for each unsettled source, so that many sources are polled less often.
@@ -30,7 +46,15 @@ _LIVING = frozenset({"queued", "indexing", "active", "failed"})
 _BEHIND_ALL = "~"
 
 
-class BatchReader(Protocol):
+class EventReader(Protocol):
+    """The part of the client that is needed to follow events."""
+
+    def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower: ...
+
+    def look_up_sources(self, source_ids: Sequence[str]) -> JsonMapping: ...
+
+
+class BatchReader(EventReader, Protocol):
     """The part of the client that is needed to wait for batches."""
 
     def batch(self, batch_id: str, *, items: bool = False) -> JsonMapping: ...
@@ -87,7 +111,7 @@ class Watch:
 
 def is_settled(source: JsonMapping) -> bool:
     """Whether the source's state stays the same until a request changes the source."""
-    return bool(source.get("ready") or source.get("status") in {"failed", "gone"})
+    return bool(source.get("ready") or source.get("status") in {"failed", GONE})
 
 
 def wait_until_settled(
@@ -104,24 +128,86 @@ def wait_until_settled(
     A source that was deleted or replaced in the meantime has the status `gone`. Raises WaitTimedOut after `timeout_s`.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
-    pause_s = FIRST_PAUSE_S
-    while True:
-        before = watch.settled_count
-        _look(client, watch)
-        if on_change is not None:
-            on_change(watch)
-        if not watch.open_ids:
-            return watch.seen
-        if deadline_s is not None and clock() >= deadline_s:
-            left = watch.open_ids
-            raise WaitTimedOut(
-                f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work continues.",
-                hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
-                details={"source_ids": left},
-            )
-        shortest_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, PAUSE_FOR_EACH_S * len(watch.open_ids)))
-        pause_s = shortest_s if watch.settled_count > before else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
-        sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
+    with following(client, SETTLING) as follower:
+        if follower is not None:
+            look_up(client, watch)
+        pause_s = FIRST_PAUSE_S
+        while True:
+            before = watch.settled_count
+            if follower is None:
+                _look(client, watch)
+            if on_change is not None:
+                on_change(watch)
+            if not watch.open_ids:
+                return watch.seen
+            if deadline_s is not None and clock() >= deadline_s:
+                raise _timed_out(watch, timeout_s)
+            if follower is not None:
+                _take_events(client, watch, follower.take(None if deadline_s is None else deadline_s - clock()))
+                continue
+            pause_s = _next_pause_s(watch, pause_s, has_settled=watch.settled_count > before)
+            sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
+
+
+def look_up(client: EventReader, watch: Watch) -> None:
+    """Look up every unsettled source, many with one request."""
+    for some in batched(watch.open_ids, LOOKUP_IDS):
+        found = client.look_up_sources(some)
+        for source in found["sources"]:
+            watch.see(source["id"], source)
+        for source_id in found["missing"]:
+            watch.see(source_id, _gone(source_id, found["replaced_by"].get(source_id)))
+
+
+def batched(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+@contextmanager
+def following(client: EventReader, types: Sequence[str]) -> Iterator[EventFollower | None]:
+    """Follow events of these types; yield None if the service is of a release that has no events."""
+    with ExitStack() as stack:
+        follower: EventFollower | None = None
+        try:
+            follower = stack.enter_context(client.follow_events({"types": ",".join(types)}))
+        except ApiError as error:
+            if error.code not in UNKNOWN_ROUTE:
+                raise
+        yield follower
+
+
+def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping]) -> None:
+    """Record what the events say about the sources."""
+    for event in events:
+        source_id, data = event.get("source_id"), event.get("data", {})
+        if source_id is None:
+            # The index was rebuilt, or events may have been missed.
+            look_up(client, watch)
+        elif source_id in watch.seen and event["type"] in ("source.deleted", "source.replaced"):
+            watch.see(source_id, _gone(source_id, data.get("replaced_by")))
+        elif source_id in watch.seen:
+            state = {name: data.get(name) for name in ("status", "ready", "error")}
+            warnings = data.get("warnings", [])
+            watch.see(source_id, watch.seen[source_id] | {"id": source_id, "warnings": warnings} | state)
+
+
+def _gone(source_id: str, successor: str | None) -> JsonMapping:
+    return {"id": source_id, "status": GONE, "ready": False, "replaced_by": successor}
+
+
+def _next_pause_s(watch: Watch, pause_s: float, *, has_settled: bool) -> float:
+    shortest_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, PAUSE_FOR_EACH_S * len(watch.open_ids)))
+    return shortest_s if has_settled else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
+
+
+def _timed_out(watch: Watch, timeout_s: float | None) -> WaitTimedOut:
+    left = watch.open_ids
+    return WaitTimedOut(
+        f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work continues.",
+        hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
+        details={"source_ids": left},
+    )
 
 
 def wait_for_task(
@@ -163,21 +249,27 @@ def wait_for_batches(
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
-    while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
-        # Poll only the oldest batch; the later ones usually end after it.
-        seen[left[0]] = client.batch(left[0])
-        if seen[left[0]]["terminal"]:
-            pause_s = FIRST_PAUSE_S
-            on_change(len(seen) - len(left) + 1)
-            continue
-        if deadline_s is not None and clock() >= deadline_s:
-            raise WaitTimedOut(
-                f"{len(left)} of {len(seen)} batches have not finished after {timeout_s:g} s; the work continues.",
-                hint=f"svc wait {' '.join(left[:5])}",
-                details={"batch_ids": left},
-            )
-        sleep(pause_s)
-        pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
+    if all(batch.get("terminal") for batch in seen.values()):
+        return
+    with following(client, ENDING) as follower:
+        while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
+            # Look only at the oldest batch; the later ones usually end after it.
+            seen[left[0]] = client.batch(left[0])
+            if seen[left[0]]["terminal"]:
+                pause_s = FIRST_PAUSE_S
+                on_change(len(seen) - len(left) + 1)
+                continue
+            if deadline_s is not None and clock() >= deadline_s:
+                raise WaitTimedOut(
+                    f"{len(left)} of {len(seen)} batches have not finished after {timeout_s:g} s; the work continues.",
+                    hint=f"svc wait {' '.join(left[:5])}",
+                    details={"batch_ids": left},
+                )
+            if follower is not None:
+                follower.take(None if deadline_s is None else deadline_s - clock())
+                continue
+            sleep(pause_s)
+            pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
 
 
 def _look(client: SourceReader, watch: Watch) -> None:
@@ -242,4 +334,4 @@ def _ask(client: SourceReader, source_id: str) -> JsonMapping:
     except ApiError as error:
         if error.code != "source_not_found":
             raise
-        return {"id": source_id, "status": "gone", "ready": False, "replaced_by": error.details.get("replaced_by")}
+        return _gone(source_id, error.details.get("replaced_by"))

@@ -2,11 +2,13 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from svc_cli.client.waiting import following
 from svc_cli.commands.batches import BATCH_PREFIX, render_batch
 from svc_cli.commands.names import resolve_source
 from svc_cli.commands.options import Invocation, command, new_app
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 app = new_app()
 
 
-#: Polling interval of `--watch`, in seconds.
+#: Shortest interval between two looks of `--watch`, in seconds.
 WATCH_INTERVAL_S = 1.0
+#: Longest one: a shortage, for which the service waits, is no event.
+LONGEST_INTERVAL_S = 10.0
 #: Maximum number of unfinished and failed sources that are listed; more are only counted.
 MOST_ROWS = 30
 
@@ -86,7 +90,7 @@ class _View(ABC):
     def watch(self) -> JsonMapping:
         """Show each change until nothing is pending, and return the last state."""
         shown: JsonMapping | None = None
-        with Screen(self.call.console) as screen:
+        with Screen(self.call.console) as screen, changes_of(self.client) as await_change:
             while True:
                 answer = self.look()
                 if _without_request(answer) != shown:
@@ -95,8 +99,21 @@ class _View(ABC):
                     screen.update(self.text(answer))
                 if self.is_settled(answer):
                     break
-                time.sleep(WATCH_INTERVAL_S)
+                await_change()
         return answer
+
+
+@contextmanager
+def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
+    """Yield a function that waits until something may have changed, and WATCH_INTERVAL_S at least."""
+    with following(client, ("source", "bucket", "batch", "store")) as follower:
+
+        def await_change() -> None:
+            if follower is not None:
+                follower.take(LONGEST_INTERVAL_S)
+            time.sleep(WATCH_INTERVAL_S)
+
+        yield await_change
 
 
 class _SourceView(_View):

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from svc_cli.client.waiting import Watch, wait_for_batches, wait_until_settled
+from svc_cli.client.waiting import (
+    GONE,
+    UNKNOWN_ROUTE,
+    Watch,
+    look_up,
+    wait_for_batches,
+    wait_until_settled,
+)
 from svc_cli.commands.batches import BATCH_PREFIX
 from svc_cli.commands.names import resolve_source
 from svc_cli.commands.options import (
@@ -17,7 +24,7 @@ from svc_cli.commands.options import (
     new_app,
     parse_duration,
 )
-from svc_cli.errors import WaitTimedOut
+from svc_cli.errors import ApiError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
 from svc_daemon.wire import Json, JsonMapping
@@ -88,8 +95,7 @@ def wait(
         ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
         waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
         # Fail now if an id does not exist, instead of waiting for it.
-        for each in waited.watch.open_ids:
-            waited.watch.see(each, client.source(each))
+        _look_first(client, waited.watch)
         waited.batches.update({each: client.batch(each) for each in waited.batches})
         progress.begin("waiting", waited.total)
         try:
@@ -108,6 +114,22 @@ def wait(
     if waited.expired:
         call.console.fail(waited.expired)
     return Exit(summary["exit_code"])
+
+
+def _look_first(client: "Client", watch: Watch) -> None:
+    """Look every source up, many with one request. Raises ApiError if one doesn't exist."""
+    try:
+        look_up(client, watch)
+    except ApiError as error:
+        # A service of an older release looks sources up one by one.
+        if error.code not in UNKNOWN_ROUTE:
+            raise
+        for each in watch.open_ids:
+            watch.see(each, client.source(each))
+    for source_id, source in watch.seen.items():
+        if source["status"] == GONE:
+            # This raises the service's own error.
+            watch.see(source_id, client.source(source_id))
 
 
 def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Waited, timeout_s: float | None) -> None:

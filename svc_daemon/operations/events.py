@@ -80,7 +80,7 @@ class EventFilter:
 class EventPage:
     """Events that a key may see, and where the next read goes on."""
 
-    events: list[wire.Event]
+    events: list[wire.LogEvent]
     #: The last event that was read, even if the key may not see it; None if none was.
     last_id: str | None
     position: Position
@@ -177,7 +177,7 @@ def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | 
 
 def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position, limit: int) -> EventPage:
     """Return at most `limit` events after a position that pass the filter, oldest first. It blocks."""
-    found: list[wire.Event] = []
+    found: list[wire.LogEvent] = []
     last_id, position = None, after
     while True:
         start = position
@@ -213,13 +213,13 @@ def _passes(row: EventRow, chosen: EventFilter) -> bool:
     )
 
 
-def _view(row: EventRow, key: KeyRow) -> wire.Event | None:
+def _view(row: EventRow, key: KeyRow) -> wire.LogEvent | None:
     """Convert the event to its API form, as the key may see it; None if it is only about buckets out of its reach."""
     reachable = None if row.bucket_ids is None else key.reachable(row.bucket_ids)
     if key.buckets is not None and reachable == []:
         return None
     may_see_key = row.key_id == key.id or api_keys.KEY_MANAGE in key.capabilities
-    return wire.Event(
+    return wire.LogEvent(
         id=row.id,
         type=row.type,
         created_at=row.created_at,

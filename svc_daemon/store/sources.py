@@ -265,9 +265,8 @@ def update_state(connection: Connection, source: SourceRow) -> None:
     """Update the columns that indexing changes, such as the status, the generation and the extraction."""
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
-        " task_id = :task_id,"
-        " content_type = :content_type, error = :error, warnings = :warnings, extraction = :extraction,"
-        " replaces = :replaces, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
+        " task_id = :task_id, content_type = :content_type, error = :error, warnings = :warnings, replaces = :replaces,"
+        " extraction = :extraction, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
         {
             "id": source.id,
             "team_id": source.team_id,
@@ -331,10 +330,8 @@ def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
 
 
 def has_active(connection: Connection, team_id: str) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM sources WHERE team_id = :team_id AND status = 'active' LIMIT 1", {"team_id": team_id}
-    ).fetchone()
-    return row is not None
+    query = "SELECT 1 FROM sources WHERE team_id = :team_id AND status = 'active' LIMIT 1"
+    return connection.execute(query, {"team_id": team_id}).fetchone() is not None
 
 
 def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:

@@ -5,7 +5,9 @@ from typing import Any, Literal
 from svc_daemon.wire.models import WireModel
 
 
-class Event(WireModel):
+class LogEvent(WireModel):
+    """Something that has happened in a team."""
+
     id: str
     object: Literal["event"] = "event"
     #: One of `event_types.EventType`; more may be added.
@@ -26,7 +28,7 @@ class Event(WireModel):
 
 class EventList(WireModel):
     object: Literal["list"] = "list"
-    data: list[Event]
+    data: list[LogEvent]
     #: Whether there are more events now.
     has_more: bool
     #: The `after` of the next request; null if nothing has ever happened.

@@ -97,6 +97,9 @@ def _member(stage: Stage, call: Call) -> Call:
 
 
 example("GET", B + "/sources", _member)
+example("GET", "/v1/sources", lambda stage, call: call.asking(ids=f"{stage.ready()[1]},src_missing"))
+example("GET", "/v1/events", lambda stage, call: call.asking(after="latest"))
+example("GET", "/v1/events", lambda stage, call: call.asking(bucket=stage.ready()[0]))
 example("GET", B + "/sources", lambda stage, call: _member(stage, call).asking(status="all", limit="1"))
 
 

@@ -94,6 +94,9 @@ staged(E.BLOB_NOT_UPLOADED, lambda stage, call: call.at(**stage.session()[0]))
 
 @spoils(E.FORBIDDEN_PROJECT_KEY)
 def _forbidden(stage: Stage, call: Call) -> httpx.Response:
+    if call.is_to("/events"):
+        # Any key may follow the events, but not ask what another one has done.
+        call = call.asking(key="key_missing")
     only = api_keys.AGENT_READ if "webhooks" in call.path else api_keys.WEBHOOK_MANAGE
     return stage.send(call.but(key=stage.daemon.add_key(only)))
 
@@ -152,6 +155,8 @@ def _undecided(stage: Stage, call: Call) -> httpx.Response:
 def _no_bucket(stage: Stage, call: Call) -> httpx.Response:
     if "bucket" in call.places:
         return stage.send(call.at(bucket="nowhere"))
+    if call.is_to("/events"):
+        return stage.send(call.asking(bucket="nowhere"))
     return stage.send(call.asking(buckets="nowhere") if call.method == "GET" else call.sending(buckets=["nowhere"]))
 
 
@@ -262,6 +267,11 @@ def _expired(stage: Stage, call: Call) -> httpx.Response:
     places = stage.session()[0]
     stage.daemon.advance(2 * 3600)
     return stage.send(call.at(**places))
+
+
+@spoils(E.EVENTS_EXPIRED)
+def _expired_event(stage: Stage, call: Call) -> httpx.Response:
+    return stage.send(call.asking(after="evt_missing"))
 
 
 @spoils(E.SESSION_CANCELED)

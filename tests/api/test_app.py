@@ -122,7 +122,7 @@ NEEDED_BY = {
 ANY_KEY = """GET /version, GET /limits, GET /models, GET /models/{model}, GET /rag-agent/models, GET /buckets,
     GET /buckets/{bucket}, GET /buckets/{bucket}/uploads/{session_id}, GET /buckets/{bucket}/sources,
     GET /knowledge/buckets, GET /knowledge/batches/{batch_id}, GET /knowledge/files/{source_id},
-    GET /knowledge/tasks/{task_id}, GET /sources/{source_id}"""
+    GET /knowledge/tasks/{task_id}, GET /sources/{source_id}, GET /sources, GET /events"""
 #: What needs no key at all; the token of a storage path is the authority there.
 NO_KEY = "PUT /storage/{session_id}/{token}, OPTIONS /storage/{session_id}/{token}"
 
@@ -167,7 +167,7 @@ def test_the_capability_alone_opens_its_route_and_any_key_what_is_open(shared: D
         assert ask_nothing(shared, row, shared.add_key(capability)).status_code not in {401, 403}
     for row in ENDPOINTS:
         if name_of(row) in routes(ANY_KEY):
-            assert ask_nothing(shared, row, shared.add_key(keys.AGENT_READ)).status_code in {200, 404}
+            assert ask_nothing(shared, row, shared.add_key(keys.AGENT_READ)).status_code in {200, 400, 404}
 
 
 def test_replacing_needs_the_capability_to_delete_besides(shared: Daemon) -> None:

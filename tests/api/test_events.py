@@ -36,28 +36,29 @@ def types(daemon: Daemon, after: str, **query: str) -> list[str]:
     return [event["type"] for event in events(daemon, after=after, **query)]
 
 
+def await_types(daemon: Daemon, after: str, *expected: str) -> list[dict[str, Any]]:
+    """The events after this one, which must be of these types."""
+    daemon.wait(lambda: len(types(daemon, after)) >= len(expected), f"{expected}")
+    found = events(daemon, after=after)
+    assert [event["type"] for event in found] == list(expected)
+    return found
+
+
 def test_each_transition_is_an_event_in_order_with_what_a_client_waits_for(working: Daemon) -> None:
     working.make_bucket("second")
     start = latest(working)
 
     def since(*expected: str) -> list[dict[str, Any]]:
-        """The events since the last call, once the last expected one is there."""
         nonlocal start
-        working.wait(lambda: len(types(working, start)) >= len(expected), f"{expected}")
-        found = events(working, after=start)
-        assert [event["type"] for event in found] == list(expected)
+        found = await_types(working, start, *expected)
         start = found[-1]["id"]
         return found
 
     source_id = working.add_source()
     path = f"/v1/sources/{source_id}"
     found = since(*INDEXED)
-    assert [(each["data"]["status"], each["data"]["ready"]) for each in found] == [
-        ("queued", False),
-        ("indexing", False),
-        ("active", False),
-        ("active", True),
-    ]
+    states = [("queued", False), ("indexing", False), ("active", False), ("active", True)]
+    assert [(each["data"]["status"], each["data"]["ready"]) for each in found] == states
     bucket_id = working.show("/v1/buckets/inbox")["id"]
     # The key's request has caused the first one; the service did the others by itself.
     assert [bool(each["key_id"]) for each in found] == [True, False, False, False]
@@ -73,6 +74,20 @@ def test_each_transition_is_an_event_in_order_with_what_a_client_waits_for(worki
     new_id = working.add_source(b"The cobalt quay.\n", replaces=source_id)
     *_, replaced, ready = since(*INDEXED[:3], "source.replaced", "source.ready")
     assert (replaced["source_id"], replaced["data"]["replaced_by"], ready["source_id"]) == (source_id, new_id, new_id)
+
+
+def test_failures_and_buckets_have_events_too(working: Daemon) -> None:
+    bucket_id = working.make_bucket()
+    working.make_bucket("second")
+    working.add_ready()
+    start = latest(working)
+
+    def since(*expected: str) -> list[dict[str, Any]]:
+        nonlocal start
+        found = await_types(working, start, *expected)
+        start = found[-1]["id"]
+        return found
+
     failed_id = working.add_source(b" \n", filename="blank.txt")
     assert since(*INDEXED[:2], "source.failed")[-1]["data"]["error"]["code"] == "no_extractable_text"
     working.post(f"/v1/sources/{failed_id}/retry", json={})

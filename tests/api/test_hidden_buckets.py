@@ -102,6 +102,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 
 def test_no_read_shows_another_bucket(house: House) -> None:
     queries = [{}, {"status": "all"}, {"include_items": "true"}, {"verify": "provider"}, {"q": "umber quay"}]
+    queries.append({"ids": ",".join(house.places["source_id"])})
     for row in [row for row in ENDPOINTS if row.method == "GET"]:
         answers = [house.ask("GET", target, params=query) for target in house.targets(row.path) for query in queries]
         assert any(answer.is_success for answer in answers), row.path

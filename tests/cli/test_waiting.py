@@ -1,12 +1,13 @@
 """Waiting for sources, before a request is tried again, and at the gate before creates."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import pytest
 
+from svc_cli.client.events import EventFollower
 from svc_cli.client.pacing import Gate, Stopped
 from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_after
 from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
@@ -25,6 +26,13 @@ class Service:
         self.ends, self.pauses = ends, list[float]()
         self.now_s, self.asked, self.listed, self.batches = 0.0, 0, 0, 0
         self.is_old = False
+
+    def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower:
+        """As a service of a release without events."""
+        raise ApiError(404, {"code": "not_found"})
+
+    def look_up_sources(self, source_ids: Sequence[str]) -> Json:
+        raise AssertionError("a service without events has no such route")
 
     def source(self, source_id: str) -> Json:
         self.asked += 1

@@ -84,7 +84,7 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
                 await asyncio.sleep(GATHER_S)
 
 
-def _encode(event: wire.Event) -> bytes:
+def _encode(event: wire.LogEvent) -> bytes:
     return event_streams.event(event.model_dump(), event.type, event.id)
 
 
