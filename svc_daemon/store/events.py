@@ -10,11 +10,10 @@ The functions `this_turn` and `unsettled_turn` differ between the engines: see `
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import Connection, Parameters, Row
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,72 +28,61 @@ class Position:
 START = Position()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRow:
-    """Something that has happened in a team."""
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events to list; None means any."""
 
-    id: str
-    team_id: str
-    #: One of `wire.event_types.EventType`, or one that a later release has written.
-    type: str
-    #: The buckets that the event is about, as they were; None if it is about the whole team.
-    bucket_ids: tuple[str, ...] | None = ()
-    source_id: str | None = None
-    batch_id: str | None = None
-    #: The key whose request caused it; None if the service did it by itself.
+    types: frozenset[str] | None = None
+    bucket_id: str | None = None
     key_id: str | None = None
-    data: dict[str, Any] = field(default_factory=dict)
-    created_at: str
-    #: Assigned when it is stored.
-    position: Position = START
-
-    @classmethod
-    def from_row(cls, row: Row) -> "EventRow":
-        return cls(
-            id=row["id"],
-            team_id=row["team_id"],
-            type=row["type"],
-            bucket_ids=None if row["bucket_ids"] is None else tuple(row["bucket_ids"].split()),
-            source_id=row["source_id"],
-            batch_id=row["batch_id"],
-            key_id=row["key_id"],
-            data=json.loads(row["data"]),
-            created_at=row["created_at"],
-            position=Position(row["turn"], row["seq"]),
-        )
 
 
-def create_events(connection: Connection, events: Sequence[EventRow]) -> None:
-    """Append the events, in this order."""
+@dataclass(frozen=True, slots=True)
+class EventSpan:
+    """What was read of the log."""
+
+    #: Those events that pass the filter, oldest first, with the columns of the table.
+    rows: list[Row]
+    #: The last event that was read, even if it doesn't pass; None if there was none.
+    last_id: str | None
+    position: Position
+    #: Whether the limit was reached, so that there may be more.
+    is_full: bool
+
+
+def create_events(connection: Connection, events: Iterable[Parameters]) -> None:
+    """Append events, in this order.
+
+    Each has the columns of the table but for the first two; `bucket_ids` are separated by spaces, or None if the event
+    is about the whole team, and `data` is JSON. They are no objects: a small document has four of them.
+    """
     connection.executemany(
         "INSERT INTO events (turn, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at)"
         " VALUES (this_turn(), :id, :team_id, :type, :bucket_ids, :source_id, :batch_id, :key_id, :data, :created_at)",
-        [
-            {
-                "id": event.id,
-                "team_id": event.team_id,
-                "type": event.type,
-                "bucket_ids": None if event.bucket_ids is None else " ".join(event.bucket_ids),
-                "source_id": event.source_id,
-                "batch_id": event.batch_id,
-                "key_id": event.key_id,
-                "data": json.dumps(event.data),
-                "created_at": event.created_at,
-            }
-            for event in events
-        ],
+        events,
     )
 
 
-def list_events(connection: Connection, team_id: str, after: Position, limit: int) -> list[EventRow]:
-    """List the team's events after a position, oldest first, without those that an earlier one may still precede."""
+def read_events(connection: Connection, team_id: str, chosen: EventFilter, after: Position, limit: int) -> EventSpan:
+    """Read at most `limit` of the team's events after a position, without those that an earlier one may still precede.
+
+    The filter is applied here: events that don't pass count for the limit, so that a read never takes long.
+    """
     rows = connection.execute(
         "SELECT turn, seq, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at FROM events"
         " WHERE team_id = :team_id AND (turn, seq) > (:turn, :seq) AND turn < unsettled_turn()"
         " ORDER BY turn, seq LIMIT :limit",
         {"team_id": team_id, "turn": after.turn, "seq": after.seq, "limit": limit},
     ).fetchall()
-    return [EventRow.from_row(row) for row in rows]
+    if not rows:
+        return EventSpan([], None, after, is_full=False)
+    passing = [row for row in rows if chosen.types is None or row["type"] in chosen.types]
+    if chosen.key_id is not None:
+        passing = [row for row in passing if row["key_id"] == chosen.key_id]
+    if chosen.bucket_id is not None:
+        passing = [row for row in passing if row["bucket_ids"] is None or chosen.bucket_id in row["bucket_ids"].split()]
+    last = rows[-1]
+    return EventSpan(passing, last["id"], Position(last["turn"], last["seq"]), is_full=len(rows) == limit)
 
 
 def find_position(connection: Connection, team_id: str, event_id: str) -> Position | None:

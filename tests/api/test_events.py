@@ -9,9 +9,8 @@ from starlette.requests import Request
 
 from svc_daemon.api.handlers import events as handlers
 from svc_daemon.operations import events as verbs
-from svc_daemon.operations.events import EventFilter
 from svc_daemon.operations.keys import authenticate
-from svc_daemon.store.events import START
+from svc_daemon.store.events import START, EventFilter
 from svc_daemon.wire.events import EventList
 from tests.api.answers import details_of, refused_field
 from tests.api.daemons import NOTES, Daemon

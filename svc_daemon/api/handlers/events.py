@@ -18,9 +18,8 @@ from svc_daemon.api.layers.response_headers import request_id_of
 from svc_daemon.api.presenting import caller, context_of, header_of, page_limit
 from svc_daemon.core.requests import refusal
 from svc_daemon.operations import events as verbs
-from svc_daemon.operations.events import EventFilter
 from svc_daemon.operations.keys import is_live
-from svc_daemon.store.events import Position
+from svc_daemon.store.events import EventFilter, Position
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import events as wire
 from svc_daemon.wire import headers
@@ -33,8 +32,11 @@ STREAM_ROWS = 100
 BEAT_S = 15.0
 #: Seconds between two looks at the log without a wake: another node may have written, and a wake may be lost.
 LOOK_S = 1.0
-#: Minimum time in seconds between two looks at the log, so that one look serves the commits of that time.
-GATHER_S = 0.01
+#: Seconds between two checks that the key is still valid.
+CHECK_S = 1.0
+#: Minimum time in seconds between two looks at the log, so that one look serves the commits of that time: after one
+#: that found something to send, when more is likely to follow, and after another.
+GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 
 async def list_events(request: Request) -> Response:
@@ -61,11 +63,15 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
     """Yield what has happened since `position`, then what happens, until the service stops or the key is revoked."""
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic
-    beat_s, last_id = monotonic(), None
+    beat_s, check_s, last_id = monotonic(), monotonic() + CHECK_S, None
     # Begin the response, so that the client knows that it is connected.
     yield comment()
     with context.followers.following() as woken:
-        while not stopping.is_set() and is_live(context, key):
+        while not stopping.is_set():
+            if monotonic() >= check_s:
+                check_s = monotonic() + CHECK_S
+                if not is_live(context, key):
+                    return
             woken.clear()
             page = await asyncio.to_thread(verbs.read_events, context, key, chosen, position, STREAM_ROWS)
             if page.events:
@@ -81,7 +87,7 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
             with suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), LOOK_S)
             if not stopping.is_set():
-                await asyncio.sleep(GATHER_S)
+                await asyncio.sleep(GATHER_S if page.events else SHORT_GATHER_S)
 
 
 def _encode(event: wire.LogEvent) -> bytes:
