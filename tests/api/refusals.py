@@ -89,14 +89,14 @@ changed(E.OFFSET_MISMATCH, lambda call: call.but(content=b"x").naming(Content_Ra
 changed(E.SIZE_MISMATCH, lambda call: call.naming(Content_Range="bytes 0-8/9"))
 staged(E.AGENT_EXISTS, lambda stage, call: call.sending(agent_id=stage.agent()))
 staged(E.MODEL_NOT_ALLOWED, lambda stage, call: call.using("svc-agent").but(key=stage.key_for("svc-agent:other")))
+changed(E.EVENTS_EXPIRED, lambda call: call.asking(after="evt_missing"))
 staged(E.BLOB_NOT_UPLOADED, lambda stage, call: call.at(**stage.session()[0]))
 
 
 @spoils(E.FORBIDDEN_PROJECT_KEY)
 def _forbidden(stage: Stage, call: Call) -> httpx.Response:
-    if call.is_to("/events"):
-        # Any key may follow the events, but not ask what another one has done.
-        call = call.asking(key="key_missing")
+    # Any key may follow the events, but not ask what another one has done.
+    call = call.asking(key="key_missing") if call.is_to("/events") else call
     only = api_keys.AGENT_READ if "webhooks" in call.path else api_keys.WEBHOOK_MANAGE
     return stage.send(call.but(key=stage.daemon.add_key(only)))
 
@@ -155,8 +155,7 @@ def _undecided(stage: Stage, call: Call) -> httpx.Response:
 def _no_bucket(stage: Stage, call: Call) -> httpx.Response:
     if "bucket" in call.places:
         return stage.send(call.at(bucket="nowhere"))
-    if call.is_to("/events"):
-        return stage.send(call.asking(bucket="nowhere"))
+    call = call.asking(bucket="nowhere") if call.is_to("/events") else call
     return stage.send(call.asking(buckets="nowhere") if call.method == "GET" else call.sending(buckets=["nowhere"]))
 
 
@@ -267,11 +266,6 @@ def _expired(stage: Stage, call: Call) -> httpx.Response:
     places = stage.session()[0]
     stage.daemon.advance(2 * 3600)
     return stage.send(call.at(**places))
-
-
-@spoils(E.EVENTS_EXPIRED)
-def _expired_event(stage: Stage, call: Call) -> httpx.Response:
-    return stage.send(call.asking(after="evt_missing"))
 
 
 @spoils(E.SESSION_CANCELED)

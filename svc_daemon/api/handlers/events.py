@@ -91,7 +91,7 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
 
 
 def _encode(event: wire.LogEvent) -> bytes:
-    return event_streams.event(event.model_dump(), event.type, event.id)
+    return event_streams.event(vars(event), event.type, event.id)
 
 
 def _types(text: str | None) -> frozenset[str] | None:
