@@ -193,7 +193,7 @@ class Transport:
         if request.idempotency_key is not None:
             described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
         address = urlsplit(self._url(request))
-        sent_headers = self._headers | described | request.headers
+        sent_headers = {**self._headers, **described, **request.headers}
         sent = self._connections.exchange(request.method, address, body, sent_headers, request.silence_s)
         return stack.enter_context(sent)
 

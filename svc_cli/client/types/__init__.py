@@ -42,6 +42,8 @@ from svc_cli.client.types.completions import CompletionChoice as CompletionChoic
 from svc_cli.client.types.completions import CompletionMessage as CompletionMessage
 from svc_cli.client.types.completions import CompletionUsage as CompletionUsage
 from svc_cli.client.types.errors import ErrorBody as ErrorBody
+from svc_cli.client.types.events import EventList as EventList
+from svc_cli.client.types.events import LogEvent as LogEvent
 from svc_cli.client.types.keys import Key as Key
 from svc_cli.client.types.keys import KeyAnswer as KeyAnswer
 from svc_cli.client.types.keys import KeyCreated as KeyCreated
@@ -88,6 +90,7 @@ from svc_cli.client.types.sources import Source as Source
 from svc_cli.client.types.sources import SourceAnswer as SourceAnswer
 from svc_cli.client.types.sources import SourceError as SourceError
 from svc_cli.client.types.sources import SourceFilters as SourceFilters
+from svc_cli.client.types.sources import SourceList as SourceList
 from svc_cli.client.types.sources import SourceMember as SourceMember
 from svc_cli.client.types.sources import SourceRefreshed as SourceRefreshed
 from svc_cli.client.types.sources import SourceReread as SourceReread

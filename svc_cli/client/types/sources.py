@@ -126,6 +126,18 @@ class BucketSources(TypedDict):
     request_id: str
 
 
+class SourceList(TypedDict):
+    """The sources that were asked for by their ids."""
+
+    sources: list[Source]
+    """Those that exist, in the order of the ids."""
+    missing: list[str]
+    """The ids of the others."""
+    replaced_by: dict[str, str]
+    """The source that has taken the place of a missing one, by the id of the missing one."""
+    request_id: str
+
+
 class SourceUpdate(TypedDict):
     """Body of `PATCH /v1/sources/{id}`; omitted fields are unchanged."""
 
