@@ -23,6 +23,8 @@ from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
 BUCKET = "inbox"
 #: A busy machine gets to a COMMIT in this time, and a node to its first answer.
 PATIENCE_S = 120.0
+#: How long the small Milvus of the tests may need for what has piled up.
+SETTLE_S = 600.0
 #: Two in three are kills, the others cut the connection.
 LARGE_TURNS = 150
 _CREATES = b"INSERT INTO sources ("
@@ -114,8 +116,7 @@ def _posted(client: httpx.Client, path: str, word: str, **body: Any) -> dict[str
 
 
 def _upload(_: Turns, __: httpx.Client, word: str, **fields: str) -> Send:
-    # More than a node keeps in memory.
-    files = {"file": (f"{word}.md", document(word, 2000))}
+    files = {"file": (f"{word}.md", document(word, 5))}
     return lambda client: [_posted(client, "files", word, files=files, data=fields)["id"]]
 
 
@@ -126,7 +127,8 @@ def _replace(turns: Turns, client: httpx.Client, word: str) -> Send:
 
 
 def _finalize_session(_: Turns, client: httpx.Client, word: str) -> Send:
-    data = document(word, 2000)
+    # More than a node keeps in memory.
+    data = document(word, 1100)
     opened = _posted(client, "uploads", word, json={"filename": f"{word}.md", "size_bytes": len(data)})
     half = len(data) // 2
     for first, last in ((0, half - 1), (half, len(data) - 1)):
@@ -242,7 +244,7 @@ def test_no_byte_of_a_committed_row_is_lost_with_the_answer_of_its_commit(turns:
     kept = turns.seen.keys() - turns.deleted
     with turns.client() as client:
         for source_id in kept:
-            assert wait_ended(client, source_id)["ready"], source_id
+            assert wait_ended(client, source_id, SETTLE_S)["ready"], source_id
         wait_until(lambda: {each["id"] for each in list_sources(client, BUCKET)} == kept, "replaced ones have left")
         assert {hit["source_id"] for hit in search(client, f"word{turn}", BUCKET)} <= kept
         # A second sweep of the workers; then nothing is stored that nobody names.
