@@ -72,9 +72,12 @@ class Pack:
         """Announce all the rest, send `length` bytes of it, and end the connection, with a reset or without."""
         total = len(self.data)
         head = f"PUT {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Range: bytes {first}-{total - 1}/{total}\r\n"
-        head += f"Content-Length: {total - first}\r\n\r\n"
+        # What comes before the daemon reads may be lost: engines answer slowly what it asks them before.
+        head += f"Content-Length: {total - first}\r\nExpect: 100-continue\r\n\r\n"
         with socket.create_connection(("127.0.0.1", port_of(self.installation)), timeout=30) as connection:
-            connection.sendall(head.encode() + self.data[first : first + length])
+            connection.sendall(head.encode())
+            connection.recv(1000)
+            connection.sendall(self.data[first : first + length])
             if self.random.random() < 0.5:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
