@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -115,3 +116,20 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def measure_files(files: DataFiles) -> dict[str, int]:
+    """Return the bytes of the state and of the search indexes, and how many are free on the disk."""
+    sizes = {"free": shutil.disk_usage(files.root).free}
+    if has_state(files):
+        sizes["state"] = sum(path.stat().st_size for path in files.root.glob(f"{files.state.name}*"))
+        # Files may be removed while they are counted.
+        sizes["index"] = sum(_size_bytes(path) for path in files.index.rglob("*"))
+    return sizes
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -36,7 +36,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
-from svc_daemon.data_directory import has_state, lock_directory, make_folders
+from svc_daemon.data_directory import has_state, lock_directory, make_folders, measure_files
 from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.models import ModelFolder
 from svc_daemon.engines import EMBEDDED, Engines, choose_engines
@@ -167,6 +167,7 @@ async def _serve(
             ),
             partial(_stop_answers, process.context, app.state.stopping),
         )
+        app.state.measure = lambda: measure_files(files) | {"connections": len(server.server_state.connections)}
         facts = {"base_url": base_url, "installation_id": process.installation_id, **_tls_facts(certificate)}
         stack.enter_context(_announced(files, facts, process.context.clock))
         log.info("listening on %s", base_url)
@@ -365,6 +366,7 @@ def _hardening(settings: Settings, context: Context) -> Hardening:
         ),
         limits=_client_limits(settings.limits),
         clock=context.clock.monotonic,
+        count=context.metrics.count_request,
     )
 
 

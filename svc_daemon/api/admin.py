@@ -6,7 +6,6 @@ machine but not from a browser. These routes are not part of the public API or i
 
 import hmac
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -16,7 +15,7 @@ from starlette.routing import Route
 from svc_daemon.api.endpoints import refuse_dry_run_in_body, refuse_dry_run_in_query
 from svc_daemon.api.handlers.services import view_embedding
 from svc_daemon.api.layers.response_headers import request_id_of
-from svc_daemon.api.presenting import body_of, context_of
+from svc_daemon.api.presenting import body_of, context_of, is_from_browser, is_from_this_machine
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import maintenance
 from svc_daemon.operations import teams as verbs
@@ -75,13 +74,9 @@ def check_operator(request: Request) -> None:
     Raises `not_found` if the client is on another machine, `origin_not_allowed` if it is a browser (even with a page of
     an allowed origin), and `invalid_project_key` if the operator token is missing or wrong.
     """
-    try:
-        address = ip_address(request.client.host if request.client else "")
-    except ValueError:
-        raise NotFound(ErrorCode.NOT_FOUND) from None
-    if not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
+    if not is_from_this_machine(request):
         raise NotFound(ErrorCode.NOT_FOUND)
-    if "origin" in request.headers or "sec-fetch-site" in request.headers:
+    if is_from_browser(request):
         raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
     scheme, _, token = request.headers.get(headers.AUTHORIZATION, "").partition(" ")
     expected: str = request.app.state.operator_token

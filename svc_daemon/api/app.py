@@ -1,6 +1,7 @@
 """The routes of the service and the application that serves them. Each handler module defines its routes at its end.
 
     GET                    /healthz, /openapi.json                         services
+    GET                    /metrics                                        metrics
     GET                    /v1/version, /v1/limits                         services
     GET POST               /v1/buckets                                     buckets
     GET PUT PATCH DELETE   /v1/buckets/{bucket}                            buckets
@@ -68,6 +69,7 @@ from svc_daemon.api.handlers import (
     imports,
     keys,
     legacy,
+    metrics,
     qa,
     responses,
     searches,
@@ -84,6 +86,7 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *services.ENDPOINTS,
+    *metrics.ENDPOINTS,
     *buckets.ENDPOINTS,
     *files.ENDPOINTS,
     *imports.ENDPOINTS,
@@ -107,7 +110,8 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
 
     `faults` is the file of the fault lab. Raises FaultsRefused if it can't be used, or OSError.
 
-    The state attributes are `context`, `extractor`, `installation_id`, `operator_token` and `started_s`.
+    The state attributes are `context`, `extractor`, `installation_id`, `operator_token`, `started_s` and
+    `measure`, which returns what only the process knows: sizes in bytes, and open connections.
     """
     lab = FaultLab(faults, ENDPOINTS) if faults is not None else None
     handlers = [(row, serving(row)) for row in ENDPOINTS]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -63,6 +64,19 @@ def caller(request: Request, capability: str | None = None) -> KeyRow:
     if capability is not None:
         require(key, capability)
     return key
+
+
+def is_from_this_machine(request: Request) -> bool:
+    """Return whether the connection comes from this machine; behind a proxy on this machine, all of them do."""
+    try:
+        address = ip_address(request.client.host if request.client else "")
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def is_from_browser(request: Request) -> bool:
+    return "origin" in request.headers or "sec-fetch-site" in request.headers
 
 
 def path_destination(request: Request, key: KeyRow) -> Destination:

@@ -71,6 +71,8 @@ class Database(Protocol):
     operations: int
     #: Number of commits so far; `operations` divided by `commits` is the average group size.
     commits: int
+    #: Seconds that these commits took, which is how long the disk or the server took to make them durable.
+    commits_s: float
 
     @property
     def is_broken(self) -> bool:

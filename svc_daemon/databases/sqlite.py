@@ -18,6 +18,7 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -75,6 +76,8 @@ class SqliteDatabase:
         self.operations = 0
         #: Number of commits so far; `operations` divided by `commits` is the average group size.
         self.commits = 0
+        #: Seconds that these commits took, most of which is the fsync.
+        self.commits_s = 0.0
         self._on_broken = on_broken
         self._broken: sqlite3.Error | None = None
         self._local = threading.local()
@@ -165,7 +168,7 @@ class SqliteDatabase:
                 raise self._broken
             self._connection.execute("BEGIN IMMEDIATE")
             outcomes = [self._run_in_savepoint(work) for work, _ in group]
-            is_ending = True
+            is_ending, began_s = True, time.monotonic()
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
@@ -175,6 +178,7 @@ class SqliteDatabase:
             return
         self.operations += len(group)
         self.commits += 1
+        self.commits_s += time.monotonic() - began_s
         for (_, future), (result, failure) in zip(group, outcomes, strict=True):
             resolve(future, result, failure)
         self._bound_log()

@@ -19,6 +19,7 @@ from typing import Any
 
 from svc_daemon.core import lanes, readiness, retries
 from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
@@ -166,7 +167,12 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
     Returns the documents whose claims are stale; their tasks and sources are left unchanged.
     """
     team_id = documents[0].claim.source.team_id
-    stale, wakes = await context.write(InTurn(lambda connection: _complete(connection, context, team_id, documents)))
+    stale, ready, wakes = await context.write(
+        InTurn(lambda connection: _complete(connection, context, team_id, documents))
+    )
+    now = context.clock.now()
+    for task in (document.claim.task for document in documents if document.claim.source.id in ready):
+        context.metrics.ready_s.add((now - from_text(task.created_at)).total_seconds())
     for wake in wakes:
         wake.set()
     context.wakes.note_unembedded(team_id)
@@ -175,8 +181,8 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
-) -> tuple[list[IndexedDocument], set[asyncio.Event]]:
-    """Complete the documents. Returns those whose claim is stale, and the events of the workers to wake."""
+) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
+    """Complete the documents. Returns the stale ones, the ids of sources that are ready, and the events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
@@ -208,7 +214,7 @@ def _complete(
         schedule_syncs(connection, source.id, now)
         wakes.add(context.wakes.syncing)
     touch_buckets(connection, (bucket_id for source in (*synced, *unsynced) for bucket_id in source.places))
-    return stale, wakes
+    return stale, {source.id for source in synced}, wakes
 
 
 def _make_ready(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> set[asyncio.Event]:
@@ -255,13 +261,13 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
     """Retry each task after a pause, or end it as `failed` if no attempt is left or the failure is permanent."""
 
-    def work(connection: Connection) -> None:
-        for claim, failure in failures:
-            source = _held_source(connection, claim)
-            if source is not None:
-                _end_attempt(connection, context, claim.task, source, failure, jitter)
+    def work(connection: Connection) -> list[Failure]:
+        held = [(each, source) for each in failures if (source := _held_source(connection, each[0])) is not None]
+        ends = [_end_attempt(connection, context, each[0].task, source, each[1], jitter) for each, source in held]
+        return [end for end in ends if end is not None]
 
-    await context.write(InTurn(work))
+    for final in await context.write(InTurn(work)):
+        context.metrics.failures[final.code] += 1
     context.wakes.indexing.set()
     context.wakes.delivering.set()
 
@@ -356,7 +362,8 @@ def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: boo
 
 def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
-) -> None:
+) -> Failure | None:
+    """Queue the task again, or let the source fail. Returns the failure that it ends with, if it does."""
     if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = failure
         if failure.retryable:
@@ -365,11 +372,12 @@ def _end_attempt(
         finish_task(connection, task, "failed", context.clock.timestamp(), final.as_error())
         _move(connection, context, source, readiness.FAILED, final.as_error())
         record_outcomes(connection, context, [replace(source, status=readiness.FAILED, error=final.as_error())])
-        return
+        return final
     pause_s = retries.pause_s(task.attempt, jitter)
     retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())
     _move(connection, context, source, readiness.QUEUED)
     record_events(connection, context, source.team_id, [source_event(EventType.SOURCE_QUEUED, source)])
+    return None
 
 
 def _move(

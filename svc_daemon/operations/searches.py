@@ -134,7 +134,7 @@ async def search(context: Context, key: KeyRow, request: SearchRequest) -> Resul
     _check(context, request)
     agent = choose_agent(context, key, request)
     narrowed = narrow(context, request, _policy_of(agent))
-    with counting_answer(context, key.team_id):
+    with counting_answer(context, key.team_id), context.metrics.searches_s.timing(context.clock.monotonic):
         results = await _ask_until_settled(context, key, narrowed, agent)
     return replace(results, agent=agent, score_threshold=narrowed.score_threshold)
 

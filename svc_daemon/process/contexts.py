@@ -19,6 +19,7 @@ from svc_daemon.llm.contract import Llm
 from svc_daemon.process.followers import Followers
 from svc_daemon.process.gates import Gates, Tallies
 from svc_daemon.process.locks import LocalLocks, Locks
+from svc_daemon.process.metrics import Metrics
 from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
@@ -151,6 +152,7 @@ class Context:
     wakes: Wakes
     shortages: Shortages
     tallies: Tallies = field(default_factory=Tallies)
+    metrics: Metrics = field(default_factory=Metrics)
     #: 32 random bytes, unique to the installation: upload tokens and webhook secrets are derived from it.
     secret: bytes
     #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.

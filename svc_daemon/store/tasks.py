@@ -333,6 +333,15 @@ def count_open(connection: Connection) -> dict[str, int]:
     return {"queued": 0, "running": 0} | {row["status"]: row["tasks"] for row in rows}
 
 
+def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]]:
+    """Count the unfinished tasks of each type and status, and return with each count when the oldest was created."""
+    rows = connection.execute(
+        "SELECT type, status, COUNT(*) AS tasks, MIN(created_at) AS oldest_at FROM tasks WHERE finished_at IS NULL"
+        " GROUP BY type, status ORDER BY type, status"
+    ).fetchall()
+    return [(row["type"], row["status"], row["tasks"], row["oldest_at"]) for row in rows]
+
+
 def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
     """Return the team's unfinished rebuild task, or None; while there is one, the team is in maintenance."""
     row = connection.execute(

@@ -46,7 +46,7 @@ def _sent(stage: Stage, call: Call) -> Call:
     return call
 
 
-for path in ("/healthz", "/openapi.json", "/v1/version", "/v1/limits", W + "/secret", W + "/deliveries"):
+for path in ("/healthz", "/metrics", "/openapi.json", "/v1/version", "/v1/limits", W + "/secret", W + "/deliveries"):
     example("GET", path)
 for path in ("/v1/buckets", aliases.BUCKETS, K, "/v1/agents"):
     example("GET", path)

@@ -19,6 +19,7 @@ from svc_daemon.api.layers.origin_guards import GuardRules
 from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.core import ids
 from svc_daemon.core.times import Clock
+from svc_daemon.data_directory import measure_files
 from svc_daemon.engines import Engines
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.fetchers import Fetcher
@@ -97,10 +98,12 @@ async def open_node(files: DataFiles, engines: Engines, shared: Shared, first: N
         app.state.installation_id = installation_id
         app.state.operator_token = prepare_operator_token(files, os.urandom)
         app.state.extractor = shared.extractor
+        app.state.measure = partial(measure_files, files)
         app.state.started_s = context.clock.monotonic()
         yield
 
-    app = create_app(Hardening(new_id=new_id, rules=GuardRules(exempt=is_storage_path)), shared.limits, lifespan)
+    hardening = Hardening(new_id=new_id, rules=GuardRules(exempt=is_storage_path), count=context.metrics.count_request)
+    app = create_app(hardening, shared.limits, lifespan)
     await shared.stack.enter_async_context(app.router.lifespan_context(app))
     return Node(files=files, provider=made[0], context=context, app=app, installation_id=installation_id)
 

@@ -145,7 +145,7 @@ def all_but(capability: str) -> tuple[str, ...]:
 
 
 def test_every_route_has_a_decision() -> None:
-    keyless = ["GET /healthz", "GET /openapi.json", *routes(NO_KEY)]
+    keyless = ["GET /healthz", "GET /metrics", "GET /openapi.json", *routes(NO_KEY)]
     decided = [*(name for listed in NEEDED_BY.values() for name in routes(listed)), *routes(ANY_KEY), *keyless]
     assert sorted(decided) == sorted(map(name_of, ENDPOINTS))
     assert {name_of(row) for row in ENDPOINTS if not row.keyed} == set(keyless)

@@ -41,7 +41,11 @@ def test_every_route_is_described_and_nothing_else(shared: Daemon, document: dic
 
 
 def test_every_path_has_the_version_or_is_about_the_service_itself(document: dict[str, Any]) -> None:
-    assert {path for path in document["paths"] if not path.startswith("/v1/")} == {"/healthz", "/openapi.json"}
+    assert {path for path in document["paths"] if not path.startswith("/v1/")} == {
+        "/healthz",
+        "/metrics",
+        "/openapi.json",
+    }
 
 
 def test_names_parameters_and_references_hold_together(document: dict[str, Any]) -> None:
@@ -65,8 +69,8 @@ def test_every_status_of_a_route_is_described_with_its_codes(document: dict[str,
 
 
 def is_open(path: str) -> bool:
-    """What needs no key: health, this document, and the storage door, where the token in the path is the authority."""
-    return path in {"/healthz", "/openapi.json"} or is_storage_path(path)
+    """What needs no key: health, metrics here, this document, and the storage door, where the path has a token."""
+    return path in {"/healthz", "/metrics", "/openapi.json"} or is_storage_path(path)
 
 
 def test_only_keyless_routes_ask_for_no_key(document: dict[str, Any]) -> None:

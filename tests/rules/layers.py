@@ -57,6 +57,7 @@ LIBRARY_OWNERS = {
         "svc_daemon.backup_command",
         "svc_daemon.command_groups",
     ),
+    "prometheus_client": ("svc_daemon.api.handlers.metrics",),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),

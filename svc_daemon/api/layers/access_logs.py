@@ -1,4 +1,7 @@
-"""The access log: one line per request, with the route template instead of the path, so no token or query is logged."""
+"""The access log: one line per request, with the route template instead of the path, so no token or query is logged.
+
+The same facts are counted for `/metrics`.
+"""
 
 import logging
 from collections.abc import Callable
@@ -10,17 +13,21 @@ logger = logging.getLogger(__name__)
 #: Logged instead of the path if a request matches no route, since the path may contain anything.
 NO_ROUTE = "-"
 
+#: Called with the method, the route, the status (None if the client has left) and the seconds of each request.
+CountRequest = Callable[[str, str, int | None, float], None]
+
 
 class AccessLogs:
     """Middleware that logs each response. It wraps the `Faults` middleware, so that it also logs error responses."""
 
-    def __init__(self, app: ASGIApp, clock: Callable[[], float]) -> None:
+    def __init__(self, app: ASGIApp, clock: Callable[[], float], count: CountRequest) -> None:
         self.app = app
         #: Monotonic clock, in seconds.
         self.clock = clock
+        self.count = count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not logger.isEnabledFor(logging.INFO):
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         began = self.clock()
@@ -37,12 +44,15 @@ class AccessLogs:
         try:
             await self.app(scope, receive, send_counted)
         finally:
+            seconds, route = self.clock() - began, getattr(scope.get("route"), "path", NO_ROUTE)
             fields = {
                 "method": scope["method"],
-                "route": getattr(scope.get("route"), "path", NO_ROUTE),
+                "route": route,
                 # None if the client disconnected before the response.
                 "status": status,
-                "duration_ms": round((self.clock() - began) * 1000, 1),
+                "duration_ms": round(seconds * 1000, 1),
                 "sent_bytes": sent_bytes,
             }
             logger.info("answered", extra={"fields": fields})
+            # Of a request without a route, the method may be any word.
+            self.count(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status, seconds)

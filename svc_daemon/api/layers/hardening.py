@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import ExceptionHandler
 
-from svc_daemon.api.layers.access_logs import AccessLogs
+from svc_daemon.api.layers.access_logs import AccessLogs, CountRequest
 from svc_daemon.api.layers.deadlines import ClientLimits, Deadlines
 from svc_daemon.api.layers.error_responses import Faults, is_openai_path, raise_again
 from svc_daemon.api.layers.origin_guards import GuardRules, Guards
@@ -35,6 +35,8 @@ class Hardening:
     limits: ClientLimits = field(default_factory=ClientLimits)
     #: Monotonic clock, in seconds.
     clock: Callable[[], float] = time.monotonic
+    #: Counts each request.
+    count: CountRequest = lambda *_: None
     #: Returns whether errors on a path have OpenAI's format.
     openai_style: Callable[[str], bool] = is_openai_path
 
@@ -49,7 +51,7 @@ def middleware(hardening: Hardening, successors: Mapping[str, str] = NO_ALIASES)
     """Return the list for `Starlette(middleware=…)`; `successors` is passed to `ResponseHeaders`."""
     return [
         Middleware(ResponseHeaders, new_id=hardening.new_id, successors=successors),
-        Middleware(AccessLogs, clock=hardening.clock),
+        Middleware(AccessLogs, clock=hardening.clock, count=hardening.count),
         Middleware(Faults, openai_style=hardening.openai_style),
         Middleware(Guards, rules=hardening.rules),
         Middleware(Deadlines, limits=hardening.limits, clock=hardening.clock),

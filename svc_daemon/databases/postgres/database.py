@@ -112,6 +112,8 @@ class PostgresDatabase:
         self.operations = 0
         #: Number of commits so far; `operations` divided by `commits` is the average group size.
         self.commits = 0
+        #: Seconds that these commits took, most of which is the server's work.
+        self.commits_s = 0.0
         #: Number of transactions that were rolled back because of a conflict.
         self.conflicts = 0
         self._draw = draw
@@ -192,6 +194,7 @@ class PostgresDatabase:
             outcomes = [self._run_piece(connection, work) for work, _ in group]
         except (psycopg.Error, _Ended) as error:
             raise self._give_up(connection, error, was_used=was_used) from error
+        began_s = time.monotonic()
         try:
             tag = connection.run("COMMIT")
         except psycopg.Error as error:
@@ -204,6 +207,7 @@ class PostgresDatabase:
             raise StoreUnavailable(AWAY)
         self.operations += len(group)
         self.commits += 1
+        self.commits_s += time.monotonic() - began_s
         return outcomes
 
     def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
