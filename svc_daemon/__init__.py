@@ -9,7 +9,9 @@ Layers
 Each folder is a layer. A file is named after what it deals with, by the same noun in every layer; functions are verbs.
 A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
 
-    command, model_command           the command line of `svc-daemon`
+    command, move_command, model_command
+                                     the command line of `svc-daemon`
+    cluster_repair, offline_move     `verify` on a cluster; `move`
     serve_command, operator_commands, offline_repair
                                      `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
       server                         creates all components, serves, and shuts down

@@ -13,7 +13,7 @@ import typer
 from svc_daemon.backup_command import backup, restore
 from svc_daemon.command_groups import new_group
 from svc_daemon.core.times import from_text, parse_span_s, to_text
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.exits import (
     EXIT_ADDRESS,
     EXIT_DONE,
@@ -27,9 +27,10 @@ from svc_daemon.exits import (
     refuse_as,
 )
 from svc_daemon.model_command import JsonFlag, models
+from svc_daemon.move_command import move
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.serve_command import start
-from svc_daemon.settings import Role, SettingError
+from svc_daemon.settings import ClusterSettings, Role, SettingError
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ keys = new_group("key", "Create API keys for any team.")
 search = new_group("search", "Turn searches off for maintenance, and on again.")
 for group in (teams, keys, search, models):
     app.add_typer(group)
+app.command("move")(move)
 
 
 def _show_version(asked: bool) -> None:
@@ -102,24 +104,29 @@ def verify(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check the data directory of a stopped service for damage.
+    """Check the data of a service for damage: the data directory of a stopped one, or a cluster while it serves.
 
     Exits with code 0 if there are no problems, and with code 1 if there are any.
     """
+    from svc_daemon.cluster_repair import verify_cluster
     from svc_daemon.data_directory import DirectoryLocked, NoDirectory
     from svc_daemon.offline_repair import verify_directory
     from svc_daemon.provider.errors import ProviderError
 
-    if os.environ.get("SVC_STATE_URL"):
-        # The data directory of a node has nothing to check.
-        message = "This command checks data directories, and SVC_STATE_URL names the database of a cluster."
-        refuse("svc_usage", message, EXIT_USAGE, as_json, hint="Unset it to check the directory in SVC_DATA_DIR.")
     try:
-        verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
+        cluster = ClusterSettings.from_environ(os.environ)
+        if cluster is not None:
+            verdict = verify_cluster(cluster, os.environ, read_data=read_data, repair=repair)
+        else:
+            verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
+    except SettingError as error:
+        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
     except DirectoryLocked as error:
         refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
     except NoDirectory as error:
         refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+    except NotFound as error:
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
     except (ServiceError, ProviderError, OSError) as error:
         refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
     print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))

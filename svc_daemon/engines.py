@@ -9,15 +9,15 @@ import secrets
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import AsyncExitStack, contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from svc_daemon.databases.contract import Database
+from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.installations import prepare_secret, prepare_shared_secret, refuse_lost_state, write_secret
@@ -26,13 +26,18 @@ from svc_daemon.process.clusters import join_cluster
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.provider.inspections import Inspector
 from svc_daemon.settings import ClusterSettings
 from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.contract import ByteStores
-from svc_daemon.store.migrations import join_shared, migrate, migrate_shared
+from svc_daemon.store.inspections import BytesInspector
+from svc_daemon.store.migrations import check_shared_current, join_shared, migrate, migrate_shared
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import install_command
+
+if TYPE_CHECKING:
+    from svc_daemon.provider.milvus.server import MilvusServer
 
 OnBroken = Callable[[Exception], None]
 #: The variable with the authorities to trust, by which other programs are configured too; always set in what is below.
@@ -143,6 +148,48 @@ def _needing_extra() -> Iterator[None]:
         raise StorageError(message) from error
 
 
+@dataclass(frozen=True, slots=True)
+class OpenCluster:
+    """The engines of a cluster, opened without joining its nodes."""
+
+    state: Database
+    stores: ByteStores
+    bytes: BytesInspector
+    index: Inspector
+    #: Counts the nodes that are connected to the database.
+    count_nodes: Callable[[], int]
+
+
+@contextmanager
+def open_cluster(
+    cluster: ClusterSettings,
+    environ: Mapping[str, str],
+    staging: Path,
+    prepare: Callable[[Connection], None] = check_shared_current,
+) -> Iterator[OpenCluster]:
+    """Open the engines for work beside the nodes, or without any; `staging` is a folder for bytes on their way.
+
+    By default, the schema is only checked. Raises StorageError.
+    """
+    with _needing_extra():
+        from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
+        from svc_daemon.databases.postgres.sessions import count_nodes  # noqa: PLC0415
+        from svc_daemon.provider.milvus.inspecting import MilvusInspector  # noqa: PLC0415
+        from svc_daemon.store.objects.inspections import ObjectInspector  # noqa: PLC0415
+        from svc_daemon.store.objects.stores import open_objects  # noqa: PLC0415
+
+    environ = {**environ, AUTHORITIES: _find_authorities(environ)}
+    with ExitStack() as stack:
+        state_url = checked_tls(cluster.state_url, environ)
+        state = PostgresDatabase(state_url, prepare=prepare, join=join_shared)
+        stack.callback(state.close)
+        stores = open_objects(cluster.blobs_url, environ, staging, stack.enter_context(ThreadPoolExecutor(8)))
+        server = _open_milvus_server(cluster, environ[AUTHORITIES], time.monotonic)
+        stack.callback(server.close)
+        index = MilvusInspector(server)
+        yield OpenCluster(state, stores, ObjectInspector(stores), index, partial(count_nodes, state_url))
+
+
 def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
     # PostgreSQL itself knows after a failure what it has stored, so only a schema of a newer release ends the process.
     with _needing_extra():
@@ -171,10 +218,15 @@ def _open_milvus(
 ) -> SearchProvider:
     with _needing_extra():
         from svc_daemon.provider.milvus.provider import MilvusProvider  # noqa: PLC0415
-        from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415
 
-    server = MilvusServer(cluster.index_url, cluster.index_token, ca_file=authorities, clock=clock)
+    server = _open_milvus_server(cluster, authorities, clock)
     return MilvusProvider(server, now_ns=shared.now_ns, random_bits=lambda: secrets.randbits(32))
+
+
+def _open_milvus_server(cluster: ClusterSettings, authorities: str, clock: Callable[[], float]) -> "MilvusServer":
+    from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415
+
+    return MilvusServer(cluster.index_url, cluster.index_token, ca_file=authorities, clock=clock)
 
 
 def _share_secret(files: DataFiles, database: Database) -> bytes:

@@ -6,35 +6,40 @@ directory is checked again, and the result is that of the second check.
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.problems import MANY_FILES, Problem
 from svc_daemon.data_directory import NoDirectory, has_state, lock_directory, make_folders
+from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import log_bytes, open_unchanging
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state
-from svc_daemon.operations.verifying import Directory, DirectoryFindings, verify
+from svc_daemon.operations.verifying import Inspection, InstallationFindings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
 from svc_daemon.settings import Limits
 from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.inspections import FolderInspector
 from svc_daemon.store.parts import Parts
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of a check or repair: the remaining problems, and those that were repaired."""
 
-    root: Path
-    findings: DirectoryFindings
+    #: What was checked: the path of the data directory, or a description of the cluster.
+    name: str
+    findings: InstallationFindings
     #: The problems that were repaired; None if no repair was requested.
     repaired: list[Problem] | None
 
@@ -47,7 +52,7 @@ class Verdict:
         yield from (f"repaired {problem.invariant}: {problem.message}" for problem in self.repaired or [])
         yield from (f"{problem.invariant}: {problem.message}" for problem in self.findings.problems)
         aside = self.findings.aside
-        yield from (f"set aside: {path} ({path.stat().st_size} bytes)" for path in aside)
+        yield from (f"set aside: {each.place} ({each.size_bytes} bytes)" for each in aside)
         if len(aside) >= MANY_FILES:
             yield (
                 f"warning: {len(aside)} files are set aside, and no search index knows them. Was an older state.db"
@@ -61,14 +66,14 @@ class Verdict:
             "whole": self.is_whole,
             "problems": [_as_json(problem) for problem in self.findings.problems],
             **({"repaired": [_as_json(problem) for problem in self.repaired]} if self.repaired is not None else {}),
-            "set_aside": [str(path) for path in self.findings.aside],
+            "set_aside": [each.place for each in self.findings.aside],
             "counts": dict(self.findings.counts),
         }
 
     def _summary(self) -> str:
         if self.is_whole:
-            return f"{self.root} is whole"
-        found = f"{len(self.findings.problems)} problems in {self.root}"
+            return f"{self.name} is whole"
+        found = f"{len(self.findings.problems)} problems in {self.name}"
         if self.repaired is not None:
             return f"{found} are left: repairing them would require a guess"
         repairable = sum(problem.repair is not None for problem in self.findings.problems)
@@ -88,7 +93,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     with lock_directory(files):
         findings = check_files(files, read_data=read_data)
         if not repair:
-            return Verdict(root, findings, None)
+            return Verdict(str(root), findings, None)
         # If all stored files are missing, a volume is probably not mounted.
         if findings.counts["sources"] and not findings.counts["blobs"]:
             raise StorageError(
@@ -96,20 +101,30 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
                 " nothing was repaired. Is a volume not mounted? Mount it, or restore a backup."
             )
         repaired = asyncio.run(_repair(files, findings.problems))
-        return Verdict(root, check_files(files, read_data=read_data) if repaired else findings, repaired)
+        return Verdict(str(root), check_files(files, read_data=read_data) if repaired else findings, repaired)
 
 
-def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) -> DirectoryFindings:
+class _Unchanging:
+    """A database that no process changes, read on one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        return work(self._connection)
+
+
+def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) -> InstallationFindings:
     """Check a directory that no process changes meanwhile; without `has_indexes`, only its state and stored files."""
     with open_unchanging(files.state) as state, ThreadPoolExecutor(1) as executor:
         blobs = Blobs(files, executor, lambda: "")
-        directory = Directory(
-            state=state,
+        inspection = Inspection(
+            state=_Unchanging(state),
             log_bytes=log_bytes(files.state),
-            folders=DataFolders(blobs, Parts(files.parts, blobs), Asides(files.aside)),
-            inspector=IndexInspector(files.index) if has_indexes else None,
+            bytes=FolderInspector(DataFolders(blobs, Parts(files.parts, blobs), Asides(files.aside))),
+            index=IndexInspector(files.index) if has_indexes else None,
         )
-        return verify(directory, read_data=read_data)
+        return verify(inspection, read_data=read_data)
 
 
 async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
@@ -124,9 +139,7 @@ async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
     async with AsyncExitStack() as stack:
         # A repair fetches nothing, so the fetcher's policy doesn't matter.
         context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None)
-        if not isinstance(context.stores, DataFolders):
-            raise TypeError("the bytes of a data directory are in its folders")
-        return await repair_problems(context, context.stores, problems)
+        return await repair_problems(context, problems)
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:

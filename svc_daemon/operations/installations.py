@@ -17,6 +17,7 @@ from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.facts import find_fact, keep_fact
 from svc_daemon.store.keys import create_key
+from svc_daemon.store.moves import find_arrival, find_departure
 from svc_daemon.store.staging import clear_away
 from svc_daemon.store.teams import create_team
 from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
@@ -29,10 +30,10 @@ SHARED_SECRET = "secret"  # noqa: S105 - a name
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
     """Return the installation's id; the first start creates it, with a team and the key in `admin.key`.
 
-    Raises StorageError if the database is lost but stored files remain.
+    Raises StorageError if the database is lost but stored files remain, or if the installation was moved.
     The key's file is written before the commit; after a crash in between, the next start overwrites it with a new key.
     """
-    existing = database.read(lambda connection: find_fact(connection, INSTALLATION_ID))
+    existing = database.read(_find_served)
     if existing is not None:
         return existing
     _refuse_stored_files(files)
@@ -41,6 +42,7 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     write_secret(files.admin_key, minted.text)
 
     def work(connection: Connection) -> str:
+        refuse_moved(connection)
         kept = keep_fact(connection, INSTALLATION_ID, installation_id)
         if kept == installation_id:
             create_team(connection, team_id, "default", to_text(make_ids.now()))
@@ -52,6 +54,27 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
         # Another node was faster, and only its key is valid.
         clear_away(files.admin_key)
     return kept
+
+
+def _find_served(connection: Connection) -> str | None:
+    refuse_moved(connection)
+    return find_fact(connection, INSTALLATION_ID)
+
+
+def refuse_moved(connection: Connection) -> None:
+    """Raise StorageError if this installation was moved elsewhere, or if only a part of it was moved here."""
+    if find_arrival(connection) is not None:
+        raise StorageError(
+            "This is a part of an installation that is being moved here. Run the same `svc-daemon move` again, which"
+            " continues it."
+        )
+    departure = find_departure(connection)
+    if departure is not None:
+        way = "was moved" if departure.is_done else "is being moved"
+        raise StorageError(
+            f"This installation {way} to {departure.to} ({departure.began_at}), and must not be changed here. To use it"
+            " here all the same, run the same `svc-daemon move` with --cancel."
+        )
 
 
 def refuse_lost_state(files: DataFiles) -> None:

@@ -10,21 +10,21 @@ The workers do the rest once the service runs: they index the queued sources and
 """
 
 import asyncio
-import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import Problem, Repair
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import ServiceError, stored_error
+from svc_daemon.errors import ServiceError, StorageError, stored_error
 from svc_daemon.operations.cascades import queue_cascade
 from svc_daemon.operations.events import bucket_event, record_events, source_event
 from svc_daemon.operations.ingest import FileUpload, add_source, new_source, queued_in
+from svc_daemon.operations.installations import refuse_moved
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhooks import record_call, record_outcomes
@@ -43,38 +43,42 @@ from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
 
 
-async def recover(context: Context, folders: DataFolders, team_id: str, path: Path) -> None:
-    """Create a source from a stored file, with the source id in the file's name, and queue it for indexing.
+async def recover(context: Context, team_id: str, place: str) -> None:
+    """Create a source from a stored blob, with the source id in the blob's name, and queue it for indexing.
 
-    If the source's team or one of its buckets is missing from the database, it is created again with its old id.
+    `place` is the path of the file, which may be among those moved aside, or the key of the object. If the source's
+    team or one of its buckets is missing from the database, it is created again with its old id.
     """
-    source_id = ids.source_of(path.name) or ""
+    name = PurePath(place).name
+    source_id = ids.source_of(name) or ""
     document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
     stored = await asyncio.to_thread(context.provider.get_text, team_id, source_id)
     if document is None or stored is None:
         return
-    described = await asyncio.to_thread(_describe, context, path, team_id, stored.title)
+    if isinstance(context.stores, DataFolders):
+        blobs, path = context.stores.blobs, Path(place)
+        await blobs.run(lambda: path.rename(blobs.path(name)))
+        await blobs.run(blobs.sync_folder)
+    described = await _describe(context, name, team_id, stored.title)
     source = replace(described, generation=document.generation + 1)
-    place = folders.blobs.path(path.name)
-    await folders.blobs.run(lambda: path.rename(place))
-    await folders.blobs.run(folders.blobs.sync_folder)
     await context.write(lambda connection: _add(connection, context, source, document.bucket_ids))
 
 
-def _describe(context: Context, path: Path, team_id: str, title: str) -> SourceRow:
+async def _describe(context: Context, name: str, team_id: str, title: str) -> SourceRow:
     """Build the source's row from its bytes and title. The title also serves as the file name."""
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        file.seek(0)
-        head = file.read(HEAD_BYTES)
-    source_id = ids.source_of(path.name) or ""
+    blob = context.blobs.blob(name)
+    found = await blob.find()
+    if found is None:
+        raise StorageError(f"The blob {name} is gone.")
+    source_id = ids.source_of(name) or ""
     try:
         filename = clean_file_name(title)
     except ServiceError:
         filename = source_id
-    upload = FileUpload(filename=filename, content_type=media_types.detect(head, filename), title=title)
-    source = new_source(context, team_id, upload, size_bytes=path.stat().st_size, sha256=sha256)
-    return replace(source, id=source_id, blob=None if path.name == source_id else path.name)
+    content_type = media_types.detect(await blob.read(0, HEAD_BYTES), filename)
+    upload = FileUpload(filename=filename, content_type=content_type, title=title)
+    source = new_source(context, team_id, upload, size_bytes=found.size_bytes, sha256=await blob.hash())
+    return replace(source, id=source_id, blob=None if name == source_id else name)
 
 
 def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids: Collection[str]) -> None:
@@ -119,17 +123,21 @@ LOST = stored_error(
 )
 
 
-async def repair_problems(context: Context, folders: DataFolders, problems: Iterable[Problem]) -> list[Problem]:
-    """Make all safe repairs, in the order of the members of `Repair`. Returns the repaired problems."""
+async def repair_problems(context: Context, problems: Iterable[Problem]) -> list[Problem]:
+    """Make all safe repairs, in the order of the members of `Repair`. Returns the repaired problems.
+
+    Raises StorageError if the installation is being moved: its target would not get the repairs.
+    """
+    context.read(refuse_moved)
     order = list(Repair)
     repairable = [problem for problem in problems if problem.repair is not None]
     for problem in sorted(repairable, key=lambda each: order.index(each.repair or Repair.TRIM_LOG)):
         if problem.repair in _OF_SOURCES:
-            await _repair_source(context, folders, problem)
+            await _repair_source(context, problem)
         elif problem.repair in _OF_STATE:
             await context.write(partial(_repair_state, context=context, problem=problem))
         else:
-            await _repair_files(context, folders, problem)
+            await _repair_bytes(context, problem)
     return repairable
 
 
@@ -137,24 +145,24 @@ _OF_SOURCES = (Repair.FAIL_SOURCE, Repair.QUEUE_SOURCE, Repair.SYNC_SOURCE, Repa
 _OF_STATE = (Repair.REBUILD_INDEX, Repair.CANCEL_TASK, Repair.QUEUE_CASCADE, Repair.SEND_EVENT)
 
 
-async def _repair_files(context: Context, folders: DataFolders, problem: Problem) -> None:
-    about = problem.about
+async def _repair_bytes(context: Context, problem: Problem) -> None:
+    about, stores = problem.about, context.stores
     match problem.repair:
         case Repair.TRIM_LOG if "team_id" in about:
             # This call only opens the index, which truncates its write-ahead log. The log of the state database
             # was truncated when the database was opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Repair.REMOVE_FILE if "blob" in about:
-            await folders.blobs.delete([about["blob"]])
+            await stores.blobs.delete([about["blob"]])
         case Repair.REMOVE_FILE if "part" in about:
-            await folders.parts.delete(about["part"])
-        case Repair.REMOVE_FILE:
-            folders.blobs.delete_staged(about["staged"])
+            await stores.parts.delete(about["part"])
+        case Repair.REMOVE_FILE if isinstance(stores, DataFolders):
+            stores.blobs.delete_staged(about["staged"])
         case Repair.RECOVER:
-            await recover(context, folders, about["team_id"], Path(about["file"]))
-        case Repair.SET_ASIDE:
-            path = folders.blobs.path(about["blob"]) if "blob" in about else folders.parts.path(about["part"])
-            await asyncio.to_thread(folders.asides.put, path, context.clock.timestamp()[:10])
+            await recover(context, about["team_id"], about["file"])
+        case Repair.SET_ASIDE if isinstance(stores, DataFolders):
+            path = stores.blobs.path(about["blob"]) if "blob" in about else stores.parts.path(about["part"])
+            await asyncio.to_thread(stores.asides.put, path, context.clock.timestamp()[:10])
         case Repair.REMOVE_DOCUMENT:
             await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
 
@@ -177,10 +185,10 @@ def _repair_state(connection: Connection, context: Context, problem: Problem) ->
                 queue_cascade(connection, context, bucket)
 
 
-async def _repair_source(context: Context, folders: DataFolders, problem: Problem) -> None:
+async def _repair_source(context: Context, problem: Problem) -> None:
     if problem.repair is Repair.FAIL_SOURCE:
-        # Move wrong bytes aside, so that no retry uses them.
-        folders.blobs.move_damaged(problem.about["blob"])
+        # Move wrong bytes aside, so that no retry uses them. No other source ever has a blob of this name.
+        await context.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> None:
@@ -189,7 +197,7 @@ async def _repair_source(context: Context, folders: DataFolders, problem: Proble
         match problem.repair, source:
             case _, None:
                 pass
-            case Repair.FAIL_SOURCE, SourceRow():
+            case Repair.FAIL_SOURCE, SourceRow() if source.blob_name == problem.about["blob"]:
                 failed = replace(source, status=readiness.FAILED, error=LOST, updated_at=now)
                 tasks.cancel_tasks(connection, source.id, now)
                 suspend_syncs(connection, source.id)

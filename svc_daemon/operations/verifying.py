@@ -1,202 +1,280 @@
-"""Verifying: check the invariants of a data directory whose daemon is not running, without changing anything.
+"""Verifying: check the invariants of an installation without changing anything.
 
-Work that the next start or the workers will do anyway is not a problem: an open task, a due sync, a deleted source that
-is not cleared yet, moved-aside bytes that have a row again, a title that the index does not have yet. Files without an
-owner are reported.
+A data directory is checked while its daemon is not running, a cluster while its nodes may be running. Work that the
+next start or the workers will do anyway is not a problem: an open task, a due sync, a deleted source that is not
+cleared yet, moved-aside bytes that have a row again, a title that the index does not have yet, objects that no row
+names. Bytes without an owner are reported.
+
+The stores of a cluster can't be read at one moment, so what changes during a check may look like damage: its caller
+checks twice, and `confirmed` keeps the problems that were found both times.
 """
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from typing import Protocol, TypeVar
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
 from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import StorageError
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.provider.inspections import InspectedDocument, Inspector
 from svc_daemon.store import checks, teams, tombstones, uploads
-from svc_daemon.store.asides import DataFolders
 from svc_daemon.store.facts import find_fact
+from svc_daemon.store.inspections import BytesInspector, StoredBytes
 from svc_daemon.store.migrations import check_current
+from svc_daemon.store.moves import find_arrival
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.wire.codes import SourceErrorCode
 
+T = TypeVar("T")
+
+#: Number of sources that are read at a time.
+PAGE_ROWS = 1000
+
+
+class Snapshots(Protocol):
+    """Read access to a state database; a Database has it."""
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which only reads, in one snapshot."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Directory:
-    """A data directory that no other process changes during the checks."""
+class Inspection:
+    """The stores of an installation, open for checks only."""
 
-    state: Connection
-    #: Size of the state database's write-ahead log.
-    log_bytes: int
-    folders: DataFolders
+    state: Snapshots
+    bytes: BytesInspector
     #: None leaves the indexes out.
-    inspector: Inspector | None
+    index: Inspector | None
+    #: Size of the state database's write-ahead log; 0 if it is on a server.
+    log_bytes: int = 0
+    #: Whether nodes may be changing the stores, and other installations may have indexes in the same server.
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryFindings:
-    """The problems found in a data directory, and how much of it was checked."""
+class InstallationFindings:
+    """The problems found in an installation, and how much of it was checked."""
 
     problems: list[Problem]
     #: How many objects of each kind were checked.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
-    #: Files that were moved aside and can't be restored, because no index knows their bucket.
-    aside: list[Path] = field(default_factory=list)
+    #: Bytes without a row that can't be restored, because no index knows their bucket. They are deleted when they are
+    #: old.
+    aside: list[StoredBytes] = field(default_factory=list)
 
 
-def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
+def verify(inspection: Inspection, *, read_data: bool) -> InstallationFindings:
     """Check everything; with `read_data`, also every stored byte and every word of the index.
 
-    Raises StorageError if the database is of another release.
+    Raises StorageError if the database is of another release, or if a move to it was not finished.
     """
-    damage = checks.check_file(directory.state)
-    if damage:
-        # Nothing else can be checked or repaired: a backup is needed.
-        return DirectoryFindings(damage)
-    check_current(directory.state)
-    if unreadable := checks.check_words(directory.state):
-        return DirectoryFindings(unreadable)
-    if find_fact(directory.state, INSTALLATION_ID) is None and (stored := directory.folders.blobs.list_ids()):
-        message = (
-            f"the state database is new, and knows none of the {len(stored)} stored files: put back a copy of the one"
-        )
-        return DirectoryFindings([Problem("I10", f"{message} that it took the place of")])
-    findings = DirectoryFindings([])
-    if directory.log_bytes >= LOG_BYTES:
-        message = f"the log of the state database has {directory.log_bytes} bytes"
+    blobs = dict(inspection.bytes.list_blobs())
+    # On a server, the engine itself checks its files, and the schema was checked when the database was opened.
+    if not inspection.is_shared:
+        if damage := inspection.state.read(checks.check_file):
+            # Nothing else can be checked or repaired: a backup is needed.
+            return InstallationFindings(damage)
+        inspection.state.read(check_current)
+    if unreadable := inspection.state.read(checks.check_words):
+        return InstallationFindings(unreadable)
+    if inspection.state.read(find_arrival) is not None:
+        raise StorageError("Only a part of an installation was moved here: run the same `svc-daemon move` again.")
+    if inspection.state.read(partial(find_fact, name=INSTALLATION_ID)) is None and blobs:
+        message = f"the state database is new, and knows none of the {len(blobs)} stored files: put back a copy of the"
+        return InstallationFindings([Problem("I10", f"{message} one that it took the place of")])
+    findings = InstallationFindings([])
+    if inspection.log_bytes >= LOG_BYTES:
+        message = f"the log of the state database has {inspection.log_bytes} bytes"
         findings.problems.append(Problem("I10", message, Repair.TRIM_LOG))
-    findings.problems.extend(checks.check_references(directory.state))
-    findings.problems.extend(checks.check_rows(directory.state))
-    findings.problems.extend(checks.check_agents(directory.state))
-    unowned = _check_blobs(directory, findings, read_data=read_data)
-    findings.problems.extend(_check_leftovers(directory, findings.counts))
-    team_ids = {
-        *teams.list_team_ids(directory.state),
-        *(directory.inspector.list_teams() if directory.inspector else ()),
-    }
-    for team_id in sorted(team_ids):
-        _check_team(directory, findings, team_id, unowned, read_data=read_data)
-    for path in sorted(path for paths in unowned.values() for path in paths):
-        if path == directory.folders.blobs.path(path.name):
-            message = f"blob {path.name} has no source, and no search index knows its bucket"
-            findings.problems.append(Problem("I4", message, Repair.SET_ASIDE, {"blob": path.name}))
+    findings.problems.extend(inspection.state.read(_check_rows))
+    unowned = _check_blobs(inspection, findings, blobs, read_data=read_data)
+    _check_leftovers(inspection, findings)
+    known = inspection.state.read(teams.list_team_ids)
+    indexed = inspection.index.list_teams() if inspection.index else []
+    for team_id in sorted({*known, *indexed}):
+        is_foreign = inspection.is_shared and team_id not in known
+        team = _Team(team_id, has_index=team_id in indexed, is_foreign=is_foreign)
+        _check_team(inspection, findings, team, unowned, read_data=read_data)
+    for stored in sorted((each for found in unowned.values() for each in found), key=lambda each: each.place):
+        if stored.may_wait:
+            findings.aside.append(stored)
         else:
-            findings.aside.append(path)
+            message = f"blob {stored.name} has no source, and no search index knows its bucket"
+            findings.problems.append(Problem("I4", message, Repair.SET_ASIDE, {"blob": stored.name}))
     return findings
 
 
-def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
-    """Check the blobs. Returns the files without a row, by the source id in the file name, or by the whole name."""
-    unowned = directory.folders.asides.find_all()
-    unowned |= {name: directory.folders.blobs.path(name) for name in _names(directory.folders.blobs.list_ids)}
-    for source in checks.list_every_source(directory.state):
-        findings.counts["sources"] += 1
-        path = unowned.pop(source.blob_name, directory.folders.blobs.path(source.blob_name))
-        findings.counts["blobs"] += path.exists()
-        findings.problems.extend(_check_bytes(path, source, read_data=read_data))
-    # Don't report files that the next start handles: it removes deleted blobs, and moves back files of open uploads.
+def confirmed(first: InstallationFindings, second: InstallationFindings) -> InstallationFindings:
+    """Return the problems that both checks have found: what one has found alone was being changed at that time."""
+    found = {(problem.invariant, problem.message) for problem in first.problems}
+    problems = [problem for problem in second.problems if (problem.invariant, problem.message) in found]
+    return InstallationFindings(problems, second.counts, second.aside)
+
+
+def _check_rows(connection: Connection) -> list[Problem]:
+    rows = [*checks.check_references(connection), *checks.check_rows(connection)]
+    return [*rows, *checks.check_agents(connection)]
+
+
+def _pages(inspection: Inspection, team_id: str | None = None) -> Iterator[list[SourceRow]]:
+    """Iterate over the sources of the team, or of all teams, by pages."""
+    after = ""
+    while page := inspection.state.read(
+        partial(checks.list_every_source, team_id=team_id, after_id=after, limit=PAGE_ROWS)
+    ):
+        yield page
+        after = page[-1].id
+
+
+def _check_blobs(
+    inspection: Inspection, findings: InstallationFindings, unowned: dict[str, StoredBytes], *, read_data: bool
+) -> dict[str, list[StoredBytes]]:
+    """Check the blobs. Returns those without a row, by the source id in their name, or by the whole name."""
+    hash_of = inspection.bytes.hash if read_data else None
+    with ThreadPoolExecutor(inspection.bytes.readers) as readers:
+        for page in _pages(inspection):
+            stored = [unowned.pop(source.blob_name, None) for source in page]
+            findings.counts["sources"] += len(page)
+            findings.counts["blobs"] += sum(each is not None for each in stored)
+            for found in readers.map(partial(_check_bytes, hash_of), page, stored):
+                findings.problems.extend(found)
+    # Don't report bytes that are dealt with anyway: deleted blobs are removed, and moved-aside parts of open uploads
+    # are moved back.
     for name in unowned.keys() & (
-        tombstones.list_deleted_blobs(directory.state) | uploads.list_open_ids(directory.state)
+        inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(uploads.list_open_ids)
     ):
         del unowned[name]
-    named: dict[str, list[Path]] = {}
-    for name, path in unowned.items():
-        named.setdefault(ids.source_of(name) or name, []).append(path)
+    named: dict[str, list[StoredBytes]] = {}
+    for name, left in unowned.items():
+        named.setdefault(ids.source_of(name) or name, []).append(left)
     return named
 
 
-def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[Problem]:
+def _check_bytes(
+    hash_of: Callable[[str, StoredBytes], str] | None, source: SourceRow, stored: StoredBytes | None
+) -> list[Problem]:
     """Check the bytes of a source. They may have been moved aside; the next start moves them back."""
     broken = partial(Problem, repair=Repair.FAIL_SOURCE, about=_about(source))
-    if path.is_symlink() or not path.is_file():
+    blob = f"blob {source.blob_name} of source {source.id}"
+    if stored is None or not stored.is_plain:
         known = source.error or {}
-        if source.status != readiness.FAILED or known.get("code") != SourceErrorCode.STORED_BYTES_LOST:
-            yield broken("I3", f"source {source.id} has no blob")
-        return
-    blob, size_bytes = f"blob {source.blob_name} of source {source.id}", path.stat().st_size
-    if size_bytes != source.size_bytes:
-        yield broken("I2", f"{blob} has {size_bytes} bytes, its row has {source.size_bytes}")
-    elif read_data:
-        try:
-            with path.open("rb") as file:
-                actual = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            yield broken("I2", f"{blob} can't be read: {error.strerror}")
-            return
-        if actual != source.sha256:
-            yield broken("I2", f"{blob} hashes to {actual}, its row has {source.sha256}")
-
-
-def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Problem]:
-    """Find temporary files of uploads that nothing will continue."""
-    for name in sorted(_names(directory.folders.blobs.list_staged)):
-        yield Problem("I4", f"staging file {name} belongs to no upload", Repair.REMOVE_FILE, {"staged": name})
-    parts, open_ids = _names(directory.folders.parts.list_ids), uploads.list_open_ids(directory.state)
-    counts["parts"] = len(parts)
-    for name in sorted(parts - open_ids):
-        is_known = uploads.find_upload(directory.state, name) is not None
-        repair = Repair.REMOVE_FILE if is_known else Repair.SET_ASIDE
-        yield Problem("I4", f"part {name} has no open session", repair, {"part": name})
-
-
-def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
-    """Return the names in a folder; a missing folder counts as empty."""
+        is_known = source.status == readiness.FAILED and known.get("code") == SourceErrorCode.STORED_BYTES_LOST
+        return [] if is_known else [broken("I3", f"source {source.id} has no blob")]
+    if stored.size_bytes != source.size_bytes:
+        return [broken("I2", f"{blob} has {stored.size_bytes} bytes, its row has {source.size_bytes}")]
+    if hash_of is None:
+        return []
     try:
-        return set(list_names())
+        actual = hash_of(source.blob_name, stored)
     except FileNotFoundError:
-        return set()
+        return [broken("I3", f"source {source.id} has no blob")]
+    except OSError as error:
+        return [broken("I2", f"{blob} can't be read: {error.strerror}")]
+    wrong = f"{blob} hashes to {actual}, its row has {source.sha256}"
+    return [broken("I2", wrong)] if actual != source.sha256 else []
+
+
+def _check_leftovers(inspection: Inspection, findings: InstallationFindings) -> None:
+    """Find temporary files of uploads that nothing will continue."""
+    for name in inspection.bytes.list_staged():
+        problem = Problem("I4", f"staging file {name} belongs to no upload", Repair.REMOVE_FILE, {"staged": name})
+        findings.problems.append(problem)
+    parts, open_ids = inspection.bytes.list_parts(), inspection.state.read(uploads.list_open_ids)
+    findings.counts["parts"] = len(parts)
+    for name in sorted(parts.keys() - open_ids):
+        if parts[name].may_wait:
+            findings.aside.append(parts[name])
+            continue
+        is_known = inspection.state.read(partial(uploads.find_upload, upload_id=name)) is not None
+        repair = Repair.REMOVE_FILE if is_known else Repair.SET_ASIDE
+        findings.problems.append(Problem("I4", f"part {name} has no open session", repair, {"part": name}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Team:
+    id: str
+    has_index: bool
+    #: Whether it may be a team of another installation, which is not checked.
+    is_foreign: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What the state database expects of the indexes of all teams."""
+
+    #: Ids of deleted sources whose documents are still to be removed.
+    uncleaned: Collection[str]
+    #: Ids of sources whose title and buckets are still to be written to the index.
+    waiting: Collection[str]
+    deleting_buckets: set[str]
+
+
+def _read_expected(connection: Connection) -> _Expected:
+    return _Expected(
+        checks.list_uncleaned(connection),
+        checks.list_awaiting_index(connection),
+        checks.list_deleting_buckets(connection),
+    )
 
 
 def _check_team(
-    directory: Directory, findings: DirectoryFindings, team_id: str, unowned: dict[str, list[Path]], *, read_data: bool
+    inspection: Inspection,
+    findings: InstallationFindings,
+    team: _Team,
+    unowned: dict[str, list[StoredBytes]],
+    *,
+    read_data: bool,
 ) -> None:
-    inspector = directory.inspector
-    if inspector is None or team_id in checks.list_rebuilding(directory.state):
+    index = inspection.index
+    if index is None or team.id in inspection.state.read(checks.list_rebuilding):
         # A task is rebuilding the index, so missing documents are expected.
         return
-    has_index = team_id in inspector.list_teams()
-    found_wrong = inspector.check_index(team_id, read_data=read_data) if has_index else []
+    is_checked = team.has_index and not team.is_foreign
+    found_wrong = index.check_index(team.id, read_data=read_data) if is_checked else []
     findings.problems.extend(found_wrong)
     broken = {problem.invariant for problem in found_wrong if problem.repair is Repair.REBUILD_INDEX}
     if "I10" in broken:
         return
-    documents = inspector.list_documents(team_id)
-    if broken:
+    documents: Mapping[str, InspectedDocument] = index.list_documents(team.id)
+    if broken or team.is_foreign:
         # The index will be rebuilt; until then, only it knows which sources unowned bytes belonged to.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
-    known = set(checks.list_uncleaned(directory.state))
-    waiting, deleting = checks.list_awaiting_index(directory.state), checks.list_deleting_buckets(directory.state)
-    for source in checks.list_every_source(directory.state, team_id):
+    expected = inspection.state.read(_read_expected)
+    known = set(expected.uncleaned)
+    for source in (each for page in _pages(inspection, team.id) for each in page):
         known.add(source.id)
         if source.status == readiness.ACTIVE and not broken:
             found = documents.get(source.id)
             findings.problems.extend(_check_document(source, found))
-            if found is not None and source.id not in waiting:
-                findings.problems.extend(_check_words(source, found, deleting))
+            if found is not None and source.id not in expected.waiting:
+                findings.problems.extend(_check_words(source, found, expected.deleting_buckets))
     for source_id in sorted(documents.keys() - known):
-        buckets = set(documents[source_id].bucket_ids) - deleting
-        findings.problems.extend(_stray(team_id, documents[source_id], buckets, unowned))
+        buckets = set(documents[source_id].bucket_ids) - expected.deleting_buckets
+        findings.problems.extend(_stray(team.id, documents[source_id], buckets, unowned))
 
 
 def _stray(
-    team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[Path]]
+    team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[StoredBytes]]
 ) -> Iterator[Problem]:
     """Report a document without a source: a leftover of a deletion, unless its bytes are stored."""
     about = {"source_id": found.source_id, "team_id": team_id}
-    paths = unowned.get(found.source_id, [])
-    if not paths:
+    stored = unowned.get(found.source_id, [])
+    if not stored:
         message = f"the index of {team_id} has a document of {found.source_id}, which is not a source"
         yield Problem("I8", message, Repair.REMOVE_DOCUMENT, about)
-    elif len(paths) == 1 and buckets:
-        # A repair is possible only if there is a single file and a bucket to add it to.
-        (path,) = unowned.pop(found.source_id)
-        message = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
-        yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Repair.RECOVER, about | {"file": str(path)})
+    elif len(stored) == 1 and buckets:
+        # A repair is possible only if there is a single blob and a bucket to add it to.
+        (blob,) = unowned.pop(found.source_id)
+        message = f"blob {blob.name} has no source, and the index of {team_id} has it as {found.title!r} in"
+        yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Repair.RECOVER, about | {"file": blob.place})
 
 
 def _check_document(source: SourceRow, found: InspectedDocument | None) -> Iterator[Problem]:

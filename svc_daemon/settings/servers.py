@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
+from urllib.parse import parse_qs, urlsplit
 
 _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
@@ -100,6 +101,13 @@ class ClusterSettings:
     index_url: str
     #: The token or `user:password` for the Milvus; empty if it needs none.
     index_token: str = field(default="", repr=False)
+
+    @property
+    def name(self) -> str:
+        """What messages call the cluster: the host and the name of its database, without user and password."""
+        parts = urlsplit(self.state_url)
+        host = (parse_qs(parts.query).get("host") or [parts.netloc.rpartition("@")[2]])[0]
+        return f"the cluster at {host or 'localhost'}{parts.path}"
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "ClusterSettings | None":

@@ -121,11 +121,8 @@ class Blobs(Staging):
     def list_ids(self) -> list[str]:
         return list_own(self._blobs, ids.BLOB_NAME)
 
-    def move_damaged(self, name: str) -> None:
-        """Move a damaged blob to the folder for damaged files instead of deleting it. Idempotent."""
-        self._damaged.mkdir(mode=0o700, exist_ok=True)
-        with suppress(FileNotFoundError):
-            self.path(name).replace(self._damaged / name)
+    async def move_damaged(self, name: str) -> None:
+        await self.run(lambda: self._move_damaged(name))
 
     def has_room(self, reserve_bytes: int) -> bool:
         """Whether the free disk space exceeds the reserve.
@@ -140,6 +137,11 @@ class Blobs(Staging):
     def sync_folder(self) -> None:
         """Sync the folder, so that the names of all existing blobs are durable. Blocking; raises OSError."""
         self._folder_sync.sync()
+
+    def _move_damaged(self, name: str) -> None:
+        self._damaged.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            self.path(name).replace(self._damaged / name)
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
         errors = self.removals.remove([self.path(name) for name in names])

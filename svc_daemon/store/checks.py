@@ -1,6 +1,6 @@
 """Invariants of the rows in the state database. Each check is a statement that selects only violations.
 
-The checks run on a data directory whose daemon is not running, and change nothing. They cover all teams.
+The checks change nothing, and each sees one snapshot. They cover all teams.
 """
 
 import json
@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from svc_daemon.core.lanes import LANES
 from svc_daemon.core.problems import Problem, Repair
-from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.contract import MOST_ROWS, Connection
 from svc_daemon.store.agents import list_agents
+from svc_daemon.store.migrations import list_tables
 from svc_daemon.store.sources import SourceRow
+from svc_daemon.store.tables import count_unreferred
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.tasks import CASCADE, INDEXING
 
@@ -199,8 +201,11 @@ def check_words(connection: Connection) -> list[Problem]:
 
 def check_references(connection: Connection) -> Iterator[Problem]:
     """Find rows that refer to missing rows."""
-    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchall():
-        yield Problem("I10", f"a row of {table} names nothing in {parent}", about={"table": table})
+    for table in list_tables():
+        for reference in table.references:
+            for _ in range(count_unreferred(connection, table, reference)):
+                message = f"a row of {table.name} names nothing in {reference.parent}"
+                yield Problem("I10", message, about={"table": table.name})
 
 
 def check_rows(connection: Connection) -> Iterator[Problem]:
@@ -227,13 +232,21 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
                 yield Problem("I15", message, about={"agent_id": agent.id, "team_id": team_id})
 
 
-def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[SourceRow]:
-    """Iterate over the team's sources, or over those of all teams if `team_id` is None."""
+def list_every_source(
+    connection: Connection, team_id: str | None = None, *, after_id: str = "", limit: int = MOST_ROWS
+) -> list[SourceRow]:
+    """List the sources of the team, or of all teams if `team_id` is None, by id, beginning after `after_id`."""
+    of_team = "" if team_id is None else "AND team_id = :team_id"
     rows = connection.execute(
-        "SELECT * FROM source_views WHERE CAST(:team_id AS TEXT) IS NULL OR team_id = :team_id ORDER BY id",
-        {"team_id": team_id},
-    )
-    return map(SourceRow.from_row, rows)
+        f"SELECT * FROM source_views WHERE id > :after {of_team} ORDER BY id LIMIT :limit",  # noqa: S608
+        {"after": after_id, "limit": limit, "team_id": team_id},
+    ).fetchall()
+    return [SourceRow.from_row(row) for row in rows]
+
+
+def count_every_source(connection: Connection) -> int:
+    (count,) = connection.execute("SELECT COUNT(*) FROM sources").fetchone()
+    return int(count)
 
 
 def list_uncleaned(connection: Connection) -> dict[str, str]:

@@ -84,6 +84,9 @@ class BlobStore(Protocol):
     async def drop(self, names: Sequence[str]) -> None:
         """Delete blobs that belong to no row. Errors are logged, not raised: the blobs are cleaned up later."""
 
+    async def move_damaged(self, name: str) -> None:
+        """Move the bytes to a place where nothing reads them, instead of deleting them. Idempotent."""
+
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
         """Return those of the sources that have a blob, whether or not they have a row."""
 
@@ -126,6 +129,9 @@ class PartStore(Protocol):
 
     async def head(self, session_id: str) -> bytes:
         """Read the first bytes, for sniffing the media type."""
+
+    def stream(self, session_id: str) -> AsyncIterator[bytes]:
+        """Read the stored bytes, in order. Raises FileNotFoundError or StorageError if the session has ended."""
 
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
         """Store the bytes of whole sessions durably as blobs too; `sources` maps session ids to blob names.

@@ -8,6 +8,10 @@ def find_fact(connection: Connection, name: str) -> str | None:
     return row["value"] if row else None
 
 
+def list_facts(connection: Connection) -> dict[str, str]:
+    return {row["name"]: row["value"] for row in connection.execute("SELECT name, value FROM facts").fetchall()}
+
+
 def put_fact(connection: Connection, name: str, value: str) -> None:
     """Store the fact, replacing its previous value."""
     connection.execute(

@@ -6,12 +6,15 @@ migrations run. A database with migrations that this release doesn't know was ma
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.store import rates
 from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
+from svc_daemon.store.tables import Table, TableReference
+from svc_daemon.wire.codes import ErrorCode
 
 #: The names of the migrations from before the first release. `make_schema` replaces them all.
 FORMER = (
@@ -37,6 +40,8 @@ _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALU
 
 #: The advisory lock that all nodes of a cluster share while they may write.
 SERVING = 0x7376635F73727667
+NO_INSTALLATION = "There is no installation in the database that SVC_STATE_URL names."
+_OLDER = "The database was made by an older release; start the service once to upgrade it."
 _NEWER = "The database was made by a newer release (it has {}); install that release."
 
 
@@ -182,10 +187,56 @@ def _applied_to_shared(connection: Connection) -> set[str]:
     return applied
 
 
+def check_shared_current(connection: Connection) -> None:
+    """Check that the schema of a database server is up to date; raises StorageError if it isn't.
+
+    Raises NotFound if the database has no schema. Nothing is changed.
+    """
+    is_there = connection.execute(
+        "SELECT 1 FROM information_schema.tables WHERE table_name = 'migrations' AND table_schema = current_schema()"
+    ).fetchall()
+    if not is_there:
+        raise NotFound(ErrorCode.NOT_FOUND, NO_INSTALLATION)
+    if not set(MIGRATIONS) <= _applied_to_shared(connection):
+        raise StorageError(_OLDER)
+
+
+def list_tables() -> list[Table]:
+    """List the tables of the state's schema, on whichever engine it is; those that others refer to come first.
+
+    Tables that one engine has alone, for its own administration, are left out.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        for change in MIGRATIONS.values():
+            change(connection)
+        listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        names = [row["name"] for row in listed]
+        found = {name: _read_table(connection, name) for name in names}
+    ordered: dict[str, Table] = {}
+    while len(ordered) < len(found):
+        for table in found.values():
+            if all(each.parent in {*ordered, table.name} for each in table.references):
+                ordered[table.name] = table
+    return list(ordered.values())
+
+
+def _read_table(connection: sqlite3.Connection, name: str) -> Table:
+    columns = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (name,)).fetchall()
+    keyed = sorted((row["pk"], row["name"]) for row in columns if row["pk"])
+    referring = connection.execute("SELECT * FROM pragma_foreign_key_list(?)", (name,)).fetchall()
+    return Table(
+        name,
+        tuple(row["name"] for row in columns),
+        tuple(column for _, column in keyed),
+        tuple(TableReference(row["from"], row["table"], row["to"]) for row in referring),
+    )
+
+
 def check_current(connection: Connection) -> None:
     """Check that the schema is up to date, without changing anything; raises StorageError if it isn't."""
     if not set(MIGRATIONS) <= set(_applied(connection)):
-        raise StorageError("The database was made by an older release; start the service once to upgrade it.")
+        raise StorageError(_OLDER)
 
 
 def _applied(connection: Connection) -> list[str]:

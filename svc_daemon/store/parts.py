@@ -9,7 +9,7 @@ deleted only after the source is committed, so that nothing is lost if the proce
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
-from svc_daemon.store.blobs import Blobs, FolderSync
+from svc_daemon.store.blobs import BlobFile, Blobs, FolderSync
 from svc_daemon.store.packs import PackWriter
 from svc_daemon.store.staging import HEAD_BYTES
 
@@ -73,6 +73,9 @@ class Parts:
     async def head(self, session_id: str) -> bytes:
         """Read the first bytes, for sniffing the media type."""
         return await self._blobs.run(lambda: _head(self.path(session_id)))
+
+    def stream(self, session_id: str) -> AsyncIterator[bytes]:
+        return BlobFile(self.path(session_id)).stream()
 
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:  # noqa: ARG002
         """Create the blobs of sources as durable hard links to parts; `sources` maps session ids to source ids.

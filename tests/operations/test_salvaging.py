@@ -54,8 +54,8 @@ def test_a_repair_takes_in_again_what_an_index_knows_and_moves_the_rest_aside(
     verdict = _repaired(whole)
     assert {path.name for path in whole.files.blobs.iterdir()} == known
     aside = verdict.findings.aside
-    assert {path.name for path in aside} >= {whole.question, whole.failed, whole.queued, whole.session}
-    assert f"set aside: {aside[0]} ({aside[0].stat().st_size} bytes)" in verdict.lines()
+    assert {each.name for each in aside} >= {whole.question, whole.failed, whole.queued, whole.session}
+    assert f"set aside: {aside[0].place} ({aside[0].size_bytes} bytes)" in verdict.lines()
     assert _stored(whole) == stored
     daemon = make_daemon("data")
     daemon.loop.run(sort_leftovers(daemon.context))
@@ -90,7 +90,7 @@ def test_of_several_contents_none_is_taken_in(whole: Whole) -> None:
     _forget_all(whole)
     second = whole.files.blobs / f"{whole.source}_{'0' * 26}"
     second.write_bytes(b"Fetched later.\n")
-    assert {whole.source, second.name} <= {path.name for path in whole.verify(repair=True).findings.aside}
+    assert {whole.source, second.name} <= {each.name for each in whole.verify(repair=True).findings.aside}
 
 
 def test_many_files_that_lie_aside_are_a_warning_that_names_the_setting(whole: Whole) -> None:

@@ -6,8 +6,8 @@ from tests.rules.modules import Module, is_within
 
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
-    "svc_daemon": "__main__ > command > backup_command > model_command > "
-    "operator_commands restoring backing_up serve_command > offline_repair > server > "
+    "svc_daemon": "__main__ > command > backup_command move_command > model_command > "
+    "operator_commands restoring backing_up cluster_repair offline_move serve_command > offline_repair > server > "
     "engines listening_socket service_managers uvicorn_server os_limits certificates > "
     "api workers > operations > process > "
     "store provider extract fetch embed llm > "
@@ -55,6 +55,7 @@ LIBRARY_OWNERS = {
         "svc_daemon.command",
         "svc_daemon.model_command",
         "svc_daemon.backup_command",
+        "svc_daemon.move_command",
         "svc_daemon.command_groups",
     ),
     "prometheus_client": ("svc_daemon.api.handlers.metrics",),

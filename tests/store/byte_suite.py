@@ -112,6 +112,18 @@ class ByteStoreContract:
             async with blob.open_file():
                 pass
 
+    async def test_a_damaged_blob_is_moved_where_nothing_reads_it(self, node: Node) -> None:
+        name, kept = await node.keep(b"damaged"), await node.keep(b"whole")
+        for _ in range(2):
+            await node.blobs.move_damaged(name)
+        assert (await node.blobs.blob(name).find(), list(node.blobs.list_ids())) == (None, [kept])
+
+    async def test_the_bytes_of_a_session_are_read_in_order(self, node: Node) -> None:
+        session_id, data = new_session(), content(SPILL_BYTES + 10)
+        for start in range(0, len(data), 400_000):
+            await node.send({session_id: len(data)}, data[start : start + 400_000])
+        assert b"".join([chunk async for chunk in node.parts.stream(session_id)]) == data
+
     async def test_staged_bytes_are_read_back_and_discarding_leaves_nothing(self, node: Node) -> None:
         for size in (0, 10, SPILL_BYTES + 10):
             data, staged = content(size), node.blobs.stage()

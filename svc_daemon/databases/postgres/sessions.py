@@ -217,6 +217,19 @@ class LockSession:
             self._on_lost()
 
 
+def count_nodes(url: str) -> int:
+    """Count the nodes that are connected to the database; raises StorageError."""
+    connection = PostgresServer(url).connect_first()
+    try:
+        row = connection.execute(
+            "SELECT COUNT(*) AS nodes FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name LIKE 'svc-daemon node-%'"
+        ).fetchone()
+    finally:
+        connection.close()
+    return int(row["nodes"])
+
+
 class NoticeListener:
     """The connection that receives the notices of all nodes, in a thread that opens it again when it is lost."""
 

@@ -18,7 +18,7 @@ from svc_daemon.store.staging import StagedFile, Staging
 
 log = logging.getLogger(__name__)
 
-FOLDER = "blobs"
+FOLDER, DAMAGED = "blobs", "damaged"
 
 
 class ObjectBlobs(Staging):
@@ -48,6 +48,14 @@ class ObjectBlobs(Staging):
     async def drop(self, names: Sequence[str]) -> None:
         if errors := await self.delete(names):
             log.warning("%d blobs could not be removed; they are removed when they are old", len(errors))
+
+    async def move_damaged(self, name: str) -> None:
+        """Copy the object to the folder for damaged ones, whose objects are never deleted, and then delete it."""
+        try:
+            await self.client.copy(_key(name), f"{DAMAGED}/{name}")
+        except FileNotFoundError:
+            return
+        await self.client.delete([_key(name)])
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
         wanted = sorted(source_ids)

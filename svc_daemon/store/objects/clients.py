@@ -78,6 +78,10 @@ class ObjectClient:
         options = {"chunk_size": CHUNK_BYTES, "max_concurrency": CHUNKS_AT_ONCE}
         await self._finish(lambda: self._obstore.put_async(self._store, key, content, **options))
 
+    async def copy(self, key: str, new_key: str) -> None:
+        """Copy an object, replacing another one. Raises FileNotFoundError."""
+        await self._finish(lambda: self._obstore.copy_async(self._store, key, new_key))
+
     async def find(self, key: str) -> ListedObject | None:
         try:
             found = await self._finish(lambda: self._obstore.head_async(self._store, key))

@@ -84,6 +84,11 @@ class ObjectParts:
                 break
         return bytes(head)
 
+    async def stream(self, session_id: str) -> AsyncIterator[bytes]:
+        (chain,) = await self._list([session_id])
+        async for chunk in self._stream(session_id, chain):
+            yield chunk
+
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
         try:
             heads = await gather(self._compose(each, name, hashes.get(each)) for each, name in sources.items())

@@ -1,0 +1,89 @@
+"""`svc-daemon verify` on a cluster: checks and repairs the three engines of an installation while its nodes serve.
+
+A check that finds problems is made again after a moment, and only what was found both times is reported: the stores
+can't be read at one moment, and what the nodes were changing looks like damage. A repair changes the rows of the state
+in transactions that read them again, like any other node; the workers of the nodes do the rest. Then everything is
+checked again, and the result is that of the last check.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from svc_daemon.core.access.addresses import AddressPolicy
+from svc_daemon.core.problems import Problem
+from svc_daemon.data_directory import make_folders
+from svc_daemon.engines import choose_engines, open_cluster
+from svc_daemon.errors import NotFound, StorageError
+from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.offline_repair import Verdict
+from svc_daemon.operations.installations import INSTALLATION_ID
+from svc_daemon.operations.repairing import repair_problems
+from svc_daemon.operations.verifying import Inspection, InstallationFindings, confirmed, verify
+from svc_daemon.paths import DataFiles
+from svc_daemon.server import open_context
+from svc_daemon.settings import ClusterSettings, Limits
+from svc_daemon.store.facts import find_fact
+from svc_daemon.store.migrations import NO_INSTALLATION
+from svc_daemon.wire.codes import ErrorCode
+
+#: Seconds between two checks: longer than a request or a worker takes from its first write to its last one.
+PAUSE_S = 2.0
+
+
+def verify_cluster(
+    cluster: ClusterSettings, environ: Mapping[str, str], *, read_data: bool, repair: bool, pause_s: float = PAUSE_S
+) -> Verdict:
+    """Check the installation, and repair it if requested.
+
+    Raises NotFound if there is none. Raises StorageError or ProviderError if an engine can't be used, if the schema is
+    that of another release, or if a repair would give up every source because all stored bytes are missing.
+    """
+    with TemporaryDirectory(prefix="svc-verify-") as folder:
+        files = DataFiles(Path(folder))
+        findings = _look(cluster, environ, files, read_data=read_data, pause_s=pause_s)
+        if not repair:
+            return Verdict(cluster.name, findings, None)
+        # If all bytes are missing, the address is probably that of another bucket.
+        if findings.counts["sources"] and not findings.counts["blobs"]:
+            raise StorageError(
+                f"There are no stored bytes at {cluster.blobs_url}, but {findings.counts['sources']} sources have"
+                " theirs there; nothing was repaired. Correct SVC_BLOBS_URL, or restore the bucket."
+            )
+        repaired = asyncio.run(_repair(cluster, environ, files, findings.problems))
+        if repaired:
+            findings = _look(cluster, environ, files, read_data=read_data, pause_s=pause_s)
+        return Verdict(cluster.name, findings, repaired)
+
+
+def _look(
+    cluster: ClusterSettings, environ: Mapping[str, str], files: DataFiles, *, read_data: bool, pause_s: float
+) -> InstallationFindings:
+    with open_cluster(cluster, environ, files.staging) as engines:
+        is_there = engines.state.read(lambda connection: find_fact(connection, INSTALLATION_ID)) is not None
+        if not is_there and not engines.stores.blobs.list_ids():
+            raise NotFound(ErrorCode.NOT_FOUND, NO_INSTALLATION)
+        inspection = Inspection(state=engines.state, bytes=engines.bytes, index=engines.index, is_shared=True)
+        findings = verify(inspection, read_data=read_data)
+        if not findings.problems:
+            return findings
+        time.sleep(pause_s)
+        return confirmed(findings, verify(inspection, read_data=read_data))
+
+
+async def _repair(
+    cluster: ClusterSettings, environ: Mapping[str, str], files: DataFiles, problems: list[Problem]
+) -> list[Problem]:
+    if not any(problem.repair for problem in problems):
+        return []
+    os.umask(0o077)
+    make_folders(files)
+    async with AsyncExitStack() as stack:
+        engines = choose_engines(cluster, environ)
+        # A repair fetches nothing, so the fetcher's policy doesn't matter.
+        context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None, engines=engines)
+        return await repair_problems(context, problems)

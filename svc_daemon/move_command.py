@@ -1,0 +1,122 @@
+"""`svc-daemon move`: moves an installation from a data directory into a cluster, or back."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.exits import EXIT_FAILED, EXIT_LOCKED, EXIT_MISSING, EXIT_REFUSED, EXIT_USAGE, print_note, refuse
+from svc_daemon.model_command import JsonFlag
+from svc_daemon.paths import DataFiles, data_dir
+from svc_daemon.settings import ClusterSettings, SettingError
+
+if TYPE_CHECKING:
+    from svc_daemon.offline_move import Route
+
+#: The value of `--to` that names the engines in the environment.
+CLUSTER = "cluster"
+
+
+def move(
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="cluster|DIR",
+            help="Move the data directory into the cluster that SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL name, "
+            "or move that cluster into the folder DIR.",
+        ),
+    ],
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Let the installation be used again where it is or was, instead.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Move an installation from a data directory into a cluster, or from a cluster into a data directory.
+
+    The service must be stopped. Nothing is removed where the installation was. An interrupted move is continued by
+    running the command again.
+
+    Example: svc-daemon move --to cluster
+    """
+    with _refusing(as_json):
+        route = _route(to)
+        if cancel:
+            _cancel(route, as_json)
+        else:
+            _move(route, as_json)
+
+
+@contextmanager
+def _refusing(as_json: bool) -> Iterator[None]:
+    """Report an error of the move, and exit."""
+    from svc_daemon.data_directory import DirectoryLocked, NoDirectory
+    from svc_daemon.operations.moving import MoveRefused
+
+    try:
+        yield
+    except SettingError as error:
+        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+    except DirectoryLocked as error:
+        refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
+    except NoDirectory as error:
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+    except NotFound as error:
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
+    except MoveRefused as error:
+        refuse("svc_move_refused", error.message, EXIT_REFUSED, as_json, hint=error.hint)
+    except ServiceError as error:
+        hint = "The same command continues the move."
+        refuse("svc_move_failed", error.message, EXIT_FAILED, as_json, hint=hint, retryable=True)
+    except OSError as error:
+        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+
+
+def _route(to: str) -> "Route":
+    """Return what is moved and where to; raises SettingError."""
+    from svc_daemon.offline_move import Route
+
+    cluster = ClusterSettings.from_environ(os.environ)
+    if cluster is None:
+        raise SettingError("SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL must name the engines of the cluster.")
+    folder = data_dir(os.environ) if to == CLUSTER else Path(to).expanduser().absolute()
+    return Route(cluster=cluster, environ=os.environ, files=DataFiles(folder), into_cluster=to == CLUSTER)
+
+
+def _cancel(route: "Route", as_json: bool) -> None:
+    from svc_daemon.offline_move import run_cancel
+
+    departure, name = run_cancel(route)
+    fields = {"from": name, "to": departure.to, "was_done": departure.is_done}
+    print(json.dumps(fields) if as_json else f"{name} can be used again")
+    if departure.is_done:
+        print_note(f"warning: {departure.to} has the same installation; what one of them gets, the other lacks")
+
+
+def _move(route: "Route", as_json: bool) -> None:
+    from svc_daemon.offline_move import run_move
+
+    report, source, target = run_move(route, print_note)
+    fields = {
+        "installation_id": report.installation_id,
+        "from": source,
+        "to": target,
+        "was_done": report.was_done,
+        "sources": report.sources,
+        "copied_blobs": report.copied,
+        "copied_bytes": report.copied_bytes,
+        "kept_blobs": report.kept,
+        "upload_sessions": report.sessions,
+        "rows": report.rows,
+    }
+    if as_json:
+        print(json.dumps(fields))
+    elif report.was_done:
+        print(f"{source} was moved to {target} already")
+    else:
+        print(f"moved {report.sources} sources from {source} to {target}")
+    print_note("start the service there; it rebuilds the search indexes first, and searches are refused until then")

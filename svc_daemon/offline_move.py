@@ -1,0 +1,138 @@
+"""`svc-daemon move`: opens both sides of a move, which no service may be using, and runs it (see `operations.moving`).
+
+The data directory's lock is held throughout. A cluster has no lock; that no node is connected to its database is
+checked after it was marked, when no other node can start any more, and again at the end.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import Clock
+from svc_daemon.data_directory import NoDirectory, has_state, lock_directory, make_folders
+from svc_daemon.databases.contract import Connection
+from svc_daemon.engines import open_cluster, open_folders, open_sqlite
+from svc_daemon.operations.installations import SHARED_SECRET, prepare_secret, prepare_shared_secret, write_secret
+from svc_daemon.operations.moving import MoveRefused, MoveReport, Place, cancel_move, move
+from svc_daemon.paths import DataFiles
+from svc_daemon.settings import ClusterSettings
+from svc_daemon.store.facts import put_fact
+from svc_daemon.store.migrations import check_shared_current, migrate_shared
+from svc_daemon.store.moves import Departure
+
+#: Minimum number of seconds between two lines of progress.
+NOTE_S = 5.0
+#: Number of threads that write and sync files of a data directory.
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Which installation is moved, and where to."""
+
+    cluster: ClusterSettings
+    #: The variables that the libraries of the engines read.
+    environ: Mapping[str, str]
+    #: The data directory, which is the source or the target.
+    files: DataFiles
+    #: Whether the cluster is the target.
+    into_cluster: bool
+
+
+def run_move(route: Route, note: Callable[[str], object]) -> tuple[MoveReport, str, str]:
+    """Move the installation, or continue a move that was begun. `note` gets lines of progress.
+
+    Returns what was done, and the names of source and target. Raises NoDirectory, DirectoryLocked, MoveRefused, or
+    ServiceError.
+    """
+    os.umask(0o077)
+    report = MoveReport(note=_slowed(note))
+    clock = Clock(now=partial(datetime.now, UTC), monotonic=time.monotonic)
+    with ExitStack() as stack:
+        source, target = _open_source(stack, route), _open_target(stack, route)
+        asyncio.run(move(source, target, clock, Ids(now=clock.now, random=os.urandom), report))
+        return report, source.name, target.name
+
+
+def run_cancel(route: Route) -> tuple[Departure, str]:
+    """Let the source be served again. Returns its mark, which is removed, and its name. Raises as `run_move`."""
+    with ExitStack() as stack:
+        source = _open_source(stack, route)
+        return asyncio.run(cancel_move(source)), source.name
+
+
+def _open_source(stack: ExitStack, route: Route) -> Place:
+    if route.into_cluster:
+        if not has_state(route.files):
+            raise NoDirectory(route.files)
+        return stack.enter_context(open_directory(route.files))
+    return stack.enter_context(_open_cluster(route, check_shared_current))
+
+
+def _open_target(stack: ExitStack, route: Route) -> Place:
+    opening = _open_cluster(route, migrate_shared) if route.into_cluster else open_directory(route.files)
+    return stack.enter_context(opening)
+
+
+@contextmanager
+def open_directory(files: DataFiles) -> Iterator[Place]:
+    """Open a data directory, which is locked, as one side of a move. Raises DirectoryLocked or StorageError."""
+    make_folders(files)
+    with lock_directory(files), ThreadPoolExecutor(THREADS) as executor:
+        state = open_sqlite(files, lambda _: None)
+        try:
+            yield Place(
+                name=str(files.root),
+                state=state,
+                stores=open_folders(files, executor, lambda _: None),
+                read_secret=lambda: prepare_secret(files, os.urandom),
+                write_secret=lambda secret: write_secret(files.secret, secret.hex()),
+                is_atomic=False,
+            )
+        finally:
+            state.close()
+
+
+@contextmanager
+def _open_cluster(route: Route, prepare: Callable[[Connection], None]) -> Iterator[Place]:
+    with (
+        TemporaryDirectory(prefix="svc-move-") as staging,
+        open_cluster(route.cluster, route.environ, Path(staging), prepare) as engines,
+    ):
+        state, name = engines.state, route.cluster.name
+
+        def check_unused() -> None:
+            if nodes := engines.count_nodes():
+                raise MoveRefused(f"{nodes} nodes are connected to {name}.", "Stop them all, then move it again.")
+
+        yield Place(
+            name=name,
+            state=state,
+            stores=engines.stores,
+            read_secret=lambda: prepare_shared_secret(state, os.urandom),
+            write_secret=lambda secret: state.write(partial(put_fact, name=SHARED_SECRET, value=secret.hex())),
+            is_atomic=True,
+            check_unused=check_unused,
+        )
+
+
+def _slowed(note: Callable[[str], object]) -> Callable[[str], None]:
+    """Return a function that passes on a line of progress unless the last one was a moment ago."""
+    due_s = time.monotonic() + NOTE_S
+
+    def slowed(line: str) -> None:
+        nonlocal due_s
+        if time.monotonic() >= due_s:
+            due_s = time.monotonic() + NOTE_S
+            note(line)
+
+    return slowed

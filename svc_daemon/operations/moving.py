@@ -1,0 +1,364 @@
+"""Moving an installation to other engines: from a data directory into a cluster, or back.
+
+Theory of operation:
+
+    mark  ->  bytes  ->  rows  ->  finish
+
+mark     Both sides get a mark with the id of the move, and no service serves a database that has one. So the source
+         changes no more, and a half target is never taken for a whole one.
+bytes    The blobs that sources name, and the bytes of open upload sessions. A blob is kept at the target only if it
+         has the SHA-256 of its source's row. No name of a blob is ever used twice, so one that is there is not copied
+         again; a file that is there is hashed first, since a power failure may have cut it.
+rows     All tables, one after another, in the order of their keys. Each transaction also records how far it got.
+finish   One transaction at the target: it copies the facts, queues the rebuild of each team's index, and replaces the
+         mark. From then on the target may be served. Then the mark of the source records that the move is complete; it
+         stays, and names the place where the installation is now.
+
+A move that was killed anywhere is continued by the next one: the ids of the marks show that nothing was changed since.
+If the source was served in between, after `cancel_move`, its move has a new id, and the rows and sessions are copied
+again. Nothing is ever removed from the source. If some of its bytes are missing or wrong, the move ends before any row
+is copied, and the source loses its mark, so that it can be repaired or served.
+
+What becomes of everything else:
+
+upload sessions, batches   are copied, with the bytes that were acknowledged. Their URLs stay valid below the new
+                           address, because the secret from which they are derived is the same
+idempotency keys           are copied: a create that is repeated after the move gets the answer of the first one
+expiries, due times        are times of the wall clock, and go on
+leases                     end: what a worker held is due again. No worker can be alive
+webhook calls              that are due are made from the target, and from nowhere else, since the source isn't served
+rates                      begin anew: what was used of this minute's limits is forgotten
+search indexes             are rebuilt at the target while it serves, and so are the vectors
+bytes without a row        stay behind, as do damaged ones and the embedding model
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from svc_daemon.core import readiness
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import Clock, to_text
+from svc_daemon.core.uploads.packs import PackItem
+from svc_daemon.databases.contract import Connection, Database
+from svc_daemon.errors import StorageError
+from svc_daemon.operations.installations import INSTALLATION_ID, SHARED_SECRET
+from svc_daemon.operations.rebuilding import queue_rebuild
+from svc_daemon.store import checks, tasks, teams, uploads
+from svc_daemon.store.contract import ByteStores
+from svc_daemon.store.facts import find_fact, list_facts, put_fact
+from svc_daemon.store.migrations import list_tables
+from svc_daemon.store.moves import (
+    MARKS,
+    Arrival,
+    Departure,
+    delete_departure,
+    find_arrival,
+    find_arrived,
+    find_departure,
+    finish_arrival,
+    put_arrival,
+    put_departure,
+)
+from svc_daemon.store.sources import SourceRow
+from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
+from svc_daemon.wire.codes import SourceErrorCode
+
+T = TypeVar("T")
+
+#: Number of blobs that are copied at the same time.
+COPIES = 16
+#: Number of sources that are read, and of rows that are written, at a time.
+PAGE_ROWS = 500
+#: A column with the end of a lease, whose clock the target doesn't have.
+LEASE = "lease_until_s"
+FACTS = "facts"
+
+
+class MoveRefused(Exception):
+    """The installation can't be moved; nothing was changed, or what was can be continued. `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BytesDamaged(MoveRefused):
+    """Bytes of the source are missing or wrong, and the source is as it was before."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(
+            f"Nothing was moved: the bytes of {len(problems)} sources are missing or wrong, such as: {problems[0]}.",
+            "Run `svc-daemon verify --read-data --repair` there, which gives up these sources; then move it again.",
+        )
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One side of a move: the stores of an installation, which no service uses."""
+
+    #: What messages call it.
+    name: str
+    state: Database
+    stores: ByteStores
+    #: Read and replace the installation's secret.
+    read_secret: Callable[[], bytes]
+    write_secret: Callable[[bytes], object]
+    #: Whether a blob that is there is whole even after a power failure.
+    is_atomic: bool
+    #: Raises MoveRefused if a service uses it; called after it was marked.
+    check_unused: Callable[[], object] = lambda: None
+
+
+@dataclass(slots=True)
+class MoveReport:
+    """What a move has done so far."""
+
+    installation_id: str = ""
+    sources: int = 0
+    #: Number of blobs that were copied by this run, and that were there before.
+    copied: int = 0
+    kept: int = 0
+    copied_bytes: int = 0
+    #: Number of upload sessions with bytes.
+    sessions: int = 0
+    rows: int = 0
+    #: Whether an earlier run had finished the move.
+    was_done: bool = False
+    #: Called with a line of progress, at any rate.
+    note: Callable[[str], object] = field(default=lambda _: None, repr=False)
+
+
+async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report: MoveReport) -> None:
+    """Move the installation, or continue a move that was begun. Raises MoveRefused, or StorageError."""
+    departure, arrival = await _begin(source, target, clock)
+    report.installation_id = await _read(source, _get_installation_id)
+    if arrival is None:
+        report.was_done = True
+    else:
+        await _move_bytes(source, target, report)
+        arrival = await _copy_rows(source, target, arrival, report)
+        await _finish(source, target, arrival, make_ids)
+    await _write(source, partial(put_departure, departure=replace(departure, is_done=True)))
+
+
+async def cancel_move(source: Place) -> Departure:
+    """Remove the mark, so that the source can be served. Returns the mark; raises MoveRefused if there is none."""
+    departure = await _read(source, find_departure)
+    if departure is None:
+        raise MoveRefused(f"{source.name} is not being moved.")
+    await _write(source, delete_departure)
+    return departure
+
+
+async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure, Arrival | None]:
+    """Mark both sides, and return the marks. There is none at the target if the move is complete there."""
+    await _read(source, _get_installation_id)
+    departure, arrival = await _read(source, find_departure), await _read(target, find_arrival)
+    if departure is not None and await _read(target, find_arrived) == departure.move_id:
+        return departure, None
+    if departure is not None and (departure.is_done or departure.to != target.name):
+        raise MoveRefused(
+            f"{source.name} {'was' if departure.is_done else 'is being'} moved to {departure.to}.",
+            "To move it elsewhere all the same, run the command for that place with --cancel first.",
+        )
+    await _check_target(source, target, arrival)
+    if departure is None:
+        departure = Departure(move_id=secrets.token_hex(8), to=target.name, began_at=clock.timestamp())
+        await _write(source, partial(put_departure, departure=departure))
+    await _check_unused(source)
+    if arrival is None or arrival.move_id != departure.move_id:
+        installation_id = await _read(source, _get_installation_id)
+        arrival = Arrival(move_id=departure.move_id, installation_id=installation_id)
+        await _write(target, partial(_arrive, arrival=arrival))
+        # Sessions that are there may have received more at the source since.
+        await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
+    return departure, arrival
+
+
+async def _check_target(source: Place, target: Place, arrival: Arrival | None) -> None:
+    """Raise MoveRefused unless the target is empty, or has a part of this installation."""
+    if arrival is not None:
+        if arrival.installation_id != await _read(source, _get_installation_id):
+            raise MoveRefused(f"{target.name} has a part of another installation, whose move was not finished.")
+        return
+    has_rows = await _read(target, lambda connection: any(count_rows(connection, table) for table in list_tables()))
+    stores = target.stores
+    if has_rows or await asyncio.to_thread(lambda: bool(stores.blobs.list_ids() or stores.parts.list_ids())):
+        raise MoveRefused(f"{target.name} is not empty.", "An installation is moved only to where there is none.")
+
+
+async def _check_unused(source: Place) -> None:
+    try:
+        await asyncio.to_thread(source.check_unused)
+    except MoveRefused:
+        # It may change, so a later move must not rely on what was copied.
+        await _write(source, delete_departure)
+        raise
+
+
+def _get_installation_id(connection: Connection) -> str:
+    found = find_fact(connection, INSTALLATION_ID)
+    if found is None:
+        half = find_arrival(connection) is not None
+        raise MoveRefused("Only a part of an installation is there." if half else "There is no installation to move.")
+    return found
+
+
+def _arrive(connection: Connection, *, arrival: Arrival) -> None:
+    """Put the mark at the target, and remove the rows of an earlier move of this installation."""
+    if find_fact(connection, INSTALLATION_ID) is not None:
+        raise MoveRefused("A service was started on the target in the meantime.")
+    for table in reversed(list_tables()):
+        if table.name != FACTS:
+            delete_rows(connection, table)
+    put_arrival(connection, arrival)
+
+
+async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
+    """Copy all bytes. Raises BytesDamaged after the last ones, if some are missing or wrong."""
+    there = set(await asyncio.to_thread(target.stores.blobs.list_ids))
+    total = await _read(source, checks.count_every_source)
+    problems: list[str] = []
+    after = ""
+    while page := await _read(source, partial(checks.list_every_source, after_id=after, limit=PAGE_ROWS)):
+        copies = [_copy_blob(source, target, row, row.blob_name in there) for row in page]
+        for row, outcome in zip(page, await _gather(copies), strict=True):
+            report.kept += outcome is None
+            report.copied += outcome == ""
+            report.copied_bytes += row.size_bytes if outcome == "" else 0
+            problems.extend([outcome] if outcome else [])
+        report.sources += len(page)
+        report.note(f"bytes: {report.sources} of {total} sources")
+        after = page[-1].id
+    if problems:
+        await _write(source, delete_departure)
+        raise BytesDamaged(problems)
+    open_ids = sorted(await _read(source, uploads.list_open_ids))
+    sizes = await source.stores.parts.measure(*open_ids) if open_ids else []
+    sent = [(session_id, size) for session_id, size in zip(open_ids, sizes, strict=True) if size]
+    await _gather([_copy_session(source, target, session_id, size) for session_id, size in sent])
+    report.sessions = len(sent)
+
+
+async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: bool) -> str | None:
+    """Copy the source's blob. Returns None if it was there already, "" if it was copied, or what is wrong with it."""
+    name = row.blob_name
+    if is_there:
+        if target.is_atomic or await target.stores.blobs.blob(name).hash() == row.sha256:
+            return None
+        await target.stores.blobs.delete([name])
+    staged = target.stores.blobs.stage()
+    try:
+        async for chunk in source.stores.blobs.blob(name).stream():
+            await staged.append(chunk)
+        if (staged.size_bytes, staged.sha256) != (row.size_bytes, row.sha256):
+            return f"blob {name} of source {row.id} hashes to {staged.sha256}, its row has {row.sha256}"
+        await staged.keep(name)
+    except FileNotFoundError:
+        is_known = row.status == readiness.FAILED and (row.error or {}).get("code") == SourceErrorCode.STORED_BYTES_LOST
+        return None if is_known else f"source {row.id} has no blob"
+    finally:
+        await staged.discard()
+    return ""
+
+
+async def _copy_session(source: Place, target: Place, session_id: str, size_bytes: int) -> None:
+    """Copy the bytes that an open session has received, and read them back."""
+    parts = target.stores.parts
+    wanted = await _hash(source.stores.parts.stream(session_id))
+    if await parts.measure(session_id) == [size_bytes] and await _hash(parts.stream(session_id)) == wanted:
+        return
+    await parts.delete(session_id)
+    await parts.settle(session_id)
+    item = PackItem(session_id, offset_bytes=0, size_bytes=size_bytes, held_bytes=0)
+    with closing(parts.writer([item], 0, size_bytes)) as writer:
+        async for chunk in source.stores.parts.stream(session_id):
+            await writer.append(chunk)
+        await writer.sync()
+    if await _hash(parts.stream(session_id)) != wanted:
+        raise StorageError(f"The bytes of the upload session {session_id} differ at the target; move it again.")
+
+
+async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: MoveReport) -> Arrival:
+    """Copy all rows but the facts. Returns the mark as it is then."""
+    tables = [table for table in list_tables() if table.name != FACTS]
+    names = [table.name for table in tables]
+    for table in tables[names.index(arrival.table) if arrival.table else 0 :]:
+        after: Values = arrival.after if arrival.table == table.name else ()
+        while page := await _read(source, partial(list_rows, table=table, after=after, limit=PAGE_ROWS)):
+            after = key_of(table, page[-1])
+            arrival = replace(arrival, table=table.name, after=tuple(after))
+            rows = [_without_lease(table, row) for row in page]
+            await _write(target, partial(_put_page, table=table, rows=rows, arrival=arrival))
+            report.rows += len(page)
+            report.note(f"rows: {report.rows}, of {table.name} now")
+    return arrival
+
+
+def _without_lease(table: Table, row: Values) -> Values:
+    """Let a lease be over by any clock."""
+    pairs = zip(table.columns, row, strict=True)
+    return [0.0 if column == LEASE and value is not None else value for column, value in pairs]
+
+
+def _put_page(connection: Connection, *, table: Table, rows: Sequence[Values], arrival: Arrival) -> None:
+    insert_rows(connection, table, rows)
+    put_arrival(connection, arrival)
+
+
+async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids) -> None:
+    await _check_unused(source)
+    facts = await _read(source, list_facts)
+    kept = {name: value for name, value in facts.items() if name not in {*MARKS, SHARED_SECRET}}
+    target.write_secret(source.read_secret())
+
+    def work(connection: Connection) -> None:
+        for name, value in kept.items():
+            put_fact(connection, name, value)
+        for team_id in teams.list_team_ids(connection):
+            # A rebuild that the source has begun would not begin with an empty index.
+            begun = tasks.find_open_rebuild(connection, team_id)
+            if begun is not None:
+                tasks.cancel_task(connection, begun.id, to_text(make_ids.now()))
+            queue_rebuild(connection, make_ids, team_id)
+        finish_arrival(connection, arrival)
+
+    await _write(target, work)
+
+
+async def _hash(chunks: AsyncIterator[bytes]) -> str:
+    hashed = hashlib.sha256()
+    async for chunk in chunks:
+        hashed.update(chunk)
+    return hashed.hexdigest()
+
+
+async def _gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run the calls, some at the same time, and return their results. All have ended when one's error is raised."""
+    slots = asyncio.Semaphore(COPIES)
+
+    async def run(call: Coroutine[Any, Any, T]) -> T:
+        async with slots:
+            return await call
+
+    results = await asyncio.gather(*map(run, calls), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
+async def _read(place: Place, work: Callable[[Connection], T]) -> T:
+    return await asyncio.to_thread(place.state.read, work)
+
+
+async def _write(place: Place, work: Callable[[Connection], T]) -> T:
+    return await asyncio.wrap_future(place.state.submit(work))

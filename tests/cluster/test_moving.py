@@ -1,0 +1,354 @@
+"""`svc-daemon move`: an installation goes into a cluster and back, is killed meanwhile, and is the same."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from sqlite3 import OperationalError, connect
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.objects.stores import open_objects
+from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.cluster.nodes import RunningEngines
+from tests.conftest import UNLIMITED, MakeInstallation
+
+#: Number of uploaded files, and of kills in each direction.
+SMALL, LARGE = (90, 3), (5000, 5)
+#: Longer than any step takes at full size, on a busy machine.
+LONG_S = 3600.0
+
+
+@dataclass(frozen=True)
+class HalfSent:
+    """An upload session that has received the first half of its bytes."""
+
+    path: str
+    finalize: str
+    data: bytes
+
+    def finish(self, client: httpx.Client) -> None:
+        """Send the other half, as the client that began would."""
+        half, total = len(self.data) // 2, len(self.data)
+        asked = client.put(self.path, headers={"Content-Range": f"bytes */{total}"})
+        assert (asked.status_code, asked.headers["Range"]) == (308, f"bytes=0-{half - 1}")
+        span = {"Content-Range": f"bytes {half}-{total - 1}/{total}"}
+        client.put(self.path, content=self.data[half:], headers=span).raise_for_status()
+        done = client.post(self.finalize)
+        assert done.status_code in {200, 201}, done.text
+        assert client.get(f"/v1/sources/{done.json()['id']}").json()["sha256"] == sha256(self.data).hexdigest()
+
+
+def begin_upload(client: httpx.Client, name: str) -> HalfSent:
+    data = b"The half sent quay. " * 20_000
+    session = client.post("/v1/buckets/inbox/uploads", json={"filename": name, "size_bytes": len(data)}).json()
+    path = session["upload_url"].removeprefix(str(client.base_url).rstrip("/"))
+    half = len(data) // 2
+    span = {"Content-Range": f"bytes 0-{half - 1}/{len(data)}"}
+    assert client.put(path, content=data[:half], headers=span).status_code == 308
+    return HalfSent(path, f"/v1/buckets/inbox/uploads/{session['session_id']}/finalize", data)
+
+
+def upload(client: httpx.Client, content: bytes, name: str, **headers: str) -> str:
+    answer = client.post("/v1/buckets/inbox/files", files={"file": (name, content)}, headers=headers)
+    assert answer.status_code in {200, 201}, answer.text
+    return str(answer.json()["id"])
+
+
+def fill(home: Installation, files: int) -> None:
+    """Upload small files, each with a word of its own, and something of everything else."""
+    folder, numbers = home.root / "files", Random(13)
+    folder.mkdir()
+    for number in range(files):
+        words = " ".join(numbers.choices(("grey", "stone", "quay", "bridge", "tower", "harbour"), k=40))
+        (folder / f"{number}.md").write_text(f"# File {number}\n\nThe word{number} is here: {words}.\n")
+    (folder / "large.txt").write_text("A large ochre file.\n" * 100_000)
+    sent = home.svc("upload", str(folder), "-b", "inbox", "--json", timeout_s=LONG_S)
+    assert sent.exit == 0, sent.stdout[-2000:] + sent.stderr
+    with home.client() as client:
+        client.put("/v1/buckets/other").raise_for_status()
+        shared = upload(client, b"Shared by two buckets.\n", "shared.txt", **{"Idempotency-Key": "shared"})
+        client.post("/v1/buckets/other/sources", json={"source_id": shared}).raise_for_status()
+        client.post("/v1/buckets/inbox/qa", json={"question": "Why?", "answer": "So."}).raise_for_status()
+        upload(client, b"%PDF-1.4\nnothing", "broken.pdf")
+        gone = upload(client, b"Soon gone.\n", "gone.txt")
+        wait_until(lambda: is_settled(client), "all are indexed", LONG_S)
+        client.delete(f"/v1/sources/{gone}").raise_for_status()
+
+
+def list_sources(client: httpx.Client) -> dict[str, dict[str, Any]]:
+    """What a client sees of each source in each bucket."""
+    listed: dict[str, dict[str, Any]] = {}
+    for bucket in ("inbox", "other"):
+        page: dict[str, Any] = {"has_more": True, "last_id": ""}
+        while page["has_more"]:
+            query = {"limit": "100", "after": page["last_id"]}
+            page = client.get(f"/v1/buckets/{bucket}/sources", params=query).json()
+            listed |= {f"{bucket} {each['id']}": each for each in page["sources"]}
+    return listed
+
+
+def status_of(client: httpx.Client, source_id: str) -> str | None:
+    status: str | None = client.get(f"/v1/sources/{source_id}").json().get("status")
+    return status
+
+
+def search(client: httpx.Client, query: str) -> list[tuple[str, str]]:
+    answer = client.post("/v1/search", json={"query": query, "buckets": ["inbox", "other"]})
+    assert answer.status_code == 200, answer.text
+    return [(hit["source_id"], hit["text"]) for hit in answer.json()["data"]]
+
+
+def search_all(client: httpx.Client, files: int) -> dict[str, list[tuple[str, str]]]:
+    """The results of searches, each of which has a single right one."""
+    numbers = range(0, files, max(files // 40, 1))
+    return {query: search(client, query)[:1] for query in ("shared buckets", *(f"word{number}" for number in numbers))}
+
+
+def is_settled(client: httpx.Client) -> bool:
+    """Whether the rebuild of the indexes is over, and nothing waits."""
+    answer = client.post("/v1/search", json={"query": "stone", "buckets": ["inbox"]}).json()
+    is_rebuilding = answer.get("error", {}).get("code") == "team_store_maintenance"
+    return not is_rebuilding and not any(client.get("/healthz").json()["queue"].values())
+
+
+@contextmanager
+def serving(installation: Installation, key: Path | None = None) -> Iterator[httpx.Client]:
+    """A client of the installation, which is running and has its indexes; `key` is the file of its admin key."""
+    if key is not None:
+        installation.files.root.mkdir(parents=True, exist_ok=True)
+        shutil.copy(key, installation.files.admin_key)
+    installation.start()
+    with installation.client() as client:
+        wait_until(lambda: is_settled(client), "the indexes are rebuilt", LONG_S)
+        yield client
+    assert installation.stop() == 0
+
+
+def contents(installation: Installation) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in installation.files.blobs.iterdir()}
+
+
+def operate(installation: Installation, *words: str) -> Finished:
+    """Run `svc-daemon` to its end, which takes long at full size."""
+    pipe = subprocess.PIPE
+    with installation.spawn("svc_daemon", *words, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
+        out, err = process.communicate(timeout=LONG_S)
+    return Finished(process.returncode, out, err)
+
+
+def run_killed(mover: Installation, to: str, when: Callable[[], bool]) -> bool:
+    """kill -9 the move once the condition holds; whether it was still running."""
+    with mover.spawn("svc_daemon", "move", "--to", to, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: process.poll() is not None or when(), "the move has come so far", LONG_S, 0.01)
+        process.kill()
+        return bool(process.wait() < 0)
+
+
+def move(mover: Installation, to: str) -> dict[str, Any]:
+    """Run the move to its end."""
+    moved = operate(mover, "move", "--to", to, "--json")
+    assert moved.exit == 0, moved.stdout + moved.stderr
+    return dict(moved.json)
+
+
+def move_killed(mover: Installation, to: str, kills: int, files: int, count: Callable[[str], int]) -> int:
+    """Kill the move at even distances, in its bytes and in its rows, then run it to its end; how many were killed.
+
+    `count` counts what is at the target: "blobs" or "memberships".
+    """
+    of_bytes = (kills + 1) // 2
+    steps = [("blobs", files * step // (of_bytes + 1)) for step in range(1, of_bytes + 1)]
+    steps += [("memberships", files * step // (kills - of_bytes + 1)) for step in range(1, kills - of_bytes + 1)]
+
+    def has_come(what: str, most: int) -> bool:
+        return count(what) >= most
+
+    killed = sum(run_killed(mover, to, partial(has_come, what, most)) for what, most in steps)
+    moved = move(mover, to)
+    # On a busy machine, a move may have ended before it was killed.
+    assert not moved["was_done"] or killed < kills
+    return killed
+
+
+def count_in_cluster(environ: dict[str, str], folder: Path, what: str) -> int:
+    if what == "blobs":
+        with ThreadPoolExecutor(1) as executor:
+            return len(open_objects(environ["SVC_BLOBS_URL"], environ, folder, executor).blobs.list_ids())
+    with psycopg.connect(environ["SVC_STATE_URL"]) as connection:
+        try:
+            (count,) = connection.execute("SELECT COUNT(*) FROM memberships").fetchone() or (0,)
+        except psycopg.errors.UndefinedTable:
+            return 0
+    return int(count)
+
+
+def count_in_folder(files: DataFiles, what: str) -> int:
+    if what == "blobs":
+        return len(list(files.blobs.iterdir())) if files.blobs.exists() else 0
+    if not files.state.exists():
+        return 0
+    with closing(connect(f"file:{files.state}?mode=ro", uri=True)) as state:
+        try:
+            return int(state.execute("SELECT COUNT(*) FROM memberships").fetchone()[0])
+        except OperationalError:
+            return 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What clients see of an installation, and what they have begun there."""
+
+    files: int
+    sources: dict[str, dict[str, Any]]
+    results: dict[str, list[tuple[str, str]]]
+    #: The secret of webhooks, which is derived from the installation's.
+    secret: str
+
+    @classmethod
+    def by(cls, client: httpx.Client, files: int) -> "Seen":
+        secret = client.get("/v1/webhooks/secret").json()["secret"]
+        return cls(files, list_sources(client), search_all(client, files), secret)
+
+    @property
+    def shared(self) -> str:
+        return self.results["shared buckets"][0][0]
+
+
+@pytest.fixture
+def home(make_installation: MakeInstallation) -> Installation:
+    return make_installation("home", **UNLIMITED)
+
+
+def test_an_installation_goes_there_and_back_and_is_the_same_however_often_the_move_is_killed(
+    engines: RunningEngines, home: Installation, make_installation: MakeInstallation, tmp_path: Path, large: bool
+) -> None:
+    files, kills = LARGE if large else SMALL
+    environ = engines.environ()
+    node, back = make_installation("node", **UNLIMITED, **environ), make_installation("back", **UNLIMITED)
+    mover = make_installation("home", **environ)
+    home.start()
+    fill(home, files)
+    with home.client() as client:
+        sessions = [begin_upload(client, name) for name in ("first.txt", "second.txt")]
+        seen = Seen.by(client, files)
+    assert (all(seen.results.values()), len(seen.sources)) == (True, files + 4)
+    assert home.stop() == 0
+    stored = contents(home)
+    count = partial(count_in_cluster, environ, tmp_path)
+    killed = move_killed(mover, "cluster", kills, files, count)
+    assert contents(home) == stored
+    with serving(node, home.files.admin_key) as client:
+        assert Seen.by(client, files) == seen
+        again = upload(client, b"Shared by two buckets.\n", "shared.txt", **{"Idempotency-Key": "shared"})
+        assert again == seen.shared
+        sessions[0].finish(client)
+        wait_until(lambda: is_settled(client), "the upload is ready", LONG_S)
+        assert operate(node, "verify", "--read-data").exit == 0
+        seen = Seen.by(client, files)
+    killed += move_killed(node, str(back.files.root), kills, files, partial(count_in_folder, back.files))
+    assert killed == 2 * kills if large else killed > 0
+    with serving(back, home.files.admin_key) as client:
+        assert Seen.by(client, files) == seen
+        sessions[1].finish(client)
+    assert stored.items() <= contents(back).items()
+    verified = operate(back, "verify", "--read-data")
+    assert verified.exit == 0, verified.stdout
+
+
+def test_nothing_serves_an_installation_where_it_is_half_or_was(
+    engines: RunningEngines, home: Installation, make_installation: MakeInstallation, tmp_path: Path
+) -> None:
+    environ = engines.environ()
+    mover, node = make_installation("home", **environ), make_installation("node", **UNLIMITED, **environ)
+    home.start()
+    fill(home, 40)
+    # A service that runs is not moved.
+    assert mover.operate("move", "--to", "cluster", "--json").failure == (14, "svc_data_dir_locked")
+    assert home.stop() == 0
+    node.files.root.mkdir(parents=True)
+
+    def refusals() -> list[str]:
+        ended = [each.operate("serve") for each in (home, node)]
+        assert [each.exit for each in ended] == [1, 1]
+        return [each.stderr for each in ended]
+
+    assert run_killed(mover, "cluster", lambda: count_in_cluster(environ, tmp_path, "blobs") > 2)
+    left, half = refusals()
+    assert ("is being moved to the cluster at 127.0.0.1" in left, "is being moved here" in half) == (True, True)
+    assert home.operate("team", "create", "late", "--json").exit == 1
+    assert node.verify("--json").failure == (2, "svc_data_dir_unreadable")
+    move(mover, "cluster")
+    assert "was moved to the cluster at" in home.operate("serve").stderr
+    with serving(node, home.files.admin_key):
+        # A cluster has no lock; its nodes are counted.
+        refused = node.operate("move", "--to", str(tmp_path / "back"), "--json")
+        assert (refused.failure, "1 nodes are connected" in refused.stdout) == ((3, "svc_move_refused"), True)
+    # The refused move has left no mark.
+    with serving(node, home.files.admin_key):
+        pass
+
+
+def test_a_move_goes_only_where_nothing_is(
+    engines: RunningEngines, home: Installation, make_installation: MakeInstallation
+) -> None:
+    environ = engines.environ()
+    other = make_installation("other", **UNLIMITED)
+    for installation in (home, other):
+        with serving(installation) as client:
+            client.put("/v1/buckets/inbox").raise_for_status()
+            upload(client, b"The umber quay.\n", "quay.txt")
+            wait_until(partial(is_settled, client), "it is indexed")
+    movers = {name: make_installation(name, **environ) for name in ("home", "other", "node")}
+    movers["node"].root.mkdir()
+    moved = move(movers["home"], "cluster")
+    assert (moved["sources"], moved["copied_blobs"], moved["was_done"]) == (1, 1, False)
+    assert move(movers["home"], "cluster")["was_done"]
+    taken = (("other", "cluster"), ("node", str(other.files.root)), ("node", str(home.files.root)))
+    for name, to in taken:
+        refused = movers[name].operate("move", "--to", to, "--json")
+        assert refused.failure == (3, "svc_move_refused"), refused.stdout
+        assert "is not empty" in refused.stdout
+    assert movers["node"].operate("move", "--to", "cluster", "--json").failure == (5, "svc_data_dir_not_found")
+    # A refusal leaves the source as it was.
+    with serving(other):
+        pass
+
+
+def test_damaged_bytes_end_a_move_and_the_source_can_be_repaired_and_served_before_the_next(
+    engines: RunningEngines, home: Installation, make_installation: MakeInstallation
+) -> None:
+    with serving(home) as client:
+        for bucket in ("inbox", "other"):
+            client.put(f"/v1/buckets/{bucket}").raise_for_status()
+        flipped, whole = (upload(client, f"The {word} quay.\n".encode(), f"{word}.txt") for word in ("umber", "teal"))
+    path = home.files.blobs / flipped
+    path.write_bytes(b"x" * path.stat().st_size)
+    environ = engines.environ()
+    mover, node = make_installation("home", **environ), make_installation("node", **UNLIMITED, **environ)
+    refused = mover.operate("move", "--to", "cluster", "--json")
+    assert (refused.failure, flipped in refused.stdout) == ((3, "svc_move_refused"), True)
+    assert home.verify("--read-data", "--repair").exit == 0
+    with serving(home) as client:
+        later = upload(client, b"The ochre quay, which came later.\n", "ochre.txt")
+        client.delete(f"/v1/sources/{whole}").raise_for_status()
+    moved = move(mover, "cluster")
+    assert (moved["sources"], moved["copied_blobs"]) == (2, 1)
+    cancelled = mover.operate("move", "--to", "cluster", "--cancel", "--json")
+    assert (cancelled.json["was_done"], "the other lacks" in cancelled.stderr) == (True, True)
+    with serving(home) as client:
+        assert [status_of(client, each) for each in (flipped, later, whole)] == ["failed", "active", None]
+    with serving(node, home.files.admin_key) as client:
+        assert [status_of(client, each) for each in (flipped, later, whole)] == ["failed", "active", None]
+        assert [source_id for source_id, _ in search(client, "ochre")] == [later]
+        assert node.verify("--read-data").exit == 0
