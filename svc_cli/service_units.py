@@ -30,6 +30,22 @@ _ALWAYS = (
     *("", "[Install]", "WantedBy=default.target"),
 )
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
+#: For a daemon that tells systemd when it is ready, and that it is alive. A start takes long if the schema changes.
+_WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
+#: What none of our programs needs is taken from them. Folders are not hidden: user services can hide them only where
+#: the kernel lets users make namespaces, and would fail elsewhere.
+_CONFINED = (
+    "NoNewPrivileges=yes",
+    "UMask=0077",
+    "LockPersonality=yes",
+    "RestrictNamespaces=yes",
+    "RestrictRealtime=yes",
+    "RestrictSUIDSGID=yes",
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+    "SystemCallArchitectures=native",
+    "SystemCallFilter=@system-service",
+    "SystemCallErrorNumber=EPERM",
+)
 #: The same for an agent of launchd.
 _AGENT = {
     "RunAtLoad": True,
@@ -52,6 +68,8 @@ class Service:
     needs: str | None = None
     #: Whether the program runs to its end once a day, instead of always.
     is_daily: bool = False
+    #: Whether the program tells the service manager when it is ready, and that it is alive.
+    is_watched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +96,9 @@ def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[
             carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
     return [
-        Service(name, "svc, the knowledge ingestion service", (*python, "svc_daemon", "serve"), carried),
+        Service(
+            name, "svc, the knowledge ingestion service", (*python, "svc_daemon", "serve"), carried, is_watched=True
+        ),
         Service(
             f"{name}-watch",
             "svc watch, which keeps buckets up to date with their folders",
@@ -104,7 +124,7 @@ class Systemd:
 
     def unit(self, service: Service) -> Unit:
         """Return the unit file of a service. Raises UsageError if a value can't be written in a unit file."""
-        file_name = f"{service.name}.service"
+        file_name, kind = f"{service.name}.service", "notify" if service.is_watched else "exec"
         needs = [f"Wants={service.needs}.service", f"After={service.needs}.service"] if service.needs else []
         lines = [
             "[Unit]",
@@ -113,9 +133,11 @@ class Systemd:
             *([] if service.is_daily else ["StartLimitIntervalSec=0"]),
             "",
             "[Service]",
-            f"Type={'oneshot' if service.is_daily else 'exec'}",
+            f"Type={'oneshot' if service.is_daily else kind}",
             f"ExecStart={' '.join(_quoted(word).replace('$', '$$') for word in service.command)}",
             *[f"Environment={_quoted(f'{name}={value}')}" for name, value in sorted(service.environ.items())],
+            *_CONFINED,
+            *(_WATCHED if service.is_watched else ()),
             *(_IDLE if service.is_daily else _ALWAYS),
         ]
         text = "\n".join(lines) + "\n"

@@ -49,6 +49,19 @@ def test_systemd_itself_finds_no_fault(tmp_path: Path) -> None:
     assert str(tmp_path) not in ended.stderr
 
 
+def test_systemd_finds_little_that_a_service_could_do_besides_its_work(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd here")
+    for service in services_of(ENVIRON, "/backups"):
+        unit = Systemd(ENVIRON).unit(service)
+        (tmp_path / unit.name).write_text(unit.text)
+        # Without namespaces, which not every system gives to users, it can't be much lower.
+        command = ["systemd-analyze", "security", "--offline=true", "--threshold=65", "--no-pager", unit.name]
+        command = [*command[:-1], str(tmp_path / unit.name)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 def test_an_agent_of_launchd_is_a_property_list_with_the_same_command() -> None:
     manager = manager_for(ENVIRON, "darwin")
     assert isinstance(manager, Launchd)
