@@ -97,7 +97,6 @@ def test_ports_and_probes_are_those_of_the_service() -> None:
     assert service["spec"]["selector"] == budget == role
     text = (FOLDER / "compose.yaml").read_text(encoding="utf-8")
     assert set(re.findall(r"node-\d:(\d+)", text)) == {str(DEFAULT_PORT)}
-    assert f"EXPOSE {DEFAULT_PORT}" in (FOLDER / "Dockerfile").read_text(encoding="utf-8")
 
 
 def test_images_are_of_one_release_that_the_service_takes() -> None:
@@ -113,3 +112,14 @@ def test_images_are_of_one_release_that_the_service_takes() -> None:
     pods = [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in kubernetes("Deployment")]
     ours = [image.rpartition(":")[2] for image in (*images, *pods) if re.search(r"(^|/)svc:", image)]
     assert set(ours) == {release[1]}
+
+
+def test_an_image_runs_the_daemon_as_a_user_without_rights() -> None:
+    for path in (ROOT / "docs").rglob("Dockerfile"):
+        text = path.read_text(encoding="utf-8")
+        assert re.findall(r"^USER (.+)$", text, re.MULTILINE) == ["svc"], path
+        assert f"EXPOSE {DEFAULT_PORT}" in text
+        assert 'CMD ["serve", "--listen", "0.0.0.0:7820"]' in text
+    assert f"http://127.0.0.1:{DEFAULT_PORT}/healthz" in (ROOT / "docs/container/Dockerfile").read_text(
+        encoding="utf-8"
+    )
