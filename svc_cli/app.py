@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "source": ("sources", "List, show, download, retry, refresh, attach, detach and delete sources."),
     "batch": ("batches", "Show the state of files that were uploaded together as a batch."),
     "agent": ("agents", "List, create, show, change and delete agents."),
+    "events": ("events", "Show what has happened to sources, buckets and batches, and follow what happens."),
     "webhook": ("webhooks", "List and resend webhook calls, print the signing secret, and verify a received call."),
     "key": ("keys", "Create, list and revoke API keys."),
     "mcp": ("mcp", "Serve the tools of svc to programs over MCP (Model Context Protocol)."),

@@ -1,0 +1,93 @@
+"""`svc events`: shows what has happened, and follows what happens."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.console import clean
+from svc_cli.errors import UsageError
+from svc_daemon.wire import JsonMapping
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+
+app = new_app()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFlags:
+    """The options of `events`."""
+
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep running, and show events as they happen, from now on.")
+    ] = False
+    types: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE,…", help="Show only these types, such as source.ready,source.failed or bucket."),
+    ] = None
+    bucket: Annotated[
+        str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Show only events about this bucket.")
+    ] = None
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Show only what requests with this key have caused, by its id.")
+    ] = None
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="Begin after the event with this id, instead of the oldest.")
+    ] = None
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="Show at most N events.")] = None
+
+    def filters(self) -> dict[str, str | int]:
+        """Build the query parameters of the request."""
+        wanted = {name: getattr(self, name) for name in ("types", "bucket", "key", "after", "limit")}
+        return {name: value for name, value in wanted.items() if value is not None}
+
+
+@command(app, "events", "svc events --types source.failed", "svc events --follow --ndjson -b handbook")
+def events(call: Invocation, flags: EventFlags) -> None:
+    """Show what has happened to sources, buckets and batches, oldest first.
+
+    Events are kept for 7 days. With --follow, what happens from now on (or after the event of --after) is shown until
+    Ctrl-C. If the connection is lost, it goes on where it was; if the service stays away, it ends with code 7.
+    """
+    if flags.follow and call.console.format == "json":
+        raise UsageError("--follow never ends, so it has no single JSON value.", hint="use --ndjson.")
+    if flags.follow and flags.limit is not None:
+        raise UsageError("--follow and --limit exclude each other.")
+    with call.client() as client:
+        if flags.follow:
+            _follow(call, client, flags)
+            return
+        page = client.events(flags.filters())
+    call.console.show_page(page, "data", lambda: "\n".join(map(line_of, page["data"])) or "no events.")
+    if page["has_more"]:
+        call.console.note(f"there is more: --after {page['last_id']}")
+
+
+def _follow(call: Invocation, client: "Client", flags: EventFlags) -> None:
+    from svc_cli.client.events import RESYNC
+
+    console = call.console
+    with client.follow_events(flags.filters()) as follower:
+        while True:
+            for event in follower.take():
+                if event["type"] == RESYNC:
+                    console.warn("the daemon was away for too long: events may be missing here.")
+                elif console.is_text:
+                    console.write(line_of(event) + "\n")
+                else:
+                    console.event(event)
+
+
+def line_of(event: JsonMapping) -> str:
+    """Format an event as a line: when, what, about what, and its facts."""
+    data: JsonMapping = event["data"]
+    about = data.get("title") or data.get("slug") or data.get("name")
+    subject = event.get("source_id") or event.get("batch_id") or event.get("bucket_id")
+    replaced, error = data.get("replaced_by"), data.get("error")
+    facts = [about, subject, replaced and f"by {replaced}", error and error["code"]]
+    if event["type"].startswith(("batch.", "store.", "bucket.")):
+        facts.append(data.get("status"))
+    at, kind = event["created_at"][:19].replace("T", " "), event["type"].ljust(16)
+    return clean("  ".join([at, kind, *(str(each) for each in facts if each)]))

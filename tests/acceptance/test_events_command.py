@@ -1,0 +1,48 @@
+"""`svc events`: what has happened, and what happens."""
+
+import json
+import signal
+from pathlib import Path
+
+from tests.acceptance.installations import Installation
+from tests.acceptance.sync_folders import write
+
+
+def test_it_shows_what_has_happened_oldest_first(installation: Installation, tmp_path: Path) -> None:
+    write(tmp_path, "plan.md", "The umber quay.")
+    write(tmp_path, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
+    assert installation.svc("upload", "plan.md", "broken.pdf", "-b", "notes", cwd=tmp_path).exit == 3
+    shown = installation.svc("events", "-b", "notes").stdout.splitlines()
+    assert "bucket.created" in shown[0]
+    assert any("source.ready" in line and "plan.md" in line and "src_" in line for line in shown)
+    assert any("source.failed" in line and "document_unreadable" in line for line in shown)
+    page = installation.svc("events", "--types", "source.ready,source.failed", "--json").json
+    assert sorted(event["data"]["title"] for event in page["data"]) == ["broken.pdf", "plan.md"]
+    first = installation.svc("events", "--limit", "1", "--json").json
+    rest = installation.svc("events", "--after", first["last_id"], "--json").json
+    assert [first["has_more"], len(rest["data"])] == [True, len(installation.svc("events", "--json").json["data"]) - 1]
+    assert "--after" in installation.svc("events", "--limit", "1").stderr
+    assert (
+        installation.svc("events", "--after", "evt_01k00000000000000000000000", "--json").failure[1] == "events_expired"
+    )
+    assert installation.svc("events", "--follow", "--json").failure == (2, "svc_usage")
+
+
+def test_following_shows_each_event_once_until_it_is_interrupted(installation: Installation, tmp_path: Path) -> None:
+    with installation.client() as client:
+        client.put("/v1/buckets/notes")
+        latest = client.get("/v1/events", params={"after": "latest"}).json()["last_id"]
+    flags = ("--ndjson", "--types", "source.ready", "--after", latest)
+    following = installation.spawn_svc("events", "--follow", *flags)
+    try:
+        titles = [f"{number}.md" for number in range(4)]
+        for title in titles:
+            write(tmp_path, title, f"Words of {title}.")
+            assert installation.svc("upload", title, "-b", "notes", cwd=tmp_path).exit == 0
+        assert following.stdout is not None
+        assert [json.loads(following.stdout.readline())["data"]["title"] for _ in titles] == titles
+        following.send_signal(signal.SIGINT)
+        assert following.wait(20) == 130
+    finally:
+        following.kill()
+        following.communicate()
