@@ -19,7 +19,7 @@ TABLE = """
 409 no  bucket_slug_exists website_url_exists idempotency_key_conflict delete_blocked agent_exists
 409 yes request_in_progress team_store_maintenance bucket_store_indexing_pending delete_in_progress blob_not_uploaded
 409 yes offset_mismatch
-410 no  session_expired session_canceled
+410 no  session_expired session_canceled events_expired
 413 no  file_too_large request_too_large
 415 no  unsupported_media_type
 421 no  host_not_allowed

@@ -18,7 +18,7 @@ from svc_cli.client import (
     answer_text,
 )
 from svc_cli.client.transport import Request
-from svc_cli.client.types import Agent, Bucket, Delivery, Key, SearchResult, Source, Task
+from svc_cli.client.types import Agent, Bucket, Delivery, Key, LogEvent, SearchResult, Source, Task
 
 TEXT = b"# Leave\n\nThe cobalt rule grants ninety days of leave."
 
@@ -159,6 +159,8 @@ def use_the_rest(client: Client) -> None:
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     assert client.waiting_creates == 0
     assert client.version(verify="writing")["api_newest"] >= client.version()["api_oldest"]
+    oldest: LogEvent = client.events({"limit": 1})["data"][0]
+    assert oldest["type"] == "bucket.created"
     assert client.send(Request(method="GET", path="/healthz")).body["status"] == "ok"
 
 

@@ -139,9 +139,13 @@ async def test_what_ends_a_child_costs_the_document_at_hand_alone(
     ]
     for end, limits, code, words in ends:
         extractor = await make_extractor(**limits)
-        reading, child = await begin_wave(extractor, documents)
-        end(child)
-        number = only_one_is_to_blame(await reading, code, words)
+        results: list[Result] = []
+        # Between two documents nobody is to blame; then once more.
+        while not any(isinstance(result, ExtractionFailed) for result in results):
+            reading, child = await begin_wave(extractor, documents)
+            end(child)
+            results = await reading
+        number = only_one_is_to_blame(results, code, words)
         assert 0 < number < WAVE_DOCUMENTS - 1
         assert isinstance((await extractor.extract_wave(documents[-1:]))[0], Extraction)
         await until_all_is_gone(extractor)
