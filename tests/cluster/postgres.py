@@ -176,8 +176,12 @@ def _reachable(program: Path, folder: Path, user: str | None) -> Path:
     """The folder of the program and its companions; copied if the user can't reach it."""
     if user is None or _runs(program, user):
         return program.parent
-    copied = folder / "programs"
-    shutil.copytree(program.parent.parent, copied, symlinks=True)
+    installed = program.parent.parent
+    copied = folder / "programs" / installed.parent.name / installed.name
+    shutil.copytree(installed, copied, symlinks=True)
+    # The programs of a wheel find their libraries beside its package.
+    for libraries in installed.parent.parent.glob(f"{installed.parent.name}.libs"):
+        shutil.copytree(libraries, folder / "programs" / libraries.name)
     return copied / "bin"
 
 
