@@ -75,6 +75,7 @@ def test_backups_under_load_and_kills_have_all_that_was_acknowledged(
             for each in clients:
                 each.join()
         assert [each.failure for each in clients if each.failure] == []
+    wait_until(lambda: _is_idle(installation), "all work is done", 60)
     installation.hold_to_every_promise()
     # Of the killed runs, some may have been complete.
     assert min(count, 7) <= len(BackupFolder(tmp_path / "backups").list_backups()) <= 7
@@ -279,3 +280,8 @@ def test_by_its_commands_a_backup_is_made_and_restored_and_a_sync_goes_on(
     assert (again.exit, again.json["counts"]["created"]) == (0, 1), again.json
     with installation.client() as client:
         assert sorted(source["title"] for source in list_sources(client, BUCKET)) == ["a.md", "b.md"]
+
+
+def _is_idle(installation: Installation) -> bool:
+    health = installation.health()
+    return health is not None and not any(health["queue"].values())
