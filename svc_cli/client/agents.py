@@ -7,24 +7,24 @@ from svc_cli.client.transport import Request
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
-        AgentAnswer,
-        AgentCreate,
-        AgentDeleted,
-        AgentList,
-        AgentUpdate,
-        DryRun,
-        ModelList,
+        AgentAnswerDict,
+        AgentCreateDict,
+        AgentDeletedDict,
+        AgentListDict,
+        AgentUpdateDict,
+        DryRunDict,
+        ModelListDict,
     )
 
 
 class AgentCalls(Calls):
     """The client's methods that list, create, change and delete agents."""
 
-    def agents(self) -> "AgentList":
+    def agents(self) -> "AgentListDict":
         """Return the agents that the key may use, the default one included."""
         return self._get("/v1/agents")
 
-    def agent(self, agent_id: str) -> "AgentAnswer":
+    def agent(self, agent_id: str) -> "AgentAnswerDict":
         """Return one agent; the id of the default agent is `default`."""
         return self._get(f"/v1/agents/{part(agent_id)}")
 
@@ -34,17 +34,17 @@ class AgentCalls(Calls):
         *,
         idempotency_key: str | None = None,
         dry_run: Literal[False] = False,
-        **fields: "Unpack[AgentCreate]",
-    ) -> "AgentAnswer": ...
+        **fields: "Unpack[AgentCreateDict]",
+    ) -> "AgentAnswerDict": ...
 
     @overload
     def create_agent(
-        self, *, idempotency_key: str | None = None, dry_run: bool, **fields: "Unpack[AgentCreate]"
-    ) -> "AgentAnswer | DryRun": ...
+        self, *, idempotency_key: str | None = None, dry_run: bool, **fields: "Unpack[AgentCreateDict]"
+    ) -> "AgentAnswerDict | DryRunDict": ...
 
     def create_agent(
-        self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[AgentCreate]"
-    ) -> "AgentAnswer | DryRun":
+        self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[AgentCreateDict]"
+    ) -> "AgentAnswerDict | DryRunDict":
         """Create an agent; with `dry_run`, only return what would be created."""
         return self._transport.send(
             Request(
@@ -56,14 +56,14 @@ class AgentCalls(Calls):
             )
         ).body
 
-    def update_agent(self, agent_id: str, **changes: "Unpack[AgentUpdate]") -> "AgentAnswer":
+    def update_agent(self, agent_id: str, **changes: "Unpack[AgentUpdateDict]") -> "AgentAnswerDict":
         """Change the given fields; other fields keep their values, including those inside the policy."""
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=changes)
 
-    def delete_agent(self, agent_id: str, *, force: bool = False) -> "AgentDeleted":
+    def delete_agent(self, agent_id: str, *, force: bool = False) -> "AgentDeletedDict":
         """Delete an agent; `force` is required if its `bound_surface` is set."""
         return self._call("DELETE", f"/v1/agents/{part(agent_id)}", params={"force": "true"} if force else None)
 
-    def models(self) -> "ModelList":
+    def models(self) -> "ModelListDict":
         """Return the agents as OpenAI's model list: `{object: "list", data: [{id, created, owned_by}]}`."""
         return self._get("/v1/models")

@@ -10,8 +10,8 @@ from svc_cli.errors import ApiError, NetworkFailed
 if TYPE_CHECKING:
     from svc_cli.client.types import (
         AskOptions,
-        Response,
-        SourceReread,
+        ResponseDict,
+        SourceRereadDict,
     )
 
     #: A question, or the messages of a conversation as OpenAI's API has them.
@@ -26,7 +26,9 @@ DEFAULT_MODEL = "svc-agent"
 class AnswerCalls(Calls):
     """The client's methods that ask questions, and that read sources again to check an answer."""
 
-    def ask(self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]") -> "Response":
+    def ask(
+        self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
+    ) -> "ResponseDict":
         """Answer a question, or the last one of a conversation, from the documents of an agent.
 
         `answer_text` returns the text of the answer.
@@ -53,12 +55,12 @@ class AnswerCalls(Calls):
         if kind not in ENDS:
             raise NetworkFailed("The answer broke off before it was complete.", hint="ask again.")
 
-    def read_source_again(self, source_id: str) -> "SourceReread":
+    def read_source_again(self, source_id: str) -> "SourceRereadDict":
         """Return a source's text, extracted again after the service has checked that the stored bytes are unchanged."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
 
 
-def answer_text(answer: "Response") -> str:
+def answer_text(answer: "ResponseDict") -> str:
     """Return the text of an answer, with a mark such as `[1]` behind each sentence that a source supports."""
     return "".join(part["text"] for message in answer["output"] for part in message["content"])
 

@@ -25,31 +25,31 @@ from svc_cli.interrupts import shielded
 if TYPE_CHECKING:
     from svc_cli.client.settled_sources import SettledSource
     from svc_cli.client.types import (
-        BucketAnswer,
-        BucketDeleted,
-        BucketFields,
-        BucketList,
-        BucketPutAnswer,
-        BucketSources,
-        BucketUpdate,
-        Deleted,
-        Detached,
-        DryRun,
-        KeyAnswer,
-        KeyCreated,
-        KeyFields,
-        KeyList,
-        LimitsAnswer,
+        BucketAnswerDict,
+        BucketDeletedDict,
+        BucketFieldsDict,
+        BucketListDict,
+        BucketPutAnswerDict,
+        BucketSourcesDict,
+        BucketUpdateDict,
+        DeletedDict,
+        DetachedDict,
+        DryRunDict,
+        KeyAnswerDict,
+        KeyCreatedDict,
+        KeyFieldsDict,
+        KeyListDict,
+        LimitsAnswerDict,
         SearchOptions,
-        SearchPage,
-        SourceAnswer,
+        SearchPageDict,
+        SourceAnswerDict,
         SourceFilters,
-        SourceMember,
-        SourceText,
-        SourceUpdate,
-        SourceVerified,
-        TaskAnswer,
-        Version,
+        SourceMemberDict,
+        SourceTextDict,
+        SourceUpdateDict,
+        SourceVerifiedDict,
+        TaskAnswerDict,
+        VersionDict,
     )
 
 #: The address at which a local daemon listens unless it is configured otherwise.
@@ -147,43 +147,43 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
     # Buckets
 
-    def buckets(self, *, include_archived: bool = False, members: bool = True) -> "BucketList":
+    def buckets(self, *, include_archived: bool = False, members: bool = True) -> "BucketListDict":
         """Return the buckets that the key may access; `members` adds the ids of their sources in `knowledgeIds`."""
         archived = {"include_archived": "true"} if include_archived else {}
         return self._get("/v1/buckets", archived | _MEMBERS[members])
 
-    def bucket(self, bucket: str, *, members: bool = True) -> "BucketAnswer":
+    def bucket(self, bucket: str, *, members: bool = True) -> "BucketAnswerDict":
         """Return one bucket, by id or slug; `members` adds the ids of its sources in `knowledgeIds`."""
         return self._get(f"/v1/buckets/{part(bucket)}", _MEMBERS[members])
 
     @overload
     def ensure_bucket(
-        self, slug: str, *, dry_run: Literal[False] = False, **fields: "Unpack[BucketFields]"
-    ) -> "BucketPutAnswer": ...
+        self, slug: str, *, dry_run: Literal[False] = False, **fields: "Unpack[BucketFieldsDict]"
+    ) -> "BucketPutAnswerDict": ...
 
     @overload
     def ensure_bucket(
-        self, slug: str, *, dry_run: bool, **fields: "Unpack[BucketFields]"
-    ) -> "BucketPutAnswer | DryRun": ...
+        self, slug: str, *, dry_run: bool, **fields: "Unpack[BucketFieldsDict]"
+    ) -> "BucketPutAnswerDict | DryRunDict": ...
 
     def ensure_bucket(
-        self, slug: str, *, dry_run: bool = False, **fields: "Unpack[BucketFields]"
-    ) -> "BucketPutAnswer | DryRun":
+        self, slug: str, *, dry_run: bool = False, **fields: "Unpack[BucketFieldsDict]"
+    ) -> "BucketPutAnswerDict | DryRunDict":
         """Create the bucket with these `fields` unless it exists, and return it; `created` is true if it is new."""
         params = {"dry_run": "true"} if dry_run else None
         return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=fields)
 
-    def update_bucket(self, bucket: str, **changes: "Unpack[BucketUpdate]") -> "BucketAnswer":
+    def update_bucket(self, bucket: str, **changes: "Unpack[BucketUpdateDict]") -> "BucketAnswerDict":
         """Change a bucket's name, description, metadata or status (`active` or `archived`)."""
         return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=changes)
 
-    def delete_bucket(self, bucket: str, *, force: bool = False) -> "BucketDeleted":
+    def delete_bucket(self, bucket: str, *, force: bool = False) -> "BucketDeletedDict":
         """Start deleting a bucket and the sources that are in no other bucket; fails unless `force` is set."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
     # Sources
 
-    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSources":
+    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSourcesDict":
         """Return the sources of a bucket, or with `limit` a page of them, which has `has_more` and `last_id`.
 
         Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Without `status`, only ready
@@ -191,12 +191,12 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         """
         return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
 
-    def sources(self, bucket: str, **filters: "Unpack[SourceFilters]") -> "Iterator[SourceMember]":
+    def sources(self, bucket: str, **filters: "Unpack[SourceFilters]") -> "Iterator[SourceMemberDict]":
         """Yield every source of a bucket that passes the filters, requesting page after page."""
         for page in self.source_pages(bucket, filters):
             yield from page["sources"]
 
-    def source_pages(self, bucket: str, filters: "SourceFilters") -> "Iterator[BucketSources]":
+    def source_pages(self, bucket: str, filters: "SourceFilters") -> "Iterator[BucketSourcesDict]":
         """Like `sources`, but yield whole pages."""
         asked: dict[str, Any] = {**filters, "limit": PAGE_ROWS}
         while True:
@@ -206,11 +206,11 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
                 return
             asked["after"] = page["last_id"]
 
-    def source(self, source_id: str, *, verify: bool = False) -> "SourceVerified":
+    def source(self, source_id: str, *, verify: bool = False) -> "SourceVerifiedDict":
         """Return one source; with `verify`, also its current state in the search index."""
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
-    def source_text(self, source_id: str) -> "SourceText":
+    def source_text(self, source_id: str) -> "SourceTextDict":
         """Return the extracted text and its chunks with their positions."""
         return self._get(f"/v1/sources/{part(source_id)}/text")
 
@@ -218,23 +218,23 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         """Yield the stored bytes in blocks."""
         return self._transport.blocks(Request(method="GET", path=f"/v1/sources/{part(source_id)}/content"))
 
-    def update_source(self, source_id: str, **changes: "Unpack[SourceUpdate]") -> "SourceAnswer":
+    def update_source(self, source_id: str, **changes: "Unpack[SourceUpdateDict]") -> "SourceAnswerDict":
         """Change a source's title, filename, tags or metadata."""
         return self._call("PATCH", f"/v1/sources/{part(source_id)}", json=changes)
 
-    def retry_source(self, source_id: str) -> "SourceAnswer":
+    def retry_source(self, source_id: str) -> "SourceAnswerDict":
         """Queue a failed source for indexing again, from its stored bytes."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/retry", json={})
 
-    def delete_source(self, source_id: str, *, force: bool = False) -> "Deleted":
+    def delete_source(self, source_id: str, *, force: bool = False) -> "DeletedDict":
         """Delete a source from all buckets."""
         return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
 
-    def attach_source(self, bucket: str, source_id: str) -> "SourceAnswer":
+    def attach_source(self, bucket: str, source_id: str) -> "SourceAnswerDict":
         """Add an existing source to another bucket."""
         return self._call("POST", f"/v1/buckets/{part(bucket)}/sources", json={"source_id": source_id})
 
-    def detach_source(self, bucket: str, source_id: str) -> "Detached":
+    def detach_source(self, bucket: str, source_id: str) -> "DetachedDict":
         """Remove a source from one bucket. The source still exists, and stays in its other buckets."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
@@ -259,33 +259,33 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
     # Search and tasks
 
-    def search(self, query: str, **options: "Unpack[SearchOptions]") -> "SearchPage":
+    def search(self, query: str, **options: "Unpack[SearchOptions]") -> "SearchPageDict":
         """Return the best passages for a query, the best one first."""
         return self._call("POST", "/v1/search", json={"query": query, **options})
 
-    def task(self, task_id: str) -> "TaskAnswer":
+    def task(self, task_id: str) -> "TaskAnswerDict":
         """Return one task with its current state."""
         return self._get(f"/v1/knowledge/tasks/{part(task_id)}")
 
     # Keys
 
-    def keys(self) -> "KeyList":
+    def keys(self) -> "KeyListDict":
         """Return the key in use, and keys that have no rights beyond its own."""
         return self._get("/v1/keys")
 
     @overload
     def create_key(
-        self, *, idempotency_key: str | None = None, dry_run: Literal[False] = False, **fields: "Unpack[KeyFields]"
-    ) -> "KeyCreated": ...
+        self, *, idempotency_key: str | None = None, dry_run: Literal[False] = False, **fields: "Unpack[KeyFieldsDict]"
+    ) -> "KeyCreatedDict": ...
 
     @overload
     def create_key(
-        self, *, idempotency_key: str | None = None, dry_run: bool, **fields: "Unpack[KeyFields]"
-    ) -> "KeyCreated | DryRun": ...
+        self, *, idempotency_key: str | None = None, dry_run: bool, **fields: "Unpack[KeyFieldsDict]"
+    ) -> "KeyCreatedDict | DryRunDict": ...
 
     def create_key(
-        self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[KeyFields]"
-    ) -> "KeyCreated | DryRun":
+        self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[KeyFieldsDict]"
+    ) -> "KeyCreatedDict | DryRunDict":
         """Create a key, with either a `preset` or `capabilities`.
 
         In the response, `key` is null if an earlier request with the same idempotency key has created the key.
@@ -300,16 +300,16 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
             )
         ).body
 
-    def revoke_key(self, key_id: str) -> "KeyAnswer":
+    def revoke_key(self, key_id: str) -> "KeyAnswerDict":
         """Revoke a key: the service refuses it from the next request on. Revoking it again has no effect."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself
 
-    def limits(self) -> "LimitsAnswer":
+    def limits(self) -> "LimitsAnswerDict":
         """Return every limit with its value and unit, and the file formats that the service can read."""
         return self._get("/v1/limits")
 
-    def version(self, *, verify: str | None = None) -> "Version":
+    def version(self, *, verify: str | None = None) -> "VersionDict":
         """Return the daemon's release and API versions; `verify="writing"` adds the state of the model for answers."""
         return self._get("/v1/version", {"verify": verify} if verify else None)

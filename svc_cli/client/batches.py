@@ -13,9 +13,9 @@ from svc_cli.client.uploads import Description
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
-        Batch,
-        BatchFinalized,
-        BatchStatus,
+        BatchDict,
+        BatchFinalizedDict,
+        BatchStatusDict,
     )
 
 #: Maximum number of files that the service accepts in one batch.
@@ -43,7 +43,7 @@ class BatchCalls(Calls):
 
     def open_batch(
         self, bucket: str, members: Sequence[Member], idempotency_key: str, *, pack: bool = False
-    ) -> "Reply[Batch]":
+    ) -> "Reply[BatchDict]":
         """Open a batch: `items` has an upload session for each accepted file, `rejected` an error for each other file.
 
         A repeated call with the same members and key returns the same sessions.
@@ -57,12 +57,14 @@ class BatchCalls(Calls):
         body = manifest_of(members, idempotency_key) | ({"pack": True} if pack else {})
         return self._create(f"/v1/buckets/{part(bucket)}/batches", body, idempotency_key)
 
-    def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> "BatchFinalized":
+    def finalize_batch(
+        self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded"
+    ) -> "BatchFinalizedDict":
         """Create sources from the fully uploaded files."""
         path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
         return self._call("POST", path, json={"mode": mode})
 
-    def batch(self, batch_id: str, *, items: bool = False) -> "BatchStatus":
+    def batch(self, batch_id: str, *, items: bool = False) -> "BatchStatusDict":
         """Return the state of a batch; `items` adds the state of each file."""
         params = {"include_items": "true"} if items else None
         return self._get(f"/v1/knowledge/batches/{part(batch_id)}", params)

@@ -18,7 +18,7 @@ from svc_cli.errors import ApiError, NetworkFailed, SvcError
 from svc_daemon.wire import Json, headers
 
 if TYPE_CHECKING:
-    from svc_cli.client.types import EventList, SourceList
+    from svc_cli.client.types import EventListDict, SourceListDict
 
 #: The type of the events that a follower makes itself, after it may have missed some.
 RESYNC = "svc.resync"
@@ -33,7 +33,7 @@ LOOKUP_IDS = 200
 class EventCalls(Calls):
     """The client's methods for events, and for looking many sources up at once."""
 
-    def events(self, filters: Mapping[str, str | int] | None = None) -> "EventList":
+    def events(self, filters: Mapping[str, str | int] | None = None) -> "EventListDict":
         """Return a page `{data: [...], has_more, last_id}`, oldest first.
 
         Filters are `after` (the last event that was read, or `latest`), `limit`, `types`, `bucket` and `key`.
@@ -44,7 +44,7 @@ class EventCalls(Calls):
         """Follow the events that pass the filters, from now on or from `after`; see EventFollower."""
         return EventFollower(self._transport, {"after": "latest"} | dict(filters or {}))
 
-    def look_up_sources(self, source_ids: Sequence[str]) -> "SourceList":
+    def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":
         """Return `{sources: [...], missing: [ids], replaced_by: {id: id}}` for at most `LOOKUP_IDS` ids."""
         return self._get("/v1/sources", {"ids": ",".join(source_ids)})
 

@@ -10,9 +10,9 @@ from svc_cli.client.transport import Reply
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
-        DryRun,
-        SourceAnswer,
-        SourceRefreshed,
+        DryRunDict,
+        SourceAnswerDict,
+        SourceRefreshedDict,
     )
 
 #: The two routes for a URL: `file` imports the document as it is, `page` imports the article of a web page.
@@ -51,12 +51,12 @@ class ImportCalls(Calls):
         door: Door = "file",
         idempotency_key: str | None = None,
         dry_run: Literal[False] = False,
-    ) -> "Reply[SourceAnswer]": ...
+    ) -> "Reply[SourceAnswerDict]": ...
 
     @overload
     def import_url(
         self, bucket: str, wanted: ImportRequest, *, door: Door = "file", dry_run: bool
-    ) -> "Reply[SourceAnswer | DryRun]": ...
+    ) -> "Reply[SourceAnswerDict | DryRunDict]": ...
 
     def import_url(
         self,
@@ -66,7 +66,7 @@ class ImportCalls(Calls):
         door: Door = "file",
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> "Reply[SourceAnswer] | Reply[SourceAnswer | DryRun]":
+    ) -> "Reply[SourceAnswerDict] | Reply[SourceAnswerDict | DryRunDict]":
         """Ask the service to fetch a URL, and return the new source, which is stored and queued.
 
         Raises ApiError `url_is_web_page` or `url_is_file` (`details.suggested_endpoint` names the other route),
@@ -80,7 +80,7 @@ class ImportCalls(Calls):
             return self._transport.send_json("POST", path, {**body, "dry_run": True})
         return self._create(path, body, idempotency_key)
 
-    def refresh_source(self, source_id: str, *, force: bool = False) -> "SourceRefreshed":
+    def refresh_source(self, source_id: str, *, force: bool = False) -> "SourceRefreshedDict":
         """Fetch a source's URL again; `changed` is true if its content has changed and will be indexed again."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 

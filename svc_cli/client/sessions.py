@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from svc_cli.client.types import (
-        SourceAnswer,
-        Upload,
-        UploadStatus,
+        SourceAnswerDict,
+        UploadDict,
+        UploadStatusDict,
     )
 
 
@@ -35,7 +35,7 @@ class SessionCalls(Calls):
 
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
-    ) -> "Reply[Upload]":
+    ) -> "Reply[UploadDict]":
         """Open a session.
 
         If the key was used before, the existing session is returned. Don't log `upload_url`: anyone who has it can
@@ -44,7 +44,7 @@ class SessionCalls(Calls):
         body = {**description.body(), "size_bytes": size_bytes}
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
 
-    def upload_status(self, bucket: str, session_id: str) -> "UploadStatus":
+    def upload_status(self, bucket: str, session_id: str) -> "UploadStatusDict":
         """Return how many bytes have arrived, and the id of the source if the session is finalized."""
         return self._get(_path(bucket, session_id))
 
@@ -57,7 +57,7 @@ class SessionCalls(Calls):
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 
-    def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswer]":
+    def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswerDict]":
         """Create the source from an uploaded file; a second call returns the same source.
 
         Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source was deleted
@@ -65,13 +65,13 @@ class SessionCalls(Calls):
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 
-    def cancel_upload(self, bucket: str, session_id: str) -> "UploadStatus":
+    def cancel_upload(self, bucket: str, session_id: str) -> "UploadStatusDict":
         """Cancel a session and discard its bytes."""
         return self._call("DELETE", _path(bucket, session_id))
 
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
-    ) -> "SourceAnswer":
+    ) -> "SourceAnswerDict":
         """Open a session, send the bytes, and return the source. A call with the same key resumes the upload."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
@@ -88,7 +88,7 @@ class SessionCalls(Calls):
         metadata: Mapping[str, Any] | None = None,
         replaces: str | None = None,
         idempotency_key: str | None = None,
-    ) -> "SourceAnswer":
+    ) -> "SourceAnswerDict":
         """Send a file, and return the new source, which is stored and queued but not yet searchable.
 
         The title is the file's name unless another is given. `replaces` is the id of the source that the new one
@@ -111,11 +111,11 @@ class SessionCalls(Calls):
             whole = NewFile(**vars(description), data=b"".join(content.blocks(0)))
             return self.upload(bucket, whole, idempotency_key)
 
-    def upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "SourceAnswer":
+    def upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "SourceAnswerDict":
         """Send a file in one request; return the new source, which is stored and queued but not yet searchable."""
         return self.send_upload(bucket, file, idempotency_key).body
 
-    def send_upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "Reply[SourceAnswer]":
+    def send_upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "Reply[SourceAnswerDict]":
         """Like `upload`, but return the whole reply, whose `is_replay` shows whether the source existed before."""
         return self._transport.send(
             Request(

@@ -2,7 +2,7 @@
 
 from typing import NotRequired, TypedDict
 
-from svc_cli.client.types import SourceError
+from svc_cli.client.types import SourceErrorDict
 
 
 class SettledSource(TypedDict):
@@ -12,7 +12,7 @@ class SettledSource(TypedDict):
     status: str
     """`active`, `failed` or, if it was deleted or replaced meanwhile, `gone`."""
     ready: bool
-    error: NotRequired[SourceError | None]
+    error: NotRequired[SourceErrorDict | None]
     """Why the source has failed."""
     warnings: NotRequired[list[str]]
     title: NotRequired[str]

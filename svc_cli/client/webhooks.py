@@ -7,30 +7,30 @@ from svc_cli.client.calls import Calls, part
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
-        DeliveryAnswer,
-        DeliveryList,
-        WebhookSecret,
+        DeliveryAnswerDict,
+        DeliveryListDict,
+        WebhookSecretDict,
     )
 
 
 class WebhookCalls(Calls):
     """The client's methods that list and resend webhook calls, and manage their secret."""
 
-    def deliveries(self, filters: Mapping[str, str | int] | None = None) -> "DeliveryList":
+    def deliveries(self, filters: Mapping[str, str | int] | None = None) -> "DeliveryListDict":
         """Return webhook calls with their attempts, the newest last.
 
         Filters are `status` (`pending`, `delivered`, `failed`), `source_id`, `limit`, `after`.
         """
         return self._get("/v1/webhooks/deliveries", filters)
 
-    def resend_delivery(self, delivery_id: str) -> "DeliveryAnswer":
+    def resend_delivery(self, delivery_id: str) -> "DeliveryAnswerDict":
         """Send the webhook call again, with the same event id."""
         return self._call("POST", f"/v1/webhooks/deliveries/{part(delivery_id)}/resend", json={})
 
-    def webhook_secret(self) -> "WebhookSecret":
+    def webhook_secret(self) -> "WebhookSecretDict":
         """Return the secret with which calls are signed."""
         return self._get("/v1/webhooks/secret")
 
-    def rotate_webhook_secret(self) -> "WebhookSecret":
+    def rotate_webhook_secret(self) -> "WebhookSecretDict":
         """Create a new secret; until `previous_expires_at`, calls are signed with both secrets."""
         return self._call("POST", "/v1/webhooks/secret/rotate", json={})

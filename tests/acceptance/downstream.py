@@ -18,7 +18,16 @@ from svc_cli.client import (
     answer_text,
 )
 from svc_cli.client.transport import Request
-from svc_cli.client.types import Agent, Bucket, Delivery, Key, LogEvent, SearchResult, Source, Task
+from svc_cli.client.types import (
+    AgentDict,
+    BucketDict,
+    DeliveryDict,
+    KeyDict,
+    LogEventDict,
+    SearchResultDict,
+    SourceDict,
+    TaskDict,
+)
 
 TEXT = b"# Leave\n\nThe cobalt rule grants ninety days of leave."
 
@@ -28,7 +37,7 @@ def sha256(data: bytes) -> str:
 
 
 def use_buckets(client: Client) -> str:
-    bucket: Bucket = client.ensure_bucket("library", name="Library", chunking={"target": 900})
+    bucket: BucketDict = client.ensure_bucket("library", name="Library", chunking={"target": 900})
     planned = client.ensure_bucket("planned", dry_run=True)
     assert "would_create" in planned
     client.ensure_bucket("old")
@@ -89,10 +98,10 @@ def use_sources(client: Client, bucket: str, source_ids: list[str]) -> None:
     first, second, third, fourth, *_ = source_ids
     states = client.wait_until_ready(source_ids, timeout_s=60)
     assert {state["ready"] for state in states.values()} == {True}
-    source: Source = client.source(first, verify=True)
+    source: SourceDict = client.source(first, verify=True)
     assert client.source(first, verify=True).get("provider") is not None
     assert source["task"] is not None
-    task: Task = client.task(source["task"]["id"])
+    task: TaskDict = client.task(source["task"]["id"])
     assert (task["source_id"], source["error"], source["size_bytes"]) == (first, None, len(TEXT))
     assert b"".join(client.source_content(first)) == TEXT
     assert client.source_text(first)["chunks"][0]["location"]["line_start"] == 3
@@ -115,7 +124,7 @@ def use_sources(client: Client, bucket: str, source_ids: list[str]) -> None:
 
 def use_searches(client: Client, bucket: str) -> None:
     page = client.search("cobalt rule", buckets=[bucket], mode="keyword", explain=True, max_num_results=3)
-    best: SearchResult = page["data"][0]
+    best: SearchResultDict = page["data"][0]
     assert best["explain"] is not None
     assert (best["title"], best["explain"]["rank"]) == ("leave.md", 1)
     answer = client.ask("How many days does the cobalt rule grant?", buckets=[bucket])
@@ -125,7 +134,7 @@ def use_searches(client: Client, bucket: str) -> None:
 
 
 def use_agents_and_keys(client: Client, bucket: str) -> None:
-    agent: Agent = client.create_agent(agent_id="hr", name="HR", policy={"bucket_ids": [bucket], "top_k": 4})
+    agent: AgentDict = client.create_agent(agent_id="hr", name="HR", policy={"bucket_ids": [bucket], "top_k": 4})
     assert "would_create" in client.create_agent(agent_id="it", dry_run=True)
     assert client.update_agent("hr", role="helps")["policy"]["top_k"] == agent["policy"]["top_k"] == 4
     assert client.agent("hr")["agent_id"] in {each["agent_id"] for each in client.agents()["agents"]}
@@ -133,7 +142,7 @@ def use_agents_and_keys(client: Client, bucket: str) -> None:
     assert client.delete_agent("hr")["deleted"] is True
     made = client.create_key(name="reader", preset="read", buckets=[bucket])
     assert made["key"] is not None
-    keys: list[Key] = client.keys()["keys"]
+    keys: list[KeyDict] = client.keys()["keys"]
     assert made["id"] in {key["id"] for key in keys}
     assert client.revoke_key(made["id"])["revoked_at"] is not None
 
@@ -148,7 +157,7 @@ def use_imports_and_webhooks(
     client.wait_until_ready(source["id"], timeout_s=60)
     assert client.refresh_source(source["id"])["changed"] is False
     wait(lambda: any(each["status"] == "delivered" for each in client.deliveries({"limit": 5})["deliveries"]))
-    delivery: Delivery = client.deliveries()["deliveries"][0]
+    delivery: DeliveryDict = client.deliveries()["deliveries"][0]
     assert client.resend_delivery(delivery["id"])["source_id"] == source["id"]
     assert client.rotate_webhook_secret()["previous_secret"] is not None
     assert client.webhook_secret()["secret"].startswith("whsec_")
@@ -159,7 +168,7 @@ def use_the_rest(client: Client) -> None:
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     assert client.waiting_creates == 0
     assert client.version(verify="writing")["api_newest"] >= client.version()["api_oldest"]
-    oldest: LogEvent = client.events({"limit": 1})["data"][0]
+    oldest: LogEventDict = client.events({"limit": 1})["data"][0]
     assert oldest["type"] == "bucket.created"
     assert client.send(Request(method="GET", path="/healthz")).body["status"] == "ok"
 

@@ -132,8 +132,8 @@ def test_each_method_answers_with_what_its_type_says(
 
 def test_a_difference_between_a_value_and_its_type_is_found() -> None:
     error = {"code": "c", "message": "m", "retryable": False}
-    assert differences(error, types.SourceError) == []
-    assert differences({"code": "c", "message": 1, "more": 2}, types.SourceError, "error") == [
+    assert differences(error, types.SourceErrorDict) == []
+    assert differences({"code": "c", "message": 1, "more": 2}, types.SourceErrorDict, "error") == [
         "error.retryable is missing",
         "error.more is unknown",
         "error.message is 1",

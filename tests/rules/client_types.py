@@ -110,7 +110,7 @@ class Written:
         return self.name(PARTIAL.get(annotation, annotation) if is_input else annotation)
 
     def name(self, model: Any) -> str:
-        name: str = NAMES.get(model, model.__name__)
+        name = _name(model) if issubclass(model, BaseModel) else str(model.__name__)
         if issubclass(model, BaseModel) and (noun := _noun(model)) != self.noun:
             self.imported.setdefault(noun, set()).add(name)
         return name
@@ -153,7 +153,7 @@ def generated() -> dict[str, str]:
             fields = _input_fields(written, model) if is_input else _answer_fields(written, model)
             commented = [(name, shown, comments.get(name, "")) for name, shown in fields]
             # What the docstring says of a whole body is not true of a part of it.
-            written.add(NAMES.get(model, model.__name__), parents, None if model in NAMES else doc, commented)
+            written.add(_name(model), parents, None if model in NAMES else doc, commented)
         for name, route in ((name, route) for (owner, name), route in FILTERS.items() if owner == noun):
             written.add(
                 name, [], "The filters of a list; those that are given must all match.", _filters(written, route)
@@ -192,6 +192,11 @@ def _filters(written: Written, route: tuple[str, str]) -> Iterator[tuple[str, st
 def _parents(model: Model) -> list[Model]:
     """The model that it extends; the base classes of all bodies have no fields."""
     return [base for base in model.__bases__ if issubclass(base, BaseModel) and base.model_fields]
+
+
+def _name(model: Model) -> str:
+    """The name of the type: that of the model, and that it is a dict."""
+    return NAMES.get(model, f"{model.__name__}Dict")
 
 
 def _noun(model: Model) -> str:

@@ -1,14 +1,10 @@
-"""One name, one thing: no class of either program has the name of another.
-
-The types of the client's answers are made from the daemon's models, and have their names.
-"""
+"""One name, one thing: no class of either program has the name of another."""
 
 import ast
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tests.rules import client_types
-from tests.rules.modules import Module, is_within, modules
+from tests.rules.modules import Module, modules
 
 
 def homonyms(modules: Iterable[Module]) -> dict[str, list[str]]:
@@ -22,6 +18,6 @@ def homonyms(modules: Iterable[Module]) -> dict[str, list[str]]:
 
 
 def test_a_class_name_is_unique() -> None:
-    assert homonyms(module for module in modules() if not is_within(module.name, client_types.PACKAGE)) == {}
+    assert homonyms(modules()) == {}
     pair = [Module("svc_daemon.core.a", "class Answer: ..."), Module("svc_cli.b", "def f():\n    class Answer: ...")]
     assert homonyms(pair) == {"Answer": ["svc_daemon.core.a", "svc_cli.b"]}

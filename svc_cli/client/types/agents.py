@@ -3,7 +3,7 @@
 from typing import Any, Literal, NotRequired, TypedDict
 
 
-class PolicyFields(TypedDict):
+class PolicyFieldsDict(TypedDict):
     """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
 
     Unknown fields are refused, because ignoring a misspelled one would widen what the agent retrieves. Synonyms,
@@ -22,31 +22,31 @@ class PolicyFields(TypedDict):
     """Minimum score of passages to use; null removes the setting."""
 
 
-class AgentUpdate(TypedDict):
+class AgentUpdateDict(TypedDict):
     """Body of `PUT /v1/agents/{agent_id}`; omitted fields are unchanged."""
 
     name: NotRequired[str | None]
     role: NotRequired[str | None]
     instructions: NotRequired[str | None]
-    policy: NotRequired[PolicyFields | None]
+    policy: NotRequired[PolicyFieldsDict | None]
     bound_surface: NotRequired[str | None]
     """Where the agent is in use, such as `widget`; an empty string removes it."""
 
 
-class AgentCreate(TypedDict):
+class AgentCreateDict(TypedDict):
     """Body of `POST /v1/agents`."""
 
     name: NotRequired[str | None]
     role: NotRequired[str | None]
     instructions: NotRequired[str | None]
-    policy: NotRequired[PolicyFields | None]
+    policy: NotRequired[PolicyFieldsDict | None]
     bound_surface: NotRequired[str | None]
     """Where the agent is in use, such as `widget`; an empty string removes it."""
     agent_id: NotRequired[str | None]
     """Generated if omitted."""
 
 
-class Policy(TypedDict):
+class PolicyDict(TypedDict):
     scope: Literal["buckets", "sources", "team"]
     bucket_ids: list[str]
     """Used if `scope` is `buckets`."""
@@ -57,7 +57,7 @@ class Policy(TypedDict):
     score_threshold: float | None
 
 
-class Agent(TypedDict):
+class AgentDict(TypedDict):
     id: str
     agent_id: str
     """The same as `id`; the part of the model id after the colon."""
@@ -67,7 +67,7 @@ class Agent(TypedDict):
     name: str
     role: str
     instructions: str
-    policy: Policy
+    policy: PolicyDict
     policy_error: str | None
     """Why the stored policy is invalid, so that the agent retrieves nothing; null if it is valid."""
     policy_withheld: bool
@@ -77,20 +77,20 @@ class Agent(TypedDict):
     updated_at: str
 
 
-class AgentAnswer(Agent):
+class AgentAnswerDict(AgentDict):
     request_id: str
 
 
-class AgentList(TypedDict):
+class AgentListDict(TypedDict):
     team_id: str
-    agents: list[Agent]
+    agents: list[AgentDict]
     """Ordered by id, including the default agent."""
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str
 
 
-class AgentDeleted(TypedDict):
+class AgentDeletedDict(TypedDict):
     id: str
     agent_id: str
     object: Literal["agent"]
@@ -98,7 +98,7 @@ class AgentDeleted(TypedDict):
     request_id: str
 
 
-class Model(TypedDict):
+class ModelDict(TypedDict):
     """An agent, as a model in the format of OpenAI's API."""
 
     id: str
@@ -108,11 +108,11 @@ class Model(TypedDict):
     owned_by: str
 
 
-class ModelAnswer(Model):
+class ModelAnswerDict(ModelDict):
     request_id: str
 
 
-class ModelList(TypedDict):
+class ModelListDict(TypedDict):
     object: Literal["list"]
-    data: list[Model]
+    data: list[ModelDict]
     request_id: str

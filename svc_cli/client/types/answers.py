@@ -2,10 +2,10 @@
 
 from typing import Literal, TypedDict
 
-from svc_cli.client.types.sources import Location
+from svc_cli.client.types.sources import LocationDict
 
 
-class Annotation(TypedDict):
+class AnnotationDict(TypedDict):
     """A citation mark in the text, in the format of OpenAI's API, with the quote that it refers to."""
 
     type: Literal["file_citation"]
@@ -17,10 +17,10 @@ class Annotation(TypedDict):
     number: int
     """The number in the mark."""
     quote: str
-    location: Location
+    location: LocationDict
 
 
-class AnswerSource(TypedDict):
+class AnswerSourceDict(TypedDict):
     """A quote that supports the answer, and its location."""
 
     number: int
@@ -35,5 +35,5 @@ class AnswerSource(TypedDict):
     """The passage's score in the search."""
     quote: str
     """The exact extracted text from `location.char_start` to `location.char_end`."""
-    location: Location
+    location: LocationDict
     """The location of the quote, not of the whole passage."""

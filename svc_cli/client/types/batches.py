@@ -2,10 +2,10 @@
 
 from typing import Literal, NotRequired, TypedDict
 
-from svc_cli.client.types.errors import ErrorBody
+from svc_cli.client.types.errors import ErrorBodyDict
 
 
-class BatchTarget(TypedDict):
+class BatchTargetDict(TypedDict):
     """Where to send one file."""
 
     client_file_id: str
@@ -18,7 +18,7 @@ class BatchTarget(TypedDict):
     expires_at: str
 
 
-class BatchPack(TypedDict):
+class BatchPackDict(TypedDict):
     """Where to send the bytes of all items at once. `upload_url` needs no API key, so it must not be logged."""
 
     upload_url: str
@@ -26,12 +26,12 @@ class BatchPack(TypedDict):
     expires_at: str
 
 
-class RejectedItem(TypedDict):
+class RejectedItemDict(TypedDict):
     client_file_id: str
-    error: ErrorBody
+    error: ErrorBodyDict
 
 
-class Batch(TypedDict):
+class BatchDict(TypedDict):
     """Response to the creation of a batch."""
 
     batch_id: str
@@ -39,53 +39,53 @@ class Batch(TypedDict):
     status: str
     upload_strategy: str
     bucket_ids: list[str]
-    items: list[BatchTarget]
-    rejected: list[RejectedItem]
-    pack: NotRequired[BatchPack]
+    items: list[BatchTargetDict]
+    rejected: list[RejectedItemDict]
+    pack: NotRequired[BatchPackDict]
     """Missing unless a pack was requested and the batch is small enough for one."""
     expires_at: str
     request_id: str
 
 
-class FinalizedItem(TypedDict):
+class FinalizedItemDict(TypedDict):
     client_file_id: str
     session_id: str
     knowledge_id: str
     task_id: str
 
 
-class ReplayedItem(FinalizedItem):
+class ReplayedItemDict(FinalizedItemDict):
     status: str
     ready: bool
     ready_withheld_by: str | None
     """The same as the source's `ready_withheld_by`."""
 
 
-class PendingItem(TypedDict):
+class PendingItemDict(TypedDict):
     client_file_id: str
     session_id: str
     reason: Literal["blob_not_uploaded", "checksum_mismatch", "time_budget_exhausted"]
 
 
-class FailedItem(TypedDict):
+class FailedItemDict(TypedDict):
     client_file_id: str
     session_id: str
-    error: ErrorBody
+    error: ErrorBodyDict
 
 
-class BatchFinalized(TypedDict):
+class BatchFinalizedDict(TypedDict):
     """Response to a finalize request: each `client_file_id` is in exactly one of the lists."""
 
     batch_id: str
     status: str
-    finalized: list[FinalizedItem]
-    pending: list[PendingItem]
-    failed: list[FailedItem]
-    replayed: list[ReplayedItem]
+    finalized: list[FinalizedItemDict]
+    pending: list[PendingItemDict]
+    failed: list[FailedItemDict]
+    replayed: list[ReplayedItemDict]
     request_id: str
 
 
-class BatchItem(TypedDict):
+class BatchItemDict(TypedDict):
     """The state of one file in a batch status."""
 
     client_file_id: str
@@ -95,12 +95,12 @@ class BatchItem(TypedDict):
     bucket_ids: list[str]
     status: str
     ready: bool
-    error: ErrorBody | None
+    error: ErrorBodyDict | None
     warnings: list[str]
     """The warnings of the source."""
 
 
-class BatchCounters(TypedDict):
+class BatchCountersDict(TypedDict):
     queued: int
     indexing: int
     active: int
@@ -109,7 +109,7 @@ class BatchCounters(TypedDict):
     total: int
 
 
-class BatchStatus(TypedDict):
+class BatchStatusDict(TypedDict):
     """The status of a batch; has `items` only if the request has `include_items=true`."""
 
     batch_id: str
@@ -121,8 +121,8 @@ class BatchStatus(TypedDict):
     ready: bool
     ready_withheld_by: str | None
     """Why no file of the batch is currently `ready`: the error code with which searches are refused at the moment."""
-    counters: BatchCounters
+    counters: BatchCountersDict
     created_at: str
     expires_at: str
-    items: NotRequired[list[BatchItem]]
+    items: NotRequired[list[BatchItemDict]]
     request_id: str

@@ -3,7 +3,7 @@
 from typing import Any, Literal, NotRequired, TypedDict
 
 
-class Chunking(TypedDict):
+class ChunkingDict(TypedDict):
     """Chunk sizes of a bucket's documents in characters: `min` <= `target` <= `max`, overlap at most half of `min`."""
 
     target: int
@@ -12,7 +12,7 @@ class Chunking(TypedDict):
     overlap: int
 
 
-class ChunkingUpdate(TypedDict):
+class ChunkingUpdateDict(TypedDict):
     """Changes to a bucket's chunk sizes; omitted sizes are unchanged. An empty object restores the defaults."""
 
     target: NotRequired[int | None]
@@ -21,16 +21,16 @@ class ChunkingUpdate(TypedDict):
     overlap: NotRequired[int | None]
 
 
-class BucketFields(TypedDict):
+class BucketFieldsDict(TypedDict):
     """Optional body of `PUT /v1/buckets/{slug}`; it is ignored if the bucket already exists."""
 
     name: NotRequired[str | None]
     description: NotRequired[str | None]
     metadata: NotRequired[dict[str, Any]]
-    chunking: NotRequired[ChunkingUpdate | None]
+    chunking: NotRequired[ChunkingUpdateDict | None]
 
 
-class BucketUpdate(TypedDict):
+class BucketUpdateDict(TypedDict):
     """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
     If `chunking` changes, the documents are rechunked in the background, and searches use the old chunks
@@ -41,10 +41,10 @@ class BucketUpdate(TypedDict):
     description: NotRequired[str | None]
     metadata: NotRequired[dict[str, Any] | None]
     status: NotRequired[Literal["active", "archived"] | None]
-    chunking: NotRequired[ChunkingUpdate | None]
+    chunking: NotRequired[ChunkingUpdateDict | None]
 
 
-class BucketCounts(TypedDict):
+class BucketCountsDict(TypedDict):
     """Number of members by type, in any state; `retrievable` counts those that searches of the bucket can find."""
 
     total: int
@@ -55,7 +55,7 @@ class BucketCounts(TypedDict):
     retrievable: int
 
 
-class BucketStore(TypedDict):
+class BucketStoreDict(TypedDict):
     """The bucket's part of the search index."""
 
     status: str
@@ -69,7 +69,7 @@ class BucketStore(TypedDict):
     """Number of members that still have chunks of the previous sizes; searches find them."""
 
 
-class Bucket(TypedDict):
+class BucketDict(TypedDict):
     id: str
     object: Literal["bucket"]
     teamId: str
@@ -79,13 +79,13 @@ class Bucket(TypedDict):
     status: str
     """`active`, `archived` or `deleting`."""
     metadata: dict[str, Any]
-    chunking: Chunking | None
+    chunking: ChunkingDict | None
     knowledgeIds: NotRequired[list[str]]
     """Ids of the active members, oldest first; omitted if the request has `members=false`."""
     memberCount: int
     """Number of active members."""
-    counts: BucketCounts
-    bucketStore: BucketStore
+    counts: BucketCountsDict
+    bucketStore: BucketStoreDict
     revision: int
     """Incremented whenever the members of the bucket change."""
     lastDeleteError: str | None
@@ -93,16 +93,16 @@ class Bucket(TypedDict):
     updatedAt: str
 
 
-class BucketAnswer(Bucket):
+class BucketAnswerDict(BucketDict):
     request_id: str
 
 
-class BucketPutAnswer(BucketAnswer):
+class BucketPutAnswerDict(BucketAnswerDict):
     created: bool
     """True only in the response to the request that created the bucket."""
 
 
-class Deletion(TypedDict):
+class DeletionDict(TypedDict):
     """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
 
     task_id: str
@@ -117,20 +117,20 @@ class Deletion(TypedDict):
     """Number of sources that could not be deleted; if there are any, the bucket is active again, and shows why."""
 
 
-class BucketDeleted(TypedDict):
+class BucketDeletedDict(TypedDict):
     """From this response on, the bucket and the sources that are only in it are inaccessible; a task deletes them."""
 
     id: str
     slug: str
     object: Literal["bucket"]
     status: Literal["deleting"]
-    deletion: Deletion
+    deletion: DeletionDict
     request_id: str
 
 
-class BucketList(TypedDict):
+class BucketListDict(TypedDict):
     team_id: str
-    buckets: list[Bucket]
+    buckets: list[BucketDict]
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str

@@ -2,10 +2,10 @@
 
 from typing import Literal, TypedDict
 
-from svc_cli.client.types.answers import Annotation, AnswerSource
+from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 
-class CompletionUsage(TypedDict):
+class CompletionUsageDict(TypedDict):
     """Number of tokens as reported by the model's server, or number of words if no model was used."""
 
     prompt_tokens: int
@@ -13,21 +13,21 @@ class CompletionUsage(TypedDict):
     total_tokens: int
 
 
-class CompletionMessage(TypedDict):
+class CompletionMessageDict(TypedDict):
     role: Literal["assistant"]
     content: str
     refusal: None
-    annotations: list[Annotation]
+    annotations: list[AnnotationDict]
 
 
-class CompletionChoice(TypedDict):
+class CompletionChoiceDict(TypedDict):
     index: Literal[0]
-    message: CompletionMessage
+    message: CompletionMessageDict
     logprobs: None
     finish_reason: Literal["stop", "length", "content_filter"]
 
 
-class Completion(TypedDict):
+class CompletionDict(TypedDict):
     """One answer; `grounded`, `sources` and `request_id` are added to OpenAI's fields."""
 
     id: str
@@ -36,11 +36,11 @@ class Completion(TypedDict):
     """Unix time in seconds."""
     model: str
     """The model id as given in the request."""
-    choices: list[CompletionChoice]
-    usage: CompletionUsage
+    choices: list[CompletionChoiceDict]
+    usage: CompletionUsageDict
     system_fingerprint: None
     grounded: bool
-    sources: list[AnswerSource]
+    sources: list[AnswerSourceDict]
     warnings: list[str]
     """The `warnings` of the search for passages."""
     request_id: str

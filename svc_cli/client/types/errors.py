@@ -3,7 +3,7 @@
 from typing import Any, TypedDict
 
 
-class ErrorBody(TypedDict):
+class ErrorBodyDict(TypedDict):
     code: str
     message: str
     retryable: bool

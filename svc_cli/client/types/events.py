@@ -3,7 +3,7 @@
 from typing import Any, Literal, TypedDict
 
 
-class LogEvent(TypedDict):
+class LogEventDict(TypedDict):
     """Something that has happened in a team."""
 
     id: str
@@ -25,9 +25,9 @@ class LogEvent(TypedDict):
     """Facts about the state after the event, such as `status`, `ready`, `title` and `error` of a source."""
 
 
-class EventList(TypedDict):
+class EventListDict(TypedDict):
     object: Literal["list"]
-    data: list[LogEvent]
+    data: list[LogEventDict]
     has_more: bool
     """Whether there are more events now."""
     last_id: str | None

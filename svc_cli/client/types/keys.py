@@ -3,7 +3,7 @@
 from typing import Literal, NotRequired, TypedDict
 
 
-class KeyFields(TypedDict):
+class KeyFieldsDict(TypedDict):
     """The fields of a new key, which must include either `capabilities` or `preset`.
 
     Limits that are omitted are inherited from the key that creates it.
@@ -21,7 +21,7 @@ class KeyFields(TypedDict):
     """ISO 8601 with a time zone."""
 
 
-class Key(TypedDict):
+class KeyDict(TypedDict):
     id: str
     object: Literal["api_key"]
     name: str
@@ -37,22 +37,22 @@ class Key(TypedDict):
     created_at: str
 
 
-class KeyAnswer(Key):
+class KeyAnswerDict(KeyDict):
     request_id: str
 
 
-class NewKey(Key):
+class NewKeyDict(KeyDict):
     key: str | None
     """The key itself, which is never shown again; null if the response is a replay."""
 
 
-class KeyCreated(NewKey):
+class KeyCreatedDict(NewKeyDict):
     request_id: str
 
 
-class KeyList(TypedDict):
+class KeyListDict(TypedDict):
     team_id: str
-    keys: list[Key]
+    keys: list[KeyDict]
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from svc_cli.client.types.answers import Annotation, AnswerSource
+from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 
 class AskOptions(TypedDict):
@@ -14,41 +14,41 @@ class AskOptions(TypedDict):
     """Search only these buckets, given by id or slug."""
 
 
-class OutputText(TypedDict):
+class OutputTextDict(TypedDict):
     type: Literal["output_text"]
     text: str
-    annotations: list[Annotation]
+    annotations: list[AnnotationDict]
     logprobs: list[Any]
 
 
-class OutputMessage(TypedDict):
+class OutputMessageDict(TypedDict):
     type: Literal["message"]
     id: str
     status: Literal["in_progress", "completed", "incomplete"]
     role: Literal["assistant"]
-    content: list[OutputText]
+    content: list[OutputTextDict]
 
 
-class InputTokensDetails(TypedDict):
+class InputTokensDetailsDict(TypedDict):
     cached_tokens: int
     cache_write_tokens: int
 
 
-class OutputTokensDetails(TypedDict):
+class OutputTokensDetailsDict(TypedDict):
     reasoning_tokens: int
 
 
-class ResponseUsage(TypedDict):
+class ResponseUsageDict(TypedDict):
     """Number of tokens as reported by the model's server, or number of words if no model was used."""
 
     input_tokens: int
-    input_tokens_details: InputTokensDetails
+    input_tokens_details: InputTokensDetailsDict
     output_tokens: int
-    output_tokens_details: OutputTokensDetails
+    output_tokens_details: OutputTokensDetailsDict
     total_tokens: int
 
 
-class ResponseFault(TypedDict):
+class ResponseFaultDict(TypedDict):
     """Why a response failed, with a code that OpenAI's clients know.
 
     In a stream, an `error` event with the service's own code is sent before it.
@@ -58,19 +58,19 @@ class ResponseFault(TypedDict):
     message: str
 
 
-class IncompleteDetails(TypedDict):
+class IncompleteDetailsDict(TypedDict):
     reason: Literal["max_output_tokens", "content_filter"]
 
 
-class PlainText(TypedDict):
+class PlainTextDict(TypedDict):
     type: Literal["text"]
 
 
-class TextConfig(TypedDict):
-    format: PlainText
+class TextConfigDict(TypedDict):
+    format: PlainTextDict
 
 
-class Response(TypedDict):
+class ResponseDict(TypedDict):
     """One answer. The first group of fields is from OpenAI's API; those that don't apply here have neutral values."""
 
     id: str
@@ -81,30 +81,30 @@ class Response(TypedDict):
     """When the response was completed, in Unix time in seconds; null until then."""
     status: Literal["in_progress", "completed", "incomplete", "failed"]
     background: bool
-    error: ResponseFault | None
-    incomplete_details: IncompleteDetails | None
+    error: ResponseFaultDict | None
+    incomplete_details: IncompleteDetailsDict | None
     instructions: str | None
     max_output_tokens: int | None
     metadata: dict[str, str]
     model: str
     """The model id as given in the request."""
-    output: list[OutputMessage]
+    output: list[OutputMessageDict]
     parallel_tool_calls: bool
     previous_response_id: str | None
     store: bool
     temperature: float | None
-    text: TextConfig
+    text: TextConfigDict
     tool_choice: Literal["none"]
     tools: list[Any]
     top_p: float | None
     truncation: Literal["disabled"]
-    usage: ResponseUsage | None
+    usage: ResponseUsageDict | None
     user: str | None
     grounded: bool | None
     """Whether every sentence is supported by a passage that was found and is relevant enough; null until it is
     decided.
     """
-    sources: list[AnswerSource]
+    sources: list[AnswerSourceDict]
     warnings: list[str]
     """The `warnings` of the search for passages."""
     request_id: str

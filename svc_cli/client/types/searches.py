@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from svc_cli.client.types.sources import Location
+from svc_cli.client.types.sources import LocationDict
 
 
 class SearchOptions(TypedDict):
@@ -21,7 +21,7 @@ class SearchOptions(TypedDict):
     explain: NotRequired[bool]
 
 
-class ExplainedTerm(TypedDict):
+class ExplainedTermDict(TypedDict):
     """A word of the query that occurs in the passage."""
 
     term: str
@@ -31,7 +31,7 @@ class ExplainedTerm(TypedDict):
     """The parts of the document in which the word occurs."""
 
 
-class ExplainedKeyword(TypedDict):
+class ExplainedKeywordDict(TypedDict):
     """The rank and scores of the passage in the keyword search."""
 
     rank: int
@@ -42,7 +42,7 @@ class ExplainedKeyword(TypedDict):
     """
 
 
-class ExplainedMeaning(TypedDict):
+class ExplainedMeaningDict(TypedDict):
     """The rank and similarity of the passage in the semantic search."""
 
     rank: int | None
@@ -53,7 +53,7 @@ class ExplainedMeaning(TypedDict):
     """The embedding model."""
 
 
-class Explanation(TypedDict):
+class ExplanationDict(TypedDict):
     """How the passage was found, and its scores."""
 
     rank: int
@@ -62,14 +62,14 @@ class Explanation(TypedDict):
     """The score by which a hybrid search ranks its results; null in other modes."""
     coverage: float
     """The share of the query's total idf that the matching words have, 0 to 1."""
-    terms: list[ExplainedTerm]
-    keyword: ExplainedKeyword | None
+    terms: list[ExplainedTermDict]
+    keyword: ExplainedKeywordDict | None
     """Null if the passage is not among the best of the keyword search."""
-    semantic: ExplainedMeaning | None
+    semantic: ExplainedMeaningDict | None
     """Null if no semantic search was done, or if the passage has no vector."""
 
 
-class SearchResult(TypedDict):
+class SearchResultDict(TypedDict):
     source_id: str
     chunk_id: str
     bucket_ids: list[str]
@@ -83,16 +83,16 @@ class SearchResult(TypedDict):
     tags: list[str]
     metadata: dict[str, Any]
     text: str
-    location: Location
-    explain: Explanation | None
+    location: LocationDict
+    explain: ExplanationDict | None
     """Null unless the request has `explain`."""
 
 
-class SearchPage(TypedDict):
+class SearchPageDict(TypedDict):
     object: Literal["search_results.page"]
     query: str
     agent: str | None
-    data: list[SearchResult]
+    data: list[SearchResultDict]
     has_more: bool
     warnings: list[str]
     request_id: str

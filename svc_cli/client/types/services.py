@@ -2,22 +2,22 @@
 
 from typing import Literal, TypedDict
 
-from svc_cli.client.types.sources import Shortage
+from svc_cli.client.types.sources import ShortageDict
 
 
-class WriterCounters(TypedDict):
+class WriterCountersDict(TypedDict):
     """Number of write operations and of commits since the start. One commit can contain several operations."""
 
     operations: int
     commits: int
 
 
-class QueueCounters(TypedDict):
+class QueueCountersDict(TypedDict):
     queued: int
     running: int
 
 
-class Embedding(TypedDict):
+class EmbeddingDict(TypedDict):
     """The embedding model for semantic search. `off` means there is none; `message` says why it is `failing`."""
 
     state: Literal["off", "loading", "ready", "failing"]
@@ -26,7 +26,7 @@ class Embedding(TypedDict):
     message: str | None
 
 
-class Writing(TypedDict):
+class WritingDict(TypedDict):
     """The model that writes answers. `off` means there is none; `message` says why its server is `failing`."""
 
     state: Literal["off", "ready", "failing"]
@@ -34,7 +34,7 @@ class Writing(TypedDict):
     message: str | None
 
 
-class SetAside(TypedDict):
+class SetAsideDict(TypedDict):
     """Stored files that were moved aside because they have no row in the state database.
 
     `message` says what the operator should do; it is null if a killed process probably left the files.
@@ -46,7 +46,7 @@ class SetAside(TypedDict):
     message: str | None
 
 
-class Health(TypedDict):
+class HealthDict(TypedDict):
     """Response of `/healthz`, which needs no key and reveals nothing about any team's content."""
 
     status: Literal["ok", "read_only", "unavailable"]
@@ -55,12 +55,12 @@ class Health(TypedDict):
     version: str
     api: str
     uptime_seconds: float
-    writer: WriterCounters
-    queue: QueueCounters | None
+    writer: WriterCountersDict
+    queue: QueueCountersDict | None
     """Null while the database does not answer."""
-    embedding: Embedding
-    set_aside: SetAside
-    shortage: Shortage | None
+    embedding: EmbeddingDict
+    set_aside: SetAsideDict
+    shortage: ShortageDict | None
     """The resource of which the daemon currently has too little, if any."""
     faults: bool
     """Whether the fault lab is on, which makes errors happen for tests of clients."""
@@ -69,24 +69,24 @@ class Health(TypedDict):
     request_id: str
 
 
-class Version(TypedDict):
+class VersionDict(TypedDict):
     object: Literal["version"]
     version: str
     api_oldest: int
     api_newest: int
-    writing: Writing | None
+    writing: WritingDict | None
     """Null unless the request has `?verify=writing`."""
     request_id: str
 
 
-class Limit(TypedDict):
+class LimitDict(TypedDict):
     value: int
     unit: str
     used: int | None
     """How much of the limit is currently used; null if that is not meaningful."""
 
 
-class ReadFormat(TypedDict):
+class ReadFormatDict(TypedDict):
     """A kind of document that can be extracted."""
 
     name: str
@@ -96,8 +96,8 @@ class ReadFormat(TypedDict):
     """The optional extra that must be installed for this format, if any."""
 
 
-class LimitsAnswer(TypedDict):
+class LimitsAnswerDict(TypedDict):
     object: Literal["limits"]
-    limits: dict[str, Limit]
-    formats: list[ReadFormat]
+    limits: dict[str, LimitDict]
+    formats: list[ReadFormatDict]
     request_id: str

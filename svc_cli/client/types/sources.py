@@ -3,13 +3,13 @@
 from typing import Any, Literal, NotRequired, TypedDict
 
 
-class TaskReference(TypedDict):
+class TaskReferenceDict(TypedDict):
     id: str
     type: str
     status: str
 
 
-class Shortage(TypedDict):
+class ShortageDict(TypedDict):
     """A resource of which the daemon has too little, such as disk space or memory. Work that needs it waits, and the
     wait doesn't count as an attempt.
     """
@@ -19,7 +19,7 @@ class Shortage(TypedDict):
     since: str
 
 
-class SourceError(TypedDict):
+class SourceErrorDict(TypedDict):
     """Why a source is `failed`: a `SourceErrorCode`, a message, and whether a retry can help."""
 
     code: str
@@ -27,7 +27,7 @@ class SourceError(TypedDict):
     retryable: bool
 
 
-class ExtractionFacts(TypedDict):
+class ExtractionFactsDict(TypedDict):
     """Facts about the extracted text, available once the source is indexed."""
 
     characters: int
@@ -37,14 +37,14 @@ class ExtractionFacts(TypedDict):
     language: str | None
 
 
-class ProviderState(TypedDict):
+class ProviderStateDict(TypedDict):
     """The state of the source in the search index, read from the index itself and not from the source's row."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
 
 
-class Source(TypedDict):
+class SourceDict(TypedDict):
     id: str
     object: Literal["knowledge_file"]
     type: str
@@ -64,7 +64,7 @@ class Source(TypedDict):
     content_type: str
     size_bytes: int
     sha256: str
-    task: TaskReference | None
+    task: TaskReferenceDict | None
     tags: list[str]
     metadata: dict[str, Any]
     mapping: str | None
@@ -84,52 +84,52 @@ class Source(TypedDict):
     bucket_ids: list[str]
     replaces: str | None
     """The source that this one replaces when it becomes ready."""
-    error: SourceError | None
+    error: SourceErrorDict | None
     warnings: list[str]
-    extraction: ExtractionFacts | None
+    extraction: ExtractionFactsDict | None
     created_at: str
     updated_at: str
 
 
-class SourceAnswer(Source):
-    waits_for: Shortage | None
+class SourceAnswerDict(SourceDict):
+    waits_for: ShortageDict | None
     """The resource shortage for which this source is waiting, if any."""
     request_id: str
 
 
-class SourceRefreshed(SourceAnswer):
+class SourceRefreshedDict(SourceAnswerDict):
     """A source after a refresh."""
 
     changed: bool
     """Whether the content has changed, and is therefore being indexed again."""
 
 
-class SourceVerified(SourceAnswer):
+class SourceVerifiedDict(SourceAnswerDict):
     """A requested source. Its state in the index is only included with `?verify=provider`."""
 
-    provider: NotRequired[ProviderState]
+    provider: NotRequired[ProviderStateDict]
 
 
-class SourceMember(Source):
+class SourceMemberDict(SourceDict):
     """A source in the listing of a bucket, with its state in that bucket; some fields are also in camel case."""
 
     bucketSyncStatus: str
 
 
-class BucketSources(TypedDict):
+class BucketSourcesDict(TypedDict):
     bucket_id: str
     revision: int
     """The bucket's `revision`: if it hasn't changed, the list hasn't either."""
-    sources: list[SourceMember]
+    sources: list[SourceMemberDict]
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str
 
 
-class SourceList(TypedDict):
+class SourceListDict(TypedDict):
     """The sources that were asked for by their ids."""
 
-    sources: list[Source]
+    sources: list[SourceDict]
     """Those that exist, in the order of the ids."""
     missing: list[str]
     """The ids of the others."""
@@ -138,7 +138,7 @@ class SourceList(TypedDict):
     request_id: str
 
 
-class SourceUpdate(TypedDict):
+class SourceUpdateDict(TypedDict):
     """Body of `PATCH /v1/sources/{id}`; omitted fields are unchanged."""
 
     title: NotRequired[str | None]
@@ -147,14 +147,14 @@ class SourceUpdate(TypedDict):
     metadata: NotRequired[dict[str, Any] | None]
 
 
-class Deleted(TypedDict):
+class DeletedDict(TypedDict):
     id: str
     object: Literal["knowledge_file"]
     deleted: Literal[True]
     request_id: str
 
 
-class Detached(TypedDict):
+class DetachedDict(TypedDict):
     id: str
     object: Literal["knowledge_file"]
     bucket_id: str
@@ -164,7 +164,7 @@ class Detached(TypedDict):
     request_id: str
 
 
-class Location(TypedDict):
+class LocationDict(TypedDict):
     """A location in the original document; fields that its format doesn't have are null."""
 
     page: int | None
@@ -175,40 +175,40 @@ class Location(TypedDict):
     headings: list[str]
 
 
-class TextChunk(TypedDict):
+class TextChunkDict(TypedDict):
     chunk_id: str
     text: str
-    location: Location
+    location: LocationDict
 
 
-class SourceText(TypedDict):
+class SourceTextDict(TypedDict):
     """The extracted text, and the chunks in which it is searched."""
 
     id: str
     object: Literal["source_text"]
     text: str
-    chunks: list[TextChunk]
+    chunks: list[TextChunkDict]
     request_id: str
 
 
-class StoredContent(TypedDict):
+class StoredContentDict(TypedDict):
     """The current state of the stored bytes."""
 
     sha256: str | None
     """In hexadecimal; null if the bytes are missing."""
     unchanged: bool
     """Whether the bytes are the same as when they were received."""
-    error: SourceError | None
+    error: SourceErrorDict | None
     """Why no text could be extracted; null if it could."""
 
 
-class SourceReread(SourceText):
+class SourceRereadDict(SourceTextDict):
     """The text that was extracted from the stored bytes again for this request; empty if the extraction failed."""
 
-    content: StoredContent
+    content: StoredContentDict
 
 
-class DryRun(TypedDict):
+class DryRunDict(TypedDict):
     """The result of a dry run of a create, attach or finalize request. Nothing was stored or counted."""
 
     dry_run: Literal[True]

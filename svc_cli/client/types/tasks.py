@@ -2,11 +2,11 @@
 
 from typing import Literal, TypedDict
 
-from svc_cli.client.types.buckets import Deletion
-from svc_cli.client.types.sources import Shortage, SourceError
+from svc_cli.client.types.buckets import DeletionDict
+from svc_cli.client.types.sources import ShortageDict, SourceErrorDict
 
 
-class TaskProgress(TypedDict):
+class TaskProgressDict(TypedDict):
     stage: str | None
     """`extract`, `chunk`, `embed`, `index` or `bucket_sync`. For the deletion of a bucket, `delete`; for a rebuild,
     `clear`, then `index`. Null before the first stage.
@@ -19,7 +19,7 @@ class TaskProgress(TypedDict):
     """Total number of chunks, members or documents; null until it is known."""
 
 
-class Task(TypedDict):
+class TaskDict(TypedDict):
     id: str
     object: Literal["task"]
     type: str
@@ -28,19 +28,19 @@ class Task(TypedDict):
     source_id: str | None
     bucket_id: str | None
     """The bucket that this task deletes, if any."""
-    deletion: Deletion | None
+    deletion: DeletionDict | None
     """The progress of a bucket's deletion."""
     attempt: int
     max_attempts: int
-    progress: TaskProgress
-    error: SourceError | None
+    progress: TaskProgressDict
+    error: SourceErrorDict | None
     next_attempt_at: str | None
     created_at: str
     started_at: str | None
     finished_at: str | None
 
 
-class TaskAnswer(Task):
-    waits_for: Shortage | None
+class TaskAnswerDict(TaskDict):
+    waits_for: ShortageDict | None
     """The resource shortage for which this task is waiting, if any."""
     request_id: str

@@ -3,7 +3,7 @@
 from typing import Literal, TypedDict
 
 
-class Upload(TypedDict):
+class UploadDict(TypedDict):
     """Response to the creation of an upload session. `upload_url` needs no API key, so it must not be logged."""
 
     session_id: str
@@ -17,7 +17,7 @@ class Upload(TypedDict):
     request_id: str
 
 
-class UploadStatus(TypedDict):
+class UploadStatusDict(TypedDict):
     """The progress of an upload session."""
 
     session_id: str
@@ -34,7 +34,7 @@ class UploadStatus(TypedDict):
     request_id: str
 
 
-class StorageAnswer(TypedDict):
+class StorageAnswerDict(TypedDict):
     """Response to a PUT request after which all bytes of the session are stored."""
 
     session_id: str
@@ -44,7 +44,7 @@ class StorageAnswer(TypedDict):
     request_id: str
 
 
-class PackAnswer(TypedDict):
+class PackAnswerDict(TypedDict):
     """Response to a PUT request after which no item of the pack needs or accepts any more bytes."""
 
     batch_id: str

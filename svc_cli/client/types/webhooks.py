@@ -3,7 +3,7 @@
 from typing import Literal, NotRequired, TypedDict
 
 
-class CallError(TypedDict):
+class CallErrorDict(TypedDict):
     """Why a call received no response."""
 
     code: str
@@ -12,17 +12,17 @@ class CallError(TypedDict):
     """The same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`."""
 
 
-class DeliveryAttempt(TypedDict):
+class DeliveryAttemptDict(TypedDict):
     attempt: int
     """Number of the attempt, from 1."""
     started_at: str
     duration_ms: int
     http_status: int | None
     """The status of the receiver's response; null if there was none."""
-    error: CallError | None
+    error: CallErrorDict | None
 
 
-class Delivery(TypedDict):
+class DeliveryDict(TypedDict):
     """The delivery of one event to one URL."""
 
     id: str
@@ -34,23 +34,23 @@ class Delivery(TypedDict):
     url: str
     status: str
     """`pending`, `delivered` or `failed`."""
-    attempts: list[DeliveryAttempt]
+    attempts: list[DeliveryAttemptDict]
     next_attempt_at: str | None
     created_at: str
 
 
-class DeliveryAnswer(Delivery):
+class DeliveryAnswerDict(DeliveryDict):
     request_id: str
 
 
-class DeliveryList(TypedDict):
-    deliveries: list[Delivery]
+class DeliveryListDict(TypedDict):
+    deliveries: list[DeliveryDict]
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str
 
 
-class WebhookSecret(TypedDict):
+class WebhookSecretDict(TypedDict):
     """The secret with which a team's calls are signed."""
 
     object: Literal["webhook_secret"]
