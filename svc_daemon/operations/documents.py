@@ -8,7 +8,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.store.sources import SourceRow, find_source, list_titles
+from svc_daemon.store.sources import SourceRow, list_titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,29 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     source_ids = [source.id for source, _ in documents]
     titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     entries = []
+    # A distant index takes long for each request: ask it only about what may differ from what it was given.
     for source, _ in documents:
         title = titles.get(source.id, source.title)
-        if source.id in titles:
-            # The document in the index has an older title if the source was renamed after the task was claimed.
+        if source.id in titles and (title != source.title or source.id in kept):
+            # The source was renamed after the task was claimed, or the document that was kept has another title.
             context.provider.set_title(team_id, source.id, title)
+        if source.id not in kept:
+            entries.append(IndexEntry(title, source.searched_places))
+            continue
         state = context.provider.get_document(team_id, source.id)
         is_ours = state is not None and state.generation == source.generation
-        kept_generation = state.generation if state is not None and source.id in kept else None
+        kept_generation = state.generation if state is not None else None
         entries.append(IndexEntry(title, state.bucket_ids if state is not None and is_ours else None, kept_generation))
     return entries
 
 
-def undo(context: Context, source: SourceRow) -> None:
-    """Remove a document from the index if its source was deleted in the meantime."""
-    if context.read(lambda connection: find_source(connection, source.team_id, source.id)) is None:
-        context.provider.delete_document(source.team_id, source.id)
+def undo(context: Context, sources: Sequence[SourceRow]) -> None:
+    """Remove documents, all of one team, from the index if their sources were deleted in the meantime."""
+    team_id, source_ids = sources[0].team_id, [source.id for source in sources]
+    there = context.read(lambda connection: list_titles(connection, team_id, source_ids))
+    for source_id in source_ids:
+        if source_id not in there:
+            context.provider.delete_document(team_id, source_id)
 
 
 def check_room(context: Context) -> None:

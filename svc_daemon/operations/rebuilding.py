@@ -32,6 +32,7 @@ the new chunking too. Rechunking does not begin while a bucket sync of the sourc
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -50,7 +51,14 @@ from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import memberships, tasks
 from svc_daemon.store.buckets import touch_buckets_of, touch_buckets_of_team
-from svc_daemon.store.sources import SourceRow, find_next_rechunk, find_source, list_active_generations, update_state
+from svc_daemon.store.sources import (
+    SourceRow,
+    find_next_rechunk,
+    find_source,
+    find_sources,
+    list_active_generations,
+    update_state,
+)
 from svc_daemon.store.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.teams import find_team
 from svc_daemon.store.tombstones import create_detachment
@@ -186,21 +194,31 @@ async def find_missing(context: Context, task: TaskRow) -> list[str]:
     return missing
 
 
-def find_active(context: Context, task: TaskRow, source_id: str) -> SourceReading | None:
-    """Return the source and its reading settings, or None if it is no longer active."""
-    reading = context.read(partial(find_reading, team_id=task.team_id, source_id=source_id))
-    return reading if reading is not None and reading.source.status == readiness.ACTIVE else None
+def list_active(context: Context, task: TaskRow, source_ids: Sequence[str]) -> list[SourceReading]:
+    """Return those of these sources that are still active, with their reading settings."""
+
+    def work(connection: Connection) -> list[SourceReading]:
+        sources = [
+            source
+            for source in find_sources(connection, task.team_id, source_ids).values()
+            if source.status == readiness.ACTIVE
+        ]
+        chunkings = list_chunkings(connection, sources)
+        return [SourceReading(source, chunkings[source.id]) for source in sources]
+
+    return context.read(work)
 
 
-async def note_read(context: Context, task: TaskRow, reading: SourceReading, extraction: Extraction) -> None:
-    """Update the source's row once the index has the document."""
+async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[SourceReading, Extraction]]) -> None:
+    """Update the rows of sources once the index has their documents."""
 
     def work(connection: Connection) -> None:
-        source = _unchanged(connection, reading)
-        now = indexed(source, extraction, context.clock.timestamp(), rechunk=source.rechunk) if source else None
-        if source and now and (source.extraction, source.warnings) != (now.extraction, now.warnings):
-            update_state(connection, now)
-        tasks.count_progress(connection, task)
+        for reading, extraction in read:
+            source = _unchanged(connection, reading)
+            now = indexed(source, extraction, context.clock.timestamp(), rechunk=source.rechunk) if source else None
+            if source and now and (source.extraction, source.warnings) != (now.extraction, now.warnings):
+                update_state(connection, now)
+        tasks.count_progress(connection, task, len(read))
 
     await context.write(work)
 

@@ -192,11 +192,11 @@ def update_progress(connection: Connection, task: TaskRow, stage: str, done: int
     )
 
 
-def count_progress(connection: Connection, task: TaskRow) -> None:
-    """Increment `chunks_done`; does nothing if the claim is stale."""
+def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
+    """Increase `chunks_done` by `count`; does nothing if the claim is stale."""
     connection.execute(
-        "UPDATE tasks SET chunks_done = chunks_done + 1 WHERE id = :id AND token = :token AND status = 'running'",
-        {"id": task.id, "token": task.token},
+        "UPDATE tasks SET chunks_done = chunks_done + :count WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token, "count": count},
     )
 
 

@@ -166,8 +166,8 @@ class IndexingWorker(Worker):
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
         # The claims of kept documents are stale now.
-        for stale in await complete_indexing(self.context, done):
-            await asyncio.to_thread(documents.undo, self.context, stale.claim.source)
+        if stale := await complete_indexing(self.context, done):
+            await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 
     async def _give_back(self, failed: Sequence[tuple[IndexingClaim, Exception]]) -> None:
         """Retry or end the tasks of documents that could not be indexed."""

@@ -7,24 +7,28 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from svc_daemon.core import lanes
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead, may_share_a_child
 from svc_daemon.operations import documents, readings
+from svc_daemon.operations.indexing import WAVE_BYTES
 from svc_daemon.operations.readings import SourceReading
 from svc_daemon.operations.rebuilding import (
     INDEX,
     begin_rechunk,
     claim_rebuild,
-    find_active,
     find_missing,
     finish_rebuild,
     finish_rechunk,
     give_back_rebuild,
     give_up_document,
     give_up_rechunk,
+    list_active,
     next_reading,
     note_cleared,
     note_read,
@@ -49,9 +53,11 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 class RebuildingWorker(Worker):
-    """Rebuilds the indexes of teams one after another, reading several documents at a time.
+    """Rebuilds the indexes of teams one after another, reading several waves or single documents at a time.
 
     claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
+
+    A small document is read in a wave first, as when it is indexed, and then alone if that failed.
     """
 
     doing = "rebuilding"
@@ -86,39 +92,63 @@ class RebuildingWorker(Worker):
             await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
         while missing := await find_missing(self.context, task):
-            unread = iter(missing)
+            waves = self._list_waves(task, missing, reads)
             async with asyncio.TaskGroup() as group:
                 for _ in range(self.context.limits.extract_children):
-                    group.create_task(self._read_all(task, unread, reads))
+                    group.create_task(self._read_all(task, waves, reads))
         await finish_rebuild(self.context, task)
         log.info("the index of %s is whole again (%s)", task.team_id, task.id)
 
-    async def _read_all(self, task: TaskRow, unread: Iterator[str], reads: Counter[str]) -> None:
-        """Read and index the documents whose ids `unread` yields. Several tasks share this iterator."""
-        for source_id in unread:
-            reads[source_id] += 1
-            await self.context.gates.let_uploads_go_first()
-            reading = find_active(self.context, task, source_id)
-            if reading is None:
-                continue
-            if reads[source_id] > REBUILD_READS:
-                await give_up_document(self.context, reading)
-                continue
-            await self._read(task, reading)
+    def _list_waves(
+        self, task: TaskRow, missing: Sequence[str], reads: Counter[str]
+    ) -> Iterator[Sequence[SourceReading]]:
+        """Group the documents by the child that reads them, and count in `reads` how often each was read."""
+        for start in range(0, len(missing), WAVE_DOCUMENTS):
+            page = {
+                reading.source.id: reading
+                for reading in list_active(self.context, task, missing[start : start + WAVE_DOCUMENTS])
+            }
+            reads.update(page.keys())
+            sources = [reading.source for source_id, reading in page.items() if reads[source_id] == 1]
+            sharing = [each for each in sources if may_share_a_child(each.filename, each.content_type, each.size_bytes)]
+            while sharing:
+                count = lanes.fill([source.size_bytes for source in sharing], WAVE_BYTES)
+                yield [page.pop(source.id) for source in sharing[:count]]
+                del sharing[:count]
+            yield from ([reading] for reading in page.values())
 
-    async def _read(self, task: TaskRow, reading: SourceReading) -> None:
-        source = reading.source
+    async def _read_all(self, task: TaskRow, waves: Iterator[Sequence[SourceReading]], reads: Counter[str]) -> None:
+        """Read and index the documents of the `waves`. Several tasks share this iterator."""
+        for wave in waves:
+            await self.context.gates.let_uploads_go_first()
+            if reads[wave[0].source.id] > REBUILD_READS:
+                await give_up_document(self.context, wave[0])
+            else:
+                await self._read(task, wave)
+
+    async def _read(self, task: TaskRow, wave: Sequence[SourceReading]) -> None:
+        failed: list[tuple[SourceReading, Exception]]
         try:
-            extraction = await readings.read(self.context, self._extractor, reading)
-            await asyncio.to_thread(documents.put, self.context, [(source, extraction)])
-            await asyncio.to_thread(documents.undo, self.context, source)
-            await note_read(self.context, task, reading, extraction)
+            if len(wave) == 1:
+                results: list[Extraction | Exception] = [await readings.read(self.context, self._extractor, wave[0])]
+            else:
+                results = await readings.read_wave(self.context, self._extractor, wave)
+            pairs = list(zip(wave, results, strict=True))
+            failed = [(reading, result) for reading, result in pairs if isinstance(result, Exception)]
+            if read := [(reading, result) for reading, result in pairs if isinstance(result, Extraction)]:
+                sources = [(reading.source, extraction) for reading, extraction in read]
+                await asyncio.to_thread(documents.put, self.context, sources)
+                await asyncio.to_thread(documents.undo, self.context, [source for source, _ in sources])
+                await note_read(self.context, task, read)
         except (ExtractionFailed, ProviderError, OSError) as error:
-            if isinstance(error, ProviderError) and error.retryable:
-                raise
-            if getattr(error, "retryable", True) and await self.context.shortages.is_cause_of(error, source.id):
-                raise Short from error
-            log.info("%s could not be read again: %s", source.id, error)
+            failed = [(reading, error) for reading in wave]
+        for reading, failure in failed:
+            if isinstance(failure, ProviderError) and failure.retryable:
+                raise failure
+            is_short = not isinstance(failure, NotRead) and getattr(failure, "retryable", True)
+            if is_short and await self.context.shortages.is_cause_of(failure, reading.source.id):
+                raise Short from failure
+            log.info("%s could not be read again: %s", reading.source.id, failure)
 
     async def _give_back(self, task: TaskRow, error: Exception) -> None:
         while isinstance(error, ExceptionGroup):
@@ -193,7 +223,7 @@ class RechunkingWorker(Worker):
                 raise Short from error
             log.warning("the index did not take the new chunks of %s: %s", begun.source.id, error)
             return False
-        await asyncio.to_thread(documents.undo, self.context, begun.source)
+        await asyncio.to_thread(documents.undo, self.context, [begun.source])
         if entry.kept_generation is not None:
             # The index has a text of a later state: replace it, because it may be that of other bytes.
             await give_up_document(self.context, begun)

@@ -13,14 +13,15 @@ from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 
 BUCKET = "shelf"
-TEXT = "# Shelf\n\nThe umber binder leans on number {number}.\n"
+#: A page, because each has a child of its own: so a kill hits a rebuild in its middle.
+TEXT = "<h1>Shelf</h1>\n<p>The umber binder leans on number {number}.</p>\n"
 FILES = 60
 
 
 def fill(client: httpx.Client, count: int) -> list[str]:
     """Ids of new sources, each ready."""
     make_bucket(client, BUCKET)
-    answers = [upload(client, BUCKET, f"{n}.md", TEXT.format(number=n).encode()) for n in range(count)]
+    answers = [upload(client, BUCKET, f"{n}.html", TEXT.format(number=n).encode()) for n in range(count)]
     ids = [str(answer.json()["id"]) for answer in answers]
     assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
     return ids
@@ -65,7 +66,7 @@ def test_a_rebuild_survives_kills_while_files_come_and_go(make_installation: Mak
     assert progress < FILES
     with installation.client() as client:
         client.delete(f"/v1/sources/{ids[0]}").raise_for_status()
-        fresh = str(upload(client, BUCKET, "fresh.md", TEXT.format(number=FILES).encode()).json()["id"])
+        fresh = str(upload(client, BUCKET, "fresh.html", TEXT.format(number=FILES).encode()).json()["id"])
         task = wait_task(client, task_id)
         assert (task["status"], task["attempt"]) == ("succeeded", 1)
         assert wait_ended(client, fresh)["ready"]

@@ -43,7 +43,7 @@ class HeldProvider(FailingProvider):
 
     def obey_orders_of(self, other: "HeldProvider") -> None:
         """Fail and hold where the other one does: to a test, the providers of all nodes are one."""
-        self._lock, self._orders, self._holds = other._lock, other._orders, other._holds
+        self._lock, self._orders, self._holds, self.calls = other._lock, other._orders, other._holds, other.calls
 
     @contextmanager
     def held(self, method: str) -> Iterator[Hold]:

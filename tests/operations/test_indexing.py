@@ -225,7 +225,7 @@ def test_a_delete_before_the_completion_wins(daemon: Daemon) -> None:
     entry = put(daemon, held)
     delete(daemon, source_id)
     assert not complete(daemon, held, entry) and daemon.count("memberships") == 0
-    documents.undo(daemon.context, held.source)
+    documents.undo(daemon.context, [held.source])
     wait_gone(daemon, source_id)
 
 

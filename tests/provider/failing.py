@@ -1,6 +1,7 @@
 """A provider that fails when it is ordered to: what the tests of workers and operations run against."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +42,8 @@ class FailingProvider(_Provider):
         self._whole = type(self).make_whole(*places, **options)
         self._lock = threading.Lock()
         self._orders: dict[str, _Order] = {}
+        #: How often each method was called.
+        self.calls: Counter[str] = Counter()
 
     def fail(self, method: str, error: ProviderError, *, times: int = 1, after_effect: bool = False) -> None:
         """Let the next `times` calls of this method raise `error`, in place of their effect or after it."""
@@ -58,6 +61,7 @@ class FailingProvider(_Provider):
     def call(self, method: str, work: Callable[..., Any], *values: Any, **named: Any) -> Any:
         """One call: fails on the way in or on the way out, as ordered."""
         with self._lock:
+            self.calls[method] += 1
             order = self._orders.get(method)
             if order is not None and order.left:
                 order.left -= 1

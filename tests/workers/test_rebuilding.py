@@ -8,6 +8,7 @@ import pytest
 
 from svc_daemon.operations.syncing import claim_syncs, complete_syncs
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
+from tests import samples
 from tests.api.answers import details_of, without_id
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
@@ -47,6 +48,21 @@ def test_the_index_is_the_same_as_before_down_to_the_ids_of_its_chunks(filled: D
     assert task["progress"] == {"stage": "index", "chunks_done": 4, "chunks_total": 4}
     assert (contents(filled), rebuilds.chunk_ids(filled, "umber quay")) == (before, chunks)
     assert [without_id(filled.source(source_id)) for source_id in before] == sources
+
+
+def test_small_documents_share_a_wave_and_the_others_are_read_alone(working: Daemon) -> None:
+    working.make_bucket()
+    ids = [working.add_source(f"The umber quay {number}.\n".encode()) for number in range(6)]
+    pdf = samples.make_pdf(["The umber quay in a PDF."])
+    # The second has the name of a document that may share a child, and is refused by it.
+    ids += [working.add_source(pdf, filename=name) for name in ("quay.pdf", "quay.md")]
+    working.wait_ready(*ids)
+    before = contents(working)
+    working.provider.calls.clear()
+    assert wait_rebuilt(working, begin(working))["status"] == "succeeded"
+    assert (contents(working), found(working)) == (before, set(ids))
+    asked = {name: working.provider.calls[name] for name in ("put_documents", "get_document", "set_title")}
+    assert asked == {"put_documents": 3, "get_document": 0, "set_title": 0}
 
 
 def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> None:
