@@ -1,4 +1,8 @@
-"""Tasks: the work queue. Claiming a task increments its attempts, takes a lease and issues a new fencing token."""
+"""Tasks: the work queue. Claiming a task increments its attempts, takes a lease and issues a new fencing token.
+
+Claims lock no rows, and skip none that are locked: where several nodes share the database, they claim in turn (see
+`InTurn`), so that each claim sees what the one before it has taken.
+"""
 
 import json
 from collections.abc import Sequence

@@ -2,15 +2,24 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
+from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.postgres.database import PostgresDatabase
+from svc_daemon.store.migrations import migrate_shared
+from svc_daemon.store.tasks import TaskQueue, claim_tasks, list_waiting
+from svc_daemon.wire.tasks import INDEXING
 from tests.acceptance.installations import Installation, wait_until
-from tests.cluster.nodes import MakeNode
+from tests.cluster.nodes import MakeNode, RunningEngines
 from tests.embed.vector_servers import VectorServer, vector_server
+from tests.store.rows import NOW, OURS, add_task, add_teams
 
 #: More than one node embeds at a time.
 DOCUMENTS = 2 * 64
+TASKS = 300
 
 
 @pytest.fixture
@@ -61,3 +70,29 @@ def test_two_nodes_embed_each_text_once(make_node: MakeNode, vectors: VectorServ
     wait_until(lambda: len(count(vectors)) == DOCUMENTS, "everything is embedded", 60)
     assert (len(texts_by_node(vectors)), set(count(vectors).values())) == (2, {1})
     assert [node.stop() for node in nodes] == [0, 0]
+
+
+def test_nodes_claim_each_task_once_and_without_a_conflict(engines: RunningEngines) -> None:
+    url = engines.postgres.make_database()
+    nodes = [PostgresDatabase(url, prepare=migrate_shared) for _ in range(3)]
+
+    def fill(connection: Connection) -> set[str]:
+        add_teams(connection)
+        return {add_task(connection, f"{number:03}", lane="wave").id for number in range(TASKS)}
+
+    waiting = nodes[0].write(fill)
+    queue = TaskQueue(type=INDEXING, lane="wave", team_id=OURS)
+
+    def work(node: PostgresDatabase) -> list[str]:
+        claimed: list[str] = []
+        while found := node.read(partial(list_waiting, queue=queue, now=NOW, limit=7)):
+            task_ids = [task_id for task_id, _ in found]
+            tasks = node.write(InTurn(partial(claim_tasks, task_ids=task_ids, now=NOW, lease_until_s=1.0)))
+            claimed += [task.id for task in tasks]
+        return claimed
+
+    with ThreadPoolExecutor(3) as pool:
+        claimed = [task_id for each in pool.map(work, nodes) for task_id in each]
+    for node in nodes:
+        node.close()
+    assert (len(claimed), set(claimed), [node.conflicts for node in nodes]) == (TASKS, waiting, [0, 0, 0])
