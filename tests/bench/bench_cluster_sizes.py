@@ -47,7 +47,7 @@ def main() -> None:
 def _measure(engines: Engines, folder: Path, size_bytes: int, options: argparse.Namespace) -> dict[str, Any]:
     """Upload documents of one size, wait until they are ready, and divide what the engines have gained."""
     environ = engines.environ()
-    with running_nodes(folder, environ, 1) as (node,):
+    with running_nodes(folder, environ, "all") as (node,):
         with node.client() as client:
             make_bucket(client, BUCKET)
         before = _State.look(environ["SVC_STATE_URL"])

@@ -1,6 +1,7 @@
 """What one, two and three nodes on PostgreSQL, S3 and Milvus accept and make ready a second, all in one bucket.
 
     python -m tests.bench.bench_nodes [--nodes 1 2 3] [--clients 8] [--seconds 8] [--sizes 1000 10000 100000]
+        [--workers 1 2] [--pdfs 48]
 
 It needs the extra `cluster-test`. PostgreSQL syncs its commits, as an operator's does. `again` is the share of
 transactions that ran once more because another one was in the way: PostgreSQL reports each of them in its log, and the
@@ -8,7 +9,9 @@ nodes count what they have committed. Several nodes share the machine with all e
 processor time says more than rates.
 
 `a_source` is what a source asks of each engine until it is ready: sent alone, and with many others. `sizes` is what it
-costs in a bucket with so many sources, whose rows are made by SQL, without bytes and text.
+costs in a bucket with so many sources, whose rows are made by SQL, without bytes and text. `workers` is how many PDFs
+become ready a second with so many workers beside one node that receives them; each worker reads one PDF at a time, on
+one core, so that the engines are not the limit.
 """
 
 import argparse
@@ -25,7 +28,7 @@ from uuid import uuid4
 
 import psutil
 
-from tests.acceptance.calls import make_bucket
+from tests.acceptance.calls import make_bucket, upload
 from tests.acceptance.installations import Installation, wait_until
 from tests.bench.bench_uploads import BUCKET, make_uploads
 from tests.bench.engine_counts import COUNTED_CALLS, CountingProxy, StatementLog, count_calls
@@ -38,11 +41,14 @@ from tests.cluster.object_store import BUCKET as STORE_BUCKET
 from tests.cluster.object_store import ObjectStore, object_store
 from tests.cluster.postgres import PostgresEngine, running_postgres
 from tests.conftest import UNLIMITED
+from tests.samples import PROSE, make_pdf
 
 #: By the words of a process's command line: the engine that it belongs to.
 _ENGINES = {"postgres": "postgres", "swift": "s3", "milvus_lite": "milvus"}
 #: As in an operator's installation, where a test has `fsync` off; and each line of the log begins with its state.
 _SETTINGS = {"shared_buffers": "128MB", "max_connections": "200", "log_line_prefix": "%e "}
+#: Of a PDF that takes a child some time to read.
+PDF_PAGES = 40
 _CONFLICT = re.compile(r"^(40001|40P01) ERROR", re.MULTILINE)
 
 
@@ -81,11 +87,11 @@ def running_engines(folder: Path) -> Iterator[Engines]:
 
 
 @contextmanager
-def running_nodes(folder: Path, environ: dict[str, str], count: int, role: str = "all") -> Iterator[list[Installation]]:
-    """Nodes of one installation, each with a data directory of its own."""
+def running_nodes(folder: Path, environ: dict[str, str], *roles: str) -> Iterator[list[Installation]]:
+    """Nodes of one installation, one for each role, each with a data directory of its own."""
     with ExitStack() as stack:
         nodes = []
-        for number in range(count):
+        for number, role in enumerate(roles):
             node = Installation(folder / f"{role}-{number}", **environ)
             node.options = ("--role", role)
             node.root.mkdir(parents=True)
@@ -98,7 +104,15 @@ def running_nodes(folder: Path, environ: dict[str, str], count: int, role: str =
 
 def main() -> None:
     options = read_options(
-        __doc__, nodes=[1, 2, 3], sizes=[1_000, 10_000, 100_000], clients=8, seconds=8.0, size_bytes=2_000, files=64
+        __doc__,
+        nodes=[1, 2, 3],
+        sizes=[1_000, 10_000, 100_000],
+        clients=8,
+        seconds=8.0,
+        size_bytes=2_000,
+        files=64,
+        workers=[1, 2],
+        pdfs=48,
     )
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
@@ -107,13 +121,14 @@ def main() -> None:
                 "nodes": {str(each): _measure(engines, folder / str(each), each, options) for each in options.nodes},
                 "a_source": _count(engines, folder / "counted", options),
                 "sizes": _grow(engines, folder / "grown", options),
+                "workers": {str(each): _share(engines, folder / f"w{each}", each, options) for each in options.workers},
             }
         report("nodes", vars(options), results, folder)
 
 
 def _measure(engines: Engines, folder: Path, count: int, options: argparse.Namespace) -> dict[str, Any]:
     """Fill one bucket by `count` nodes, and wait until everything is ready."""
-    with running_nodes(folder, engines.environ(), count) as nodes:
+    with running_nodes(folder, engines.environ(), *["all"] * count) as nodes:
         _load(nodes, options, "warm", 0.5)
         _wait_idle(nodes)
         before, began_s = _Figures.take(engines, nodes), time.perf_counter()
@@ -134,7 +149,7 @@ def _count(engines: Engines, folder: Path, options: argparse.Namespace) -> dict[
     proxy, log = CountingProxy(engines.store.port), StatementLog(engines.postgres)
     environ = {**engines.environ(), "AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"}
     counted: dict[str, Any] = {}
-    with running_nodes(folder, environ, 1) as nodes:
+    with running_nodes(folder, environ, "all") as nodes:
         _fill(nodes, options, "first")
         # One after another, each until it is ready; then all of them at once.
         for name, groups in (("alone", [1] * 8), ("together", [options.files])):
@@ -155,7 +170,7 @@ def _count(engines: Engines, folder: Path, options: argparse.Namespace) -> dict[
 def _grow(engines: Engines, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Measure what a source costs in a bucket of each size."""
     environ, grown, filled = engines.environ(), dict[str, Any](), 0
-    with running_nodes(folder, environ, 1) as nodes:
+    with running_nodes(folder, environ, "all") as nodes:
         _fill(nodes, options, "first")
         for size in options.sizes:
             fill_state(environ["SVC_STATE_URL"], filled + 1, size)
@@ -166,6 +181,21 @@ def _grow(engines: Engines, folder: Path, options: argparse.Namespace) -> dict[s
             cost = before.to(_Figures.take(engines, nodes), options.files)["processor_ms_per_source"]
             grown[str(size)] = {"processor_ms_per_source": cost, "accept_ms": load.figures()["p50_ms"]}
     return grown
+
+
+def _share(engines: Engines, folder: Path, count: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Upload PDFs to one node, and wait until `count` others have read them."""
+    environ = {**engines.environ(), "SVC_LIMIT_EXTRACT_CHILDREN": "1"}
+    with running_nodes(folder, environ, "api", *["worker"] * count) as nodes, nodes[0].client() as client:
+        pdf, before, began_s = make_pdf([PROSE] * PDF_PAGES), _Figures.take(engines, nodes), time.perf_counter()
+        for number in range(options.pdfs):
+            upload(client, BUCKET, f"{number}.pdf", pdf).raise_for_status()
+        accepted_s = time.perf_counter() - began_s
+        _wait_idle(nodes)
+        took_s = time.perf_counter() - began_s
+        figures = before.to(_Figures.take(engines, nodes), options.pdfs)
+    rate = {"accepted_s": round(accepted_s, 2), "ready_per_second": round(options.pdfs / took_s, 2)}
+    return rate | {"processor_ms_per_source": figures["processor_ms_per_source"]}
 
 
 def _fill(nodes: Sequence[Installation], options: argparse.Namespace, name: str, files: int = 8) -> Load:
