@@ -1,16 +1,19 @@
 """Runs of other folders' tests on the engines: `pytest --engines tests/api`, and `--nodes 3` for several daemons each.
 
-The process that was started runs one engine of a kind for all processes of the run. Each installation of a test has a
-database of its own, a prefix of its own in the store, and teams of its own in the index.
+The process that was started runs PostgreSQL and the store for all processes of the run. Each installation of a test has
+a database of its own, a prefix of its own in the store, and teams of its own in the index. The small Milvus reads the
+rows of all teams for each request: so each process that runs tests has one of its own, which is emptied after each
+file.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
 import pytest
+from pymilvus import MilvusClient
 
 from svc_daemon.provider.milvus.schema import differs, equals, every
 from svc_daemon.provider.milvus.server import MilvusServer
@@ -39,7 +42,9 @@ def use_engines(config: pytest.Config, wanted: Collection[str], nodes: int) -> N
     from tests.api.daemons import Daemon  # noqa: PLC0415
 
     worker_input = getattr(config, "workerinput", None)
-    config.stash[PLACES] = places = worker_input["engines"] if worker_input else _start(config, wanted)
+    runs_tests = worker_input is not None or not getattr(config.option, "numprocesses", None)
+    own = [name for name in wanted if (runs_tests if name == "milvus" else worker_input is None)]
+    config.stash[PLACES] = places = {**(worker_input or {}).get("engines", {}), **_start(config, own)}
     if "postgresql" in places:
         config.stash[STATES] = states = PostgresStates(Databases(int(places["postgresql"])))
         Daemon.open_state, Daemon.join = staticmethod(states.open_state), staticmethod(states.join)
@@ -48,12 +53,28 @@ def use_engines(config: pytest.Config, wanted: Collection[str], nodes: int) -> N
         keep_bytes_there(places["s3"])
     if "milvus" in places:
         keep_indexes_there(places["milvus"])
+        config.pluginmanager.register(_Emptying(places["milvus"]))
     if len(places) == len(_STARTERS):
         MORE_MODULES.extend(LIBRARIES)
         Installation.list_stored = staticmethod(_list_objects)
         Installation.count_vectors = staticmethod(_count_vectors)
         Installation.environ_for = staticmethod(lambda root: _environ(config.stash[STATES], places, root))
     Daemon.node_count = Installation.node_count = nodes
+
+
+class _Emptying:
+    """Removes all indexes when the tests of a file have ended, and with them all that uses any."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+        yield
+        if nextitem is not None and nextitem.path != item.path:
+            with closing(MilvusClient(self._url)) as client:
+                for collection in client.list_collections():
+                    client.drop_collection(collection)
 
 
 def _start(config: pytest.Config, wanted: Collection[str]) -> Places:
