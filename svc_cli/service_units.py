@@ -30,7 +30,7 @@ _ALWAYS = (
     *("", "[Install]", "WantedBy=default.target"),
 )
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
-#: For a daemon that tells systemd when it is ready, and that it is alive. A start takes long if the schema changes.
+#: For a daemon that notifies systemd when it is ready, and that it is alive. A start takes long if the schema changes.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
 #: What none of our programs needs is taken from them. Folders are not hidden: user services can hide them only where
 #: the kernel lets users make namespaces, and would fail elsewhere.
@@ -68,7 +68,7 @@ class Service:
     needs: str | None = None
     #: Whether the program runs to its end once a day, instead of always.
     is_daily: bool = False
-    #: Whether the program tells the service manager when it is ready, and that it is alive.
+    #: Whether the program notifies the service manager when it is ready, and that it is alive.
     is_watched: bool = False
 
 
@@ -95,7 +95,7 @@ def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[
         if variable.endswith(("_DIR", "_FILE")):
             carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
-    return [
+    services = [
         Service(
             name, "svc, the knowledge ingestion service", (*python, "svc_daemon", "serve"), carried, is_watched=True
         ),
@@ -106,13 +106,11 @@ def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[
             carried,
             needs=name,
         ),
-        *([_backup_service(name, python, carried, backups)] if backups is not None else []),
     ]
-
-
-def _backup_service(name: str, python: tuple[str, ...], environ: Mapping[str, str], folder: str) -> Service:
-    command = (*python, "svc_daemon", "backup", str(Path(folder).absolute()))
-    return Service(f"{name}-backup", "a backup of svc", command, environ, is_daily=True)
+    if backups is not None:
+        command = (*python, "svc_daemon", "backup", str(Path(backups).absolute()))
+        services.append(Service(f"{name}-backup", "a backup of svc", command, carried, is_daily=True))
+    return services
 
 
 class Systemd:

@@ -22,7 +22,7 @@ from svc_daemon.exits import (
     EXIT_REFUSED,
     EXIT_TEMPORARY,
     EXIT_USAGE,
-    print_note,
+    progress_notes,
     refuse,
 )
 from svc_daemon.model_command import JsonFlag
@@ -31,10 +31,6 @@ from svc_daemon.paths import DataFiles, data_dir
 if TYPE_CHECKING:
     from svc_daemon.backing_up import BackupSummary
     from svc_daemon.restoring import RestoreSummary
-    from svc_daemon.store.copies import Report
-
-#: Seconds between two lines of progress.
-PROGRESS_S = 10.0
 
 
 def backup(
@@ -58,7 +54,13 @@ def backup(
         from svc_daemon.store.backups import BackupFolder
 
         _refuse_cluster(as_json)
-        options = BackupOptions(keep=keep, read_data=read_data, now=_now, report=_reporting("backing up"))
+        note = progress_notes()
+        options = BackupOptions(
+            keep=keep,
+            read_data=read_data,
+            now=_now,
+            report=lambda done, total: note(f"backing up: {done} of {total} files"),
+        )
         summary = back_up(DataFiles(data_dir(os.environ)), BackupFolder(folder.absolute()), options)
     _show("backup", summary, started_s, is_whole=not summary.problems, as_json=as_json)
 
@@ -86,7 +88,8 @@ def restore(
         from svc_daemon.store.backups import find_backup
 
         _refuse_cluster(as_json)
-        options = RestoreOptions(now=_now, report=_reporting("restoring"))
+        note = progress_notes()
+        options = RestoreOptions(now=_now, report=lambda done, total: note(f"restoring: {done} of {total} files"))
         summary = run(find_backup(folder.absolute()), DataFiles(data_dir(os.environ)), options)
     _show("restore", summary, started_s, is_whole=summary.is_whole, as_json=as_json)
 
@@ -112,19 +115,6 @@ def _mark_restored(as_json: bool) -> None:
         refuse("svc_error", str(error), EXIT_FAILED, as_json)
     facts = {"v": 1, "type": "restore.summary", **made, "exit_code": EXIT_DONE}
     print(json.dumps(facts) if as_json else f"all buckets have new revisions, from {made['revision']}")
-
-
-def _reporting(doing: str) -> "Report":
-    """Return a function that prints a line on stderr now and then."""
-    due_s = time.monotonic() + PROGRESS_S
-
-    def report(done: int, total: int) -> None:
-        nonlocal due_s
-        if time.monotonic() >= due_s:
-            due_s = time.monotonic() + PROGRESS_S
-            print_note(f"{doing}: {done} of {total} files")
-
-    return report
 
 
 def _now() -> datetime:

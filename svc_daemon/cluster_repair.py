@@ -7,26 +7,18 @@ checked again, and the result is that of the last check.
 """
 
 import asyncio
-import os
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.core.problems import Problem
-from svc_daemon.data_directory import make_folders
 from svc_daemon.engines import choose_engines, open_cluster
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.offline_repair import Verdict
+from svc_daemon.offline_repair import Verdict, repair_in
 from svc_daemon.operations.installations import INSTALLATION_ID
-from svc_daemon.operations.repairing import repair_problems
 from svc_daemon.operations.verifying import Inspection, InstallationFindings, confirmed, verify
 from svc_daemon.paths import DataFiles
-from svc_daemon.server import open_context
-from svc_daemon.settings import ClusterSettings, Limits
+from svc_daemon.settings import ClusterSettings
 from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import NO_INSTALLATION
 from svc_daemon.wire.codes import ErrorCode
@@ -54,7 +46,7 @@ def verify_cluster(
                 f"There are no stored bytes at {cluster.blobs_url}, but {findings.counts['sources']} sources have"
                 " theirs there; nothing was repaired. Correct SVC_BLOBS_URL, or restore the bucket."
             )
-        repaired = asyncio.run(_repair(cluster, environ, files, findings.problems))
+        repaired = asyncio.run(repair_in(files, findings.problems, choose_engines(cluster, environ)))
         if repaired:
             findings = _look(cluster, environ, files, read_data=read_data, pause_s=pause_s)
         return Verdict(cluster.name, findings, repaired)
@@ -73,17 +65,3 @@ def _look(
             return findings
         time.sleep(pause_s)
         return confirmed(findings, verify(inspection, read_data=read_data))
-
-
-async def _repair(
-    cluster: ClusterSettings, environ: Mapping[str, str], files: DataFiles, problems: list[Problem]
-) -> list[Problem]:
-    if not any(problem.repair for problem in problems):
-        return []
-    os.umask(0o077)
-    make_folders(files)
-    async with AsyncExitStack() as stack:
-        engines = choose_engines(cluster, environ)
-        # A repair fetches nothing, so the fetcher's policy doesn't matter.
-        context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None, engines=engines)
-        return await repair_problems(context, problems)

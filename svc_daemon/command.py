@@ -155,7 +155,15 @@ def create_team(
 
     body = _model(TeamCreate, {"name": name}, as_json)
     verb = partial(verbs.create_team, fields=body)
-    errand = Errand(method="POST", path="/admin/teams", body=body, verb=verb, on_install=_note_install)
+    errand = Errand(
+        method="POST",
+        path="/admin/teams",
+        body=body,
+        verb=verb,
+        on_install=lambda files: print_note(
+            f"there was no installation in {files.root}; a new one is created, with the team `default`"
+        ),
+    )
     made = _perform(errand, as_json)
     _show_key(made, as_json)
 
@@ -310,10 +318,6 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
     except (ValueError, OverflowError):
         forms = "a duration such as 12h or 30d, or a time such as 2030-01-31T12:00:00Z"
         refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", EXIT_USAGE, as_json)
-
-
-def _note_install(files: DataFiles) -> None:
-    print_note(f"there was no installation in {files.root}; a new one is created, with the team `default`")
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:

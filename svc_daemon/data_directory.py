@@ -1,15 +1,20 @@
 """The data directory: creates its folders, and holds the lock that lets only one process use it."""
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 
 class DirectoryRefused(Exception):
@@ -118,13 +123,18 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def hash_file(path: str | Path) -> "_Hash":
+    """Read a file, and return its SHA-256, which can be continued with more bytes. Raises OSError."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256")
+
+
 def measure_files(files: DataFiles) -> dict[str, int]:
     """Return the bytes of the state and of the search indexes, and how many are free on the disk."""
     sizes = {"free": shutil.disk_usage(files.root).free}
     if has_state(files):
-        sizes["state"] = sum(path.stat().st_size for path in files.root.glob(f"{files.state.name}*"))
-        # Files may be removed while they are counted.
-        sizes["index"] = sum(_size_bytes(path) for path in files.index.rglob("*"))
+        sizes["state"] = sum(map(_size_bytes, files.root.glob(f"{files.state.name}*")))
+        sizes["index"] = sum(map(_size_bytes, files.index.rglob("*")))
     return sizes
 
 
@@ -132,4 +142,5 @@ def _size_bytes(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
+        # It was removed after it had been listed.
         return 0

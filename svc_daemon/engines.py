@@ -51,14 +51,10 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
 
-def open_folders(files: DataFiles, executor: Executor, hear_broken: OnBroken) -> DataFolders:
+def open_folders(files: DataFiles, executor: Executor, on_broken: OnBroken) -> DataFolders:
     """Open the folders of blobs, parts and files that were moved aside; `executor` runs their blocking work."""
-    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
-    return DataFolders(blobs, Parts(files.parts, blobs, hear_broken), Asides(files.aside))
-
-
-def _prepare_own_secret(files: DataFiles, _database: Database) -> bytes:
-    return prepare_secret(files, os.urandom)
+    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), on_broken)
+    return DataFolders(blobs, Parts(files.parts, blobs, on_broken), Asides(files.aside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +65,7 @@ class Engines:
     make_provider: Callable[..., SearchProvider] = EmbeddedProvider
     open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
     #: Returns the installation's secret.
-    prepare_secret: Callable[[DataFiles, Database], bytes] = _prepare_own_secret
+    prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
     #: Returns the context with what all daemons on these engines share; the stack ends that.
     join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
 

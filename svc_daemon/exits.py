@@ -3,10 +3,15 @@
 import json
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED, EXIT_INTERRUPTED = 7, 12, 14, 130
+
+#: Seconds between two lines of progress.
+PROGRESS_S = 5.0
 
 
 def refuse(
@@ -29,6 +34,19 @@ def fail(message: str, code: int) -> NoReturn:
     """Print one line on stderr, and exit."""
     print_note(f"error: {message}")
     raise SystemExit(code)
+
+
+def progress_notes() -> Callable[[str], None]:
+    """Return a function that prints a line of progress on stderr, unless it has printed one a moment ago."""
+    due_s = time.monotonic() + PROGRESS_S
+
+    def note(line: str) -> None:
+        nonlocal due_s
+        if time.monotonic() >= due_s:
+            due_s = time.monotonic() + PROGRESS_S
+            print_note(line)
+
+    return note
 
 
 def print_note(line: str) -> None:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.exits import EXIT_FAILED, EXIT_LOCKED, EXIT_MISSING, EXIT_REFUSED, EXIT_USAGE, print_note, refuse
+from svc_daemon.exits import (
+    EXIT_FAILED,
+    EXIT_LOCKED,
+    EXIT_MISSING,
+    EXIT_REFUSED,
+    EXIT_USAGE,
+    print_note,
+    progress_notes,
+    refuse,
+)
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings import ClusterSettings, SettingError
@@ -44,7 +53,13 @@ def move(
     Example: svc-daemon move --to cluster
     """
     with _refusing(as_json):
-        route = _route(to)
+        from svc_daemon.offline_move import Route
+
+        cluster = ClusterSettings.from_environ(os.environ)
+        if cluster is None:
+            raise SettingError("SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL must name the engines of the cluster.")
+        files = DataFiles(data_dir(os.environ) if to == CLUSTER else Path(to).expanduser().absolute())
+        route = Route(cluster=cluster, environ=os.environ, files=files, into_cluster=to == CLUSTER)
         if cancel:
             _cancel(route, as_json)
         else:
@@ -76,17 +91,6 @@ def _refusing(as_json: bool) -> Iterator[None]:
         refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
 
 
-def _route(to: str) -> "Route":
-    """Return what is moved and where to; raises SettingError."""
-    from svc_daemon.offline_move import Route
-
-    cluster = ClusterSettings.from_environ(os.environ)
-    if cluster is None:
-        raise SettingError("SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL must name the engines of the cluster.")
-    folder = data_dir(os.environ) if to == CLUSTER else Path(to).expanduser().absolute()
-    return Route(cluster=cluster, environ=os.environ, files=DataFiles(folder), into_cluster=to == CLUSTER)
-
-
 def _cancel(route: "Route", as_json: bool) -> None:
     from svc_daemon.offline_move import run_cancel
 
@@ -100,7 +104,7 @@ def _cancel(route: "Route", as_json: bool) -> None:
 def _move(route: "Route", as_json: bool) -> None:
     from svc_daemon.offline_move import run_move
 
-    report, source, target = run_move(route, print_note)
+    report, source, target = run_move(route, progress_notes())
     fields = {
         "installation_id": report.installation_id,
         "from": source,

@@ -29,8 +29,6 @@ from svc_daemon.store.facts import put_fact
 from svc_daemon.store.migrations import check_shared_current, migrate_shared
 from svc_daemon.store.moves import Departure
 
-#: Minimum number of seconds between two lines of progress.
-NOTE_S = 5.0
 #: Number of threads that write and sync files of a data directory.
 THREADS = 8
 
@@ -48,17 +46,19 @@ class Route:
     into_cluster: bool
 
 
-def run_move(route: Route, note: Callable[[str], object]) -> tuple[MoveReport, str, str]:
+def run_move(route: Route, note: Callable[[str], None]) -> tuple[MoveReport, str, str]:
     """Move the installation, or continue a move that was begun. `note` gets lines of progress.
 
     Returns what was done, and the names of source and target. Raises NoDirectory, DirectoryLocked, MoveRefused, or
     ServiceError.
     """
     os.umask(0o077)
-    report = MoveReport(note=_slowed(note))
+    report = MoveReport(note=note)
     clock = Clock(now=partial(datetime.now, UTC), monotonic=time.monotonic)
     with ExitStack() as stack:
-        source, target = _open_source(stack, route), _open_target(stack, route)
+        source = _open_source(stack, route)
+        opening = _open_cluster(route, migrate_shared) if route.into_cluster else open_directory(route.files)
+        target = stack.enter_context(opening)
         asyncio.run(move(source, target, clock, Ids(now=clock.now, random=os.urandom), report))
         return report, source.name, target.name
 
@@ -76,11 +76,6 @@ def _open_source(stack: ExitStack, route: Route) -> Place:
             raise NoDirectory(route.files)
         return stack.enter_context(open_directory(route.files))
     return stack.enter_context(_open_cluster(route, check_shared_current))
-
-
-def _open_target(stack: ExitStack, route: Route) -> Place:
-    opening = _open_cluster(route, migrate_shared) if route.into_cluster else open_directory(route.files)
-    return stack.enter_context(opening)
 
 
 @contextmanager
@@ -123,16 +118,3 @@ def _open_cluster(route: Route, prepare: Callable[[Connection], None]) -> Iterat
             is_atomic=True,
             check_unused=check_unused,
         )
-
-
-def _slowed(note: Callable[[str], object]) -> Callable[[str], None]:
-    """Return a function that passes on a line of progress unless the last one was a moment ago."""
-    due_s = time.monotonic() + NOTE_S
-
-    def slowed(line: str) -> None:
-        nonlocal due_s
-        if time.monotonic() >= due_s:
-            due_s = time.monotonic() + NOTE_S
-            note(line)
-
-    return slowed

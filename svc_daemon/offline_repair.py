@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.problems import MANY_FILES, Problem
@@ -29,6 +29,9 @@ from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.inspections import FolderInspector
 from svc_daemon.store.parts import Parts
+
+if TYPE_CHECKING:
+    from svc_daemon.engines import Engines
 
 T = TypeVar("T")
 
@@ -100,7 +103,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
                 f"{files.blobs} is empty or missing, but {findings.counts['sources']} sources have their bytes there;"
                 " nothing was repaired. Is a volume not mounted? Mount it, or restore a backup."
             )
-        repaired = asyncio.run(_repair(files, findings.problems))
+        repaired = asyncio.run(repair_in(files, findings.problems))
         return Verdict(str(root), check_files(files, read_data=read_data) if repaired else findings, repaired)
 
 
@@ -127,10 +130,12 @@ def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) 
         return verify(inspection, read_data=read_data)
 
 
-async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
+async def repair_in(files: DataFiles, problems: list[Problem], engines: "Engines | None" = None) -> list[Problem]:
+    """Open the engines, or those of the directory, and repair what can be repaired. Returns what was repaired."""
     if not any(problem.repair for problem in problems):
         return []
-    # Imported late: a check needs neither, and a backup starts twice as fast.
+    # Imported late: a check needs none of them, and a backup starts twice as fast.
+    from svc_daemon.engines import EMBEDDED  # noqa: PLC0415
     from svc_daemon.operations.repairing import repair_problems  # noqa: PLC0415
     from svc_daemon.server import open_context  # noqa: PLC0415
 
@@ -138,7 +143,8 @@ async def _repair(files: DataFiles, problems: list[Problem]) -> list[Problem]:
     make_folders(files)
     async with AsyncExitStack() as stack:
         # A repair fetches nothing, so the fetcher's policy doesn't matter.
-        context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None)
+        fetcher = Fetcher(AddressPolicy())
+        context = open_context(stack, Limits(), files, fetcher, lambda _: None, engines=engines or EMBEDDED)
         return await repair_problems(context, problems)
 
 

@@ -62,7 +62,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.shortages import Shortages
-from svc_daemon.service_managers import telling_service_manager
+from svc_daemon.service_managers import notifying_service_manager
 from svc_daemon.settings import Limits, LlmSettings, Role, Settings
 from svc_daemon.store.staging import clear_away
 from svc_daemon.uvicorn_server import Server, run_until_stopped
@@ -146,15 +146,15 @@ async def _serve(
     broken = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def hear_broken(error: Exception) -> None:
+    def on_broken(error: Exception) -> None:
         # This may be called from any thread, but an asyncio event may be set only on its event loop.
         log.critical("the service can't continue and exits; it must be restarted: %s", error, exc_info=error)
         loop.call_soon_threadsafe(broken.set)
 
     async with contextlib.AsyncExitStack() as stack:
-        process = await _open_process(stack, settings, files, fetcher, hear_broken)
+        process = await _open_process(stack, settings, files, fetcher, on_broken)
         base_url = base_url_of(settings, listener)
-        lifespan = partial(_lifespan, process, hear_broken)
+        lifespan = partial(_lifespan, process, on_broken)
         app = create_app(_hardening(settings, process.context), settings.limits, lifespan, settings.faults)
         server = Server(
             server_config(
@@ -171,7 +171,7 @@ async def _serve(
         facts = {"base_url": base_url, "installation_id": process.installation_id, **_tls_facts(certificate)}
         stack.enter_context(_announced(files, facts, process.context.clock))
         log.info("listening on %s", base_url)
-        await stack.enter_async_context(telling_service_manager(os.environ))
+        await stack.enter_async_context(notifying_service_manager(os.environ))
         await run_until_stopped(server, listener, broken)
     log.info("stopped")
     if broken.is_set():
@@ -183,7 +183,7 @@ async def _open_process(
     settings: Settings,
     files: DataFiles,
     fetcher: Fetcher,
-    hear_broken: Callable[[Exception], None],
+    on_broken: Callable[[Exception], None],
 ) -> Process:
     """Open all components, and clean up after an unclean shutdown. `stack` closes the components in reverse order."""
     if settings.cluster is not None and has_state(files):
@@ -192,7 +192,7 @@ async def _open_process(
             " SVC_DATA_DIR; to serve this installation, unset SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL."
         )
     engines = choose_engines(settings.cluster, os.environ)
-    context = open_context(stack, settings.limits, files, fetcher, hear_broken, engines=engines)
+    context = open_context(stack, settings.limits, files, fetcher, on_broken, engines=engines)
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = prepare_installation(files, context.database, context.ids)
@@ -223,24 +223,24 @@ def open_context(
     limits: Limits,
     files: DataFiles,
     fetcher: Fetcher,
-    hear_broken: Callable[[Exception], None],
+    on_broken: Callable[[Exception], None],
     clock: Clock = SYSTEM_CLOCK,
     engines: Engines = EMBEDDED,
 ) -> Context:
     """Open the database, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
-    database = engines.open_state(files, hear_broken)
+    database = engines.open_state(files, on_broken)
     stack.callback(database.close)
     wakes, loop = Wakes(), asyncio.get_running_loop()
     provider = engines.make_provider(
         files.index,
         clock=clock.monotonic,
-        on_broken=hear_broken,
+        on_broken=on_broken,
         on_damaged=lambda team_id: loop.call_soon_threadsafe(wakes.note_damaged, team_id),
         signs_bytes=limits.vector_memory_bytes,
     )
     stack.callback(provider.close)
-    stores = engines.open_bytes(files, executor, hear_broken)
+    stores = engines.open_bytes(files, executor, on_broken)
     context = Context(
         database=database,
         blobs=stores.blobs,
@@ -282,7 +282,7 @@ async def _repair(context: Context) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(process: Process, on_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
     """Set the application's state, and run the workers. On shutdown they park their work."""
     app.state.context = process.context
     app.state.installation_id = process.installation_id
@@ -292,7 +292,7 @@ async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], 
     running = [asyncio.create_task(worker.run()) for worker in _workers(process)]
     for worker in running:
         # Restart if a worker fails, because its queue would stop silently without it.
-        worker.add_done_callback(lambda ended: None if ended.cancelled() else hear_broken(_end_of(ended)))
+        worker.add_done_callback(lambda ended: None if ended.cancelled() else on_broken(_end_of(ended)))
     try:
         yield
     finally:

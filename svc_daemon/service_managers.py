@@ -15,19 +15,19 @@ READY, ALIVE, STOPPING = b"READY=1", b"WATCHDOG=1", b"STOPPING=1"
 
 
 @asynccontextmanager
-async def telling_service_manager(environ: Mapping[str, str]) -> AsyncIterator[None]:
+async def notifying_service_manager(environ: Mapping[str, str]) -> AsyncIterator[None]:
     """Within the block, the daemon is ready and alive."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         yield
         return
-    _tell(address, READY)
+    _notify(address, READY)
     beating = asyncio.create_task(_beat(address, _limit_s(environ)))
     try:
         yield
     finally:
         beating.cancel()
-        _tell(address, STOPPING)
+        _notify(address, STOPPING)
 
 
 def _limit_s(environ: Mapping[str, str]) -> float:
@@ -39,11 +39,11 @@ def _limit_s(environ: Mapping[str, str]) -> float:
 
 async def _beat(address: str, limit_s: float) -> None:
     while limit_s:
-        _tell(address, ALIVE)
+        _notify(address, ALIVE)
         await asyncio.sleep(limit_s / 3)
 
 
-def _tell(address: str, state: bytes) -> None:
+def _notify(address: str, state: bytes) -> None:
     """Send the state. If that fails, the service manager treats this process as one that has said nothing."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         # A name with @ is in the abstract namespace, which Linux has beside the file system.

@@ -22,13 +22,13 @@ class Manager:
         self._socket.bind(f"\0{address[1:]}" if address.startswith("@") else address)
         self._socket.settimeout(SILENCE_S)
 
-    def hear(self) -> str:
+    def receive(self) -> str:
         return self._socket.recv(1000).decode()
 
     def is_silent(self, seconds: float) -> bool:
         self._socket.settimeout(seconds)
         try:
-            return not self.hear()
+            return not self.receive()
         except TimeoutError:
             return True
         finally:
@@ -54,15 +54,15 @@ def test_a_daemon_says_that_it_is_ready_alive_and_stops(manager: Manager, addres
     installation = Installation(tmp_path / "one", NOTIFY_SOCKET=address, WATCHDOG_USEC="300000")
     process = installation.spawn_daemon()
     try:
-        assert manager.hear() == "READY=1"
+        assert manager.receive() == "READY=1"
         assert httpx.get(f"{installation.base_url}/healthz", trust_env=False).status_code == 200
-        assert [manager.hear() for _ in range(3)] == ["WATCHDOG=1"] * 3
+        assert [manager.receive() for _ in range(3)] == ["WATCHDOG=1"] * 3
         # A daemon that does nothing any more says nothing either, so that it is restarted.
         process.send_signal(signal.SIGSTOP)
         wait_until(lambda: manager.is_silent(1), "silence")
         process.send_signal(signal.SIGCONT)
         process.terminate()
-        while (state := manager.hear()) == "WATCHDOG=1":
+        while (state := manager.receive()) == "WATCHDOG=1":
             pass
         assert state == "STOPPING=1"
         assert process.wait(SILENCE_S) == 0

@@ -14,7 +14,6 @@ import logging
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -28,14 +27,13 @@ from svc_daemon.api.endpoints import refuse_dry_run_in_query
 from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.layers.error_responses import service_error
 from svc_daemon.api.layers.response_headers import Header, request_id_of
-from svc_daemon.api.presenting import caller, context_of
+from svc_daemon.api.presenting import caller, context_of, import_extra
 from svc_daemon.core.requests import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.versions import install_command
 
 if TYPE_CHECKING:
     from svc_daemon.tools.arguments import ToolResult
@@ -82,7 +80,10 @@ class Door:
         request = Request(scope, receive)
         caller(request)
         refuse_dry_run_in_query(request)
-        servers, listed = self._library or await self._load()
+        if self._library is None:
+            servers = await import_extra("svc_daemon.tools.servers", "mcp")
+            self._library = servers, servers.list_tools(takes_paths=False)
+        servers, listed = self._library
         refuse_other_types(request)
         limits, message = context_of(request).limits, context_of(request).blobs.stage()
         entries = 0
@@ -105,20 +106,6 @@ class Door:
                 await until_gone(receive, answering)
         finally:
             await message.discard()
-
-    async def _load(self) -> tuple[Any, Any]:
-        """Import the library in a thread, because it is slow."""
-        try:
-            servers = await asyncio.to_thread(import_module, "svc_daemon.tools.servers")
-        except ModuleNotFoundError as error:
-            raise ServiceError(
-                ErrorCode.EXTRA_NOT_INSTALLED,
-                f"This service was installed without its extra for MCP. Run {install_command('mcp')} in the environment"
-                " in which svc is installed, then restart the service.",
-                extra="mcp",
-            ) from error
-        self._library = servers, servers.list_tools(takes_paths=False)
-        return self._library
 
 
 async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) -> "ToolResult":
@@ -233,24 +220,22 @@ class Routes:
         clock = asyncio.get_running_loop().time
         end_s = clock() + PATIENCE_S
         while True:
+            answer = _Gathered()
+            scope = {
+                **self._scope,
+                "method": method,
+                "path": path,
+                "raw_path": path.encode("utf-8", "replace"),
+                "query_string": query.encode(),
+                "headers": [*self._headers, *sent, (b"content-length", b"%d" % len(body))],
+                "path_params": {},
+            }
             try:
-                return await self._ask_once(method, path, query, sent, body)
+                # The exceptions of the handler come here, since no layer is in between.
+                await self._scope["app"].router(scope, _Body(_InMemory(body)).receive, answer.send)
             except ServiceError as error:
                 if error.code not in _PASSING or clock() > end_s:
                     raise self.failure(error) from error
                 await self.pause(error.details.get("retry_after_seconds", PAUSE_S))
-
-    async def _ask_once(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """Send one request to a route; exceptions of its handler propagate."""
-        answer = _Gathered()
-        scope = {
-            **self._scope,
-            "method": method,
-            "path": path,
-            "raw_path": path.encode("utf-8", "replace"),
-            "query_string": query.encode(),
-            "headers": [*self._headers, *sent, (b"content-length", b"%d" % len(body))],
-            "path_params": {},
-        }
-        await self._scope["app"].router(scope, _Body(_InMemory(body)).receive, answer.send)
-        return answer
+            else:
+                return answer

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from ipaddress import ip_address
 from typing import Any, Protocol, TypeVar
 
@@ -15,13 +16,16 @@ from svc_daemon.api.layers.response_headers import request_id_of
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads.destinations import in_path
+from svc_daemon.errors import ServiceError
 from svc_daemon.operations.destinations import Destination, find_destination
 from svc_daemon.operations.keys import authenticate, require
 from svc_daemon.operations.replays import Outcome, Repeatable, check_key
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import headers
+from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.sources import DryRun
+from svc_daemon.wire.versions import install_command
 
 DRY_RUN = "dry_run"
 
@@ -64,6 +68,19 @@ def caller(request: Request, capability: str | None = None) -> KeyRow:
     if capability is not None:
         require(key, capability)
     return key
+
+
+async def import_extra(module: str, extra: str) -> Any:
+    """Import a module that needs an extra, in a thread because it may be slow. Raises `extra_not_installed`."""
+    try:
+        return await asyncio.to_thread(import_module, module)
+    except ModuleNotFoundError as error:
+        raise ServiceError(
+            ErrorCode.EXTRA_NOT_INSTALLED,
+            f"This service was installed without its extra `{extra}`. Run {install_command(extra)} in the environment"
+            " in which svc is installed, then restart the service.",
+            extra=extra,
+        ) from error
 
 
 def is_from_this_machine(request: Request) -> bool:

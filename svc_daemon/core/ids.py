@@ -57,13 +57,10 @@ class Ids:
         made: list[str] = []
         while len(made) < count:
             stem = self.make(prefix)[:-4]
-            made += [f"{stem}{_digits(place)}" for place in range(min(count - len(made), 2**20))]
+            for place in range(min(count - len(made), 2**20)):
+                digits = [_BASE_32[place >> shift & 31] for shift in (15, 10, 5, 0)]
+                made.append(stem + "".join(digits))
         return made
-
-
-def _digits(number: int) -> str:
-    """Return four digits in base 32, as in a ULID."""
-    return "".join(_BASE_32[number >> shift & 31] for shift in (15, 10, 5, 0))
 
 
 def source_of(name: str) -> str | None:

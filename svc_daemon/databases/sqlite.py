@@ -251,8 +251,8 @@ def open_connection(path: Path) -> sqlite3.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}")
     # SQLite's own `lower` handles ASCII only.
-    connection.create_function("lowercase", 1, _lowercase, deterministic=True)
-    # The number that tells the writers of one database apart; a file has one.
+    connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
+    # The number by which the writers of one database differ; a file has one writer.
     connection.create_function("writer_number", 0, lambda: 0)
     # The one writer's rows are numbered in the order of its commits (see `store.events`), so all have the same turn:
     # the last one, so that they come after rows that were copied from PostgreSQL.
@@ -321,10 +321,6 @@ def _close_reader(reader: _Reader) -> None:
             return
         # Repeat the interrupt: it does not affect statements that begin after it.
         reader.connection.interrupt()
-
-
-def _lowercase(text: str | None) -> str | None:
-    return None if text is None else text.lower()
 
 
 def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:

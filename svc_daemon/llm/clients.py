@@ -76,8 +76,18 @@ class LlmClient:
 
     async def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
         began = self._clock()
-        response = await self._send(messages, began)
+        body = {
+            "model": self._server.model,
+            "messages": [message._asdict() for message in messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": 0,
+        }
+        request = self._http.build_request("POST", f"{self._server.base_url}/chat/completions", json=body)
+        response = await self._within(self._http.send(request, stream=True), began, None)
         try:
+            if fault := _fault(response):
+                raise LlmFailed(fault)
             chunks = response.aiter_raw()
             stream, size, heard = ChatStream(), 0, None
             while not stream.is_done and (chunk := await self._within(anext(chunks, b""), began, heard)):
@@ -114,22 +124,6 @@ class LlmClient:
 
     async def close(self) -> None:
         await self._http.aclose()
-
-    async def _send(self, messages: Sequence[Message], began: float) -> httpx.Response:
-        body = {
-            "model": self._server.model,
-            "messages": [message._asdict() for message in messages],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "temperature": 0,
-        }
-        request = self._http.build_request("POST", f"{self._server.base_url}/chat/completions", json=body)
-        response = await self._within(self._http.send(request, stream=True), began, None)
-        fault = _fault(response)
-        if fault is None:
-            return response
-        await response.aclose()
-        raise LlmFailed(fault)
 
     async def _within(self, work: Awaitable[T], began: float, heard: float | None) -> T:
         """Wait for one step of the exchange; raises LlmFailed if the connection breaks or a time limit is exceeded."""

@@ -65,7 +65,14 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         active: set[str] = set()
         together = sum(one.source is not None for one in made)
         outcomes = [_commit(connection, context, one, active, together) for one in made]
-        _record(connection, context, outcomes, key_id)
+        new = [one.source for one in outcomes if one.source is not None and not one.replayed]
+        if new:
+            queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
+            record_events(connection, context, new[0].team_id, queued)
+        # A refused file may be the last one of its batch.
+        refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
+        if refused:
+            end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)
         return outcomes
 
     async with AsyncExitStack() as held:
@@ -170,17 +177,6 @@ def _commit(connection: Connection, context: Context, made: Finalized, active: s
     if outcome.source is not None:
         add_source(connection, context, outcome.source, together)
     return outcome
-
-
-def _record(connection: Connection, context: Context, outcomes: Sequence[Finalized], key_id: str | None) -> None:
-    """Record the new sources, and the end of batches whose last file was refused."""
-    new = [one.source for one in outcomes if one.source is not None and not one.replayed]
-    if new:
-        queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
-        record_events(connection, context, new[0].team_id, queued)
-    refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
-    if refused:
-        end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)
 
 
 def _replay(connection: Connection, upload: UploadRow) -> Finalized:

@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from svc_daemon.core import ids
@@ -33,7 +34,8 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     Raises StorageError if the database is lost but stored files remain, or if the installation was moved.
     The key's file is written before the commit; after a crash in between, the next start overwrites it with a new key.
     """
-    existing = database.read(_find_served)
+    database.read(refuse_moved)
+    existing = database.read(partial(find_fact, name=INSTALLATION_ID))
     if existing is not None:
         return existing
     _refuse_stored_files(files)
@@ -54,11 +56,6 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
         # Another node was faster, and only its key is valid.
         clear_away(files.admin_key)
     return kept
-
-
-def _find_served(connection: Connection) -> str | None:
-    refuse_moved(connection)
-    return find_fact(connection, INSTALLATION_ID)
 
 
 def refuse_moved(connection: Connection) -> None:

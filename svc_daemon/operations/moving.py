@@ -27,7 +27,7 @@ idempotency keys           are copied: a create that is repeated after the move 
 expiries, due times        are times of the wall clock, and go on
 leases                     end: what a worker held is due again. No worker can be alive
 webhook calls              that are due are made from the target, and from nowhere else, since the source isn't served
-rates                      begin anew: what was used of this minute's limits is forgotten
+rates                      start again: what was used of this minute's limits is forgotten
 search indexes             are rebuilt at the target while it serves, and so are the vectors
 bytes without a row        stay behind, as do damaged ones and the embedding model
 """

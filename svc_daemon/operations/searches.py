@@ -131,15 +131,6 @@ async def search(context: Context, key: KeyRow, request: SearchRequest) -> Resul
     `metadata_filter_too_large`, `rag_quota_exceeded`, `search_disabled`, `team_store_maintenance`,
     `bucket_store_indexing_pending`, `search_timeout` and `search_failed`.
     """
-    _check(context, request)
-    agent = choose_agent(context, key, request)
-    narrowed = narrow(context, request, _policy_of(agent))
-    with counting_answer(context, key.team_id), context.metrics.searches_s.timing(context.clock.monotonic):
-        results = await _ask_until_settled(context, key, narrowed, agent)
-    return replace(results, agent=agent, score_threshold=narrowed.score_threshold)
-
-
-def _check(context: Context, request: SearchRequest) -> None:
     limits = context.limits
     if not request.query.strip():
         raise refusal("query", "must not be blank.")
@@ -157,6 +148,11 @@ def _check(context: Context, request: SearchRequest) -> None:
         raise refusal("buckets", f"names {len(request.buckets)} buckets; the limit is {limits.search_sources}.")
     if request.filters is not None:
         check_filter(request.filters)
+    agent = choose_agent(context, key, request)
+    narrowed = narrow(context, request, _policy_of(agent))
+    with counting_answer(context, key.team_id), context.metrics.searches_s.timing(context.clock.monotonic):
+        results = await _ask_until_settled(context, key, narrowed, agent)
+    return replace(results, agent=agent, score_threshold=narrowed.score_threshold)
 
 
 def _policy_of(agent: TeamAgent | None) -> RetrievalPolicy:

@@ -10,7 +10,7 @@ checks twice, and `confirmed` keeps the problems that were found both times.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -93,14 +93,14 @@ def verify(inspection: Inspection, *, read_data: bool) -> InstallationFindings:
     if inspection.log_bytes >= LOG_BYTES:
         message = f"the log of the state database has {inspection.log_bytes} bytes"
         findings.problems.append(Problem("I10", message, Repair.TRIM_LOG))
-    findings.problems.extend(inspection.state.read(_check_rows))
+    of_rows = (checks.check_references, checks.check_rows, checks.check_agents)
+    findings.problems.extend(inspection.state.read(lambda rows: [found for check in of_rows for found in check(rows)]))
     unowned = _check_blobs(inspection, findings, blobs, read_data=read_data)
     _check_leftovers(inspection, findings)
     known = inspection.state.read(teams.list_team_ids)
     indexed = inspection.index.list_teams() if inspection.index else []
     for team_id in sorted({*known, *indexed}):
-        is_foreign = inspection.is_shared and team_id not in known
-        team = _Team(team_id, has_index=team_id in indexed, is_foreign=is_foreign)
+        team = _Team(team_id, has_index=team_id in indexed, is_foreign=inspection.is_shared and team_id not in known)
         _check_team(inspection, findings, team, unowned, read_data=read_data)
     for stored in sorted((each for found in unowned.values() for each in found), key=lambda each: each.place):
         if stored.may_wait:
@@ -116,11 +116,6 @@ def confirmed(first: InstallationFindings, second: InstallationFindings) -> Inst
     found = {(problem.invariant, problem.message) for problem in first.problems}
     problems = [problem for problem in second.problems if (problem.invariant, problem.message) in found]
     return InstallationFindings(problems, second.counts, second.aside)
-
-
-def _check_rows(connection: Connection) -> list[Problem]:
-    rows = [*checks.check_references(connection), *checks.check_rows(connection)]
-    return [*rows, *checks.check_agents(connection)]
 
 
 def _pages(inspection: Inspection, team_id: str | None = None) -> Iterator[list[SourceRow]]:
@@ -205,25 +200,6 @@ class _Team:
     is_foreign: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Expected:
-    """What the state database expects of the indexes of all teams."""
-
-    #: Ids of deleted sources whose documents are still to be removed.
-    uncleaned: Collection[str]
-    #: Ids of sources whose title and buckets are still to be written to the index.
-    waiting: Collection[str]
-    deleting_buckets: set[str]
-
-
-def _read_expected(connection: Connection) -> _Expected:
-    return _Expected(
-        checks.list_uncleaned(connection),
-        checks.list_awaiting_index(connection),
-        checks.list_deleting_buckets(connection),
-    )
-
-
 def _check_team(
     inspection: Inspection,
     findings: InstallationFindings,
@@ -247,17 +223,20 @@ def _check_team(
         # The index will be rebuilt; until then, only it knows which sources unowned bytes belonged to.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
-    expected = inspection.state.read(_read_expected)
-    known = set(expected.uncleaned)
+    # Read together, at one moment of the state.
+    uncleaned, waiting, deleting_buckets = inspection.state.read(
+        lambda rows: (checks.list_uncleaned(rows), checks.list_awaiting_index(rows), checks.list_deleting_buckets(rows))
+    )
+    known = set(uncleaned)
     for source in (each for page in _pages(inspection, team.id) for each in page):
         known.add(source.id)
         if source.status == readiness.ACTIVE and not broken:
             found = documents.get(source.id)
             findings.problems.extend(_check_document(source, found))
-            if found is not None and source.id not in expected.waiting:
-                findings.problems.extend(_check_words(source, found, expected.deleting_buckets))
+            if found is not None and source.id not in waiting:
+                findings.problems.extend(_check_words(source, found, deleting_buckets))
     for source_id in sorted(documents.keys() - known):
-        buckets = set(documents[source_id].bucket_ids) - expected.deleting_buckets
+        buckets = set(documents[source_id].bucket_ids) - deleting_buckets
         findings.problems.extend(_stray(team.id, documents[source_id], buckets, unowned))
 
 

@@ -126,11 +126,6 @@ class Wakes:
         self.embedding.set_here()
 
 
-def _searchers() -> ThreadPoolExecutor:
-    most = min(max(os.cpu_count() or 1, 2), MOST_SEARCHERS)
-    return ThreadPoolExecutor(most, thread_name_prefix="search")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The components that operations and workers use, assembled once by `server`."""
@@ -162,7 +157,11 @@ class Context:
     #: loop only.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
     followers: Followers = field(default_factory=Followers)
-    searchers: ThreadPoolExecutor = field(default_factory=_searchers)
+    searchers: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(
+            min(max(os.cpu_count() or 1, 2), MOST_SEARCHERS), thread_name_prefix="search"
+        )
+    )
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction, wait until it is durable, and return its result."""

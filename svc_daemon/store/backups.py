@@ -100,10 +100,12 @@ class BackupFolder:
         self._remove_rest()
         self.partial.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self.partial.root.iterdir():
-            if path != self.partial.blobs:
-                _remove(path)
+            if path.is_dir() and not path.is_symlink() and path != self.partial.blobs:
+                shutil.rmtree(path)
+            elif path != self.partial.blobs:
+                path.unlink()
 
-    def finish(self, record: BackupRecord, syncer: "Syncer") -> Backup:
+    def finish(self, record: BackupRecord, syncer: Syncer) -> Backup:
         """Make the partial backup durable, then complete. Raises OSError."""
         path = self.partial.root / RECORD
         path.write_text(json.dumps(asdict(record), indent=1) + "\n", "utf-8")
@@ -154,10 +156,3 @@ def find_backup(folder: Path) -> Backup:
 def _is_own(path: Path) -> bool:
     is_backup = path.name in (PARTIAL, REMOVING) or (_NAME.fullmatch(path.name) and (path / RECORD).exists())
     return bool(is_backup) and path.is_dir() and not path.is_symlink()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()

@@ -59,23 +59,20 @@ class FolderSync:
         with self._sync_lock:
             if self._synced >= ticket:
                 return
-            self._sync_all()
-
-    def _sync_all(self) -> None:
-        if self._failure is not None:
-            raise OSError(*self._failure.args) from self._failure
-        covered = self._asked
-        # Errors of `open`, such as too many open files, are not recorded as a failed sync: a later call may succeed.
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            self._failure = error
-            self._on_broken(error)
-            raise
-        finally:
-            os.close(descriptor)
-        self._synced = covered
+            if self._failure is not None:
+                raise OSError(*self._failure.args) from self._failure
+            covered = self._asked
+            # Errors of `open`, such as too many open files, are not recorded: a later call may succeed.
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                self._failure = error
+                self._on_broken(error)
+                raise
+            finally:
+                os.close(descriptor)
+            self._synced = covered
 
 
 class Blobs(Staging):

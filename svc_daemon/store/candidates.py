@@ -8,7 +8,7 @@ SQL statements contain only text from this module: all values from a request, ev
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,14 @@ class Wanted:
 def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> list[str]:
     """List the ids of the team's sources that meet all conditions, without duplicates."""
     values = Values()
-    conditions = [*_conditions(team_id, wanted, values)]
+    conditions = [f"s.team_id = {values.add(team_id)} AND s.status = 'active'"]
+    if wanted.bucket_ids is not None:
+        conditions.append(f"m.bucket_id IN {values.add_list(wanted.bucket_ids)} AND m.sync_status = 'active'")
+    if wanted.source_ids is not None:
+        conditions.append(f"s.id IN {values.add_list(wanted.source_ids)}")
+    if wanted.tags:
+        has = f"(SELECT count(DISTINCT value) FROM json_each(s.tags) WHERE value IN {values.add_list(wanted.tags)})"  # noqa: S608
+        conditions.append(f"{has} = {values.add(len(set(wanted.tags)))}")
     joined = "" if wanted.bucket_ids is None else " JOIN memberships m ON m.source_id = s.id"
     try:
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
@@ -88,17 +95,6 @@ class Values:
         return f"(SELECT value FROM json_each({self.add(json.dumps(list(values)))}))"  # noqa: S608
 
 
-def _conditions(team_id: str, wanted: Wanted, values: Values) -> Iterator[str]:
-    yield f"s.team_id = {values.add(team_id)} AND s.status = 'active'"
-    if wanted.bucket_ids is not None:
-        yield f"m.bucket_id IN {values.add_list(wanted.bucket_ids)} AND m.sync_status = 'active'"
-    if wanted.source_ids is not None:
-        yield f"s.id IN {values.add_list(wanted.source_ids)}"
-    if wanted.tags:
-        has = f"(SELECT count(DISTINCT value) FROM json_each(s.tags) WHERE value IN {values.add_list(wanted.tags)})"  # noqa: S608
-        yield f"{has} = {values.add(len(set(wanted.tags)))}"
-
-
 def _condition(node: Filter, values: Values) -> str:
     """Convert the filter to an SQL condition that evaluates to true or false, never NULL; raises NotInSql."""
     if len(values.named) > _MOST_COMPARISONS:
@@ -122,7 +118,9 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
         # These columns contain text, so no number or boolean matches. SQLite must not compare them, because it would
         # convert the number to text first.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "FALSE"
-    path = values.add(_path(key))
+    if not _PLAIN_KEY.fullmatch(key):
+        raise NotInSql
+    path = values.add(f'$."{key}"')
     found = f"json_type(s.metadata, {path})"
     if isinstance(value, bool):
         return f"{found} = '{'true' if value else 'false'}'" if kind == "eq" else "FALSE"
@@ -134,28 +132,18 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
     return f"CASE WHEN {found} IN ('integer', 'real') THEN {number} {_OPERATORS[kind]} {bound} END"
 
 
-def _path(key: str) -> str:
-    if not _PLAIN_KEY.fullmatch(key):
-        raise NotInSql
-    return f'$."{key}"'
-
-
 def _plain(value: Any) -> Any:
     """Return the value if SQLite and Python compare it in the same way; otherwise raise NotInSql.
 
     Fractions are refused, because SQLite and Python may differ in the last digit when they parse one.
     """
     if isinstance(value, str):
-        if "\0" in value or not _is_unicode(value):
+        # JSON can represent lone surrogates, but SQLite can't.
+        if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value):
             raise NotInSql
     elif not abs(value) < _EXACT or value != int(value):
         raise NotInSql
     return value
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether the text contains no lone surrogate, which JSON can represent but SQLite can't."""
-    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import sync_folder
+from svc_daemon.data_directory import hash_file, sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
@@ -125,12 +125,12 @@ class DirectoryCopy:
         except FileNotFoundError:
             return False
         is_sized = stat.S_ISREG(found.st_mode) and found.st_size == facts.size_bytes
-        return is_sized and (not self._reads_data or _hash(origin) == facts.sha256)
+        return is_sized and (not self._reads_data or hash_file(origin).hexdigest() == facts.sha256)
 
     def _is_kept(self, place: str, origin: str | None, facts: StoredFacts) -> bool:
         """Whether an interrupted run has copied or linked this file completely."""
         is_linked = origin is not None and Path(origin).samefile(place)
-        if not is_linked and _hash(place) != facts.sha256:
+        if not is_linked and hash_file(place).hexdigest() != facts.sha256:
             return False
         self.counts.linked += 1
         return True
@@ -236,11 +236,6 @@ def _read(source: int, path: str | Path) -> bytes:
 
 def _unreadable(path: str | Path, error: OSError) -> StorageError:
     return StorageError(f"{path} can't be read: {error.strerror}.", errno=error.errno)
-
-
-def _hash(path: str | Path) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_same(one: os.stat_result, other: os.stat_result) -> bool:

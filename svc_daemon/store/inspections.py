@@ -1,12 +1,12 @@
 """Inspection of byte stores without changing anything: which bytes are stored under which names, and their hashes."""
 
-import hashlib
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from svc_daemon.data_directory import hash_file
 from svc_daemon.store.asides import DataFolders
 
 
@@ -70,8 +70,7 @@ class FolderInspector:
         return sorted(_names(self._folders.blobs.list_staged))
 
     def hash(self, name: str, stored: StoredBytes) -> str:  # noqa: ARG002 - its place is enough
-        with Path(stored.place).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hash_file(stored.place).hexdigest()
 
 
 def _describe(path: Path, *, may_wait: bool = False) -> StoredBytes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from svc_daemon.core import ids
 from svc_daemon.core.uploads.packs import PackItem
-from svc_daemon.data_directory import list_own
+from svc_daemon.data_directory import hash_file, list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.store.blobs import BlobFile, Blobs, FolderSync
 from svc_daemon.store.packs import PackWriter
@@ -66,7 +66,7 @@ class Parts:
         """Return the hexadecimal SHA-256 of the stored bytes; reads the file only if this process has no hash of it."""
         known = self.hash_at(session_id, size_bytes)
         if known is None:
-            known = await self._blobs.run(lambda: _hash(self.path(session_id)))
+            known = await self._blobs.run(lambda: hash_file(self.path(session_id)))
             self.remember(session_id, size_bytes, known)
         return known.hexdigest()
 
@@ -182,8 +182,3 @@ class Parts:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(HEAD_BYTES)
-
-
-def _hash(path: Path) -> "_Hash":
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256")

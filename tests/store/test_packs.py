@@ -97,7 +97,7 @@ def test_each_part_is_hashed_as_it_passes(folder: Folder, monkeypatch: pytest.Mo
     send(folder, WHOLE[:5000])
     for path in folder.files.parts.iterdir():
         path.chmod(0)
-    monkeypatch.setattr("svc_daemon.store.parts._hash", None)
+    monkeypatch.setattr("svc_daemon.store.parts.hash_file", None)
     assert {name: hashed(folder, name) for name in NAMES[:5]} == {
         name: sha256(data).hexdigest() for name, data in list(PIECES.items())[:5]
     }

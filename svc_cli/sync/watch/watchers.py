@@ -278,7 +278,11 @@ class Watcher:
         if isinstance(error, Interrupted):
             raise KeyboardInterrupt
         if report is not None:
-            self._remember(reason, report)
+            counts = {action: count for action, count in report.counts.items() if count}
+            facts = {"reason": reason, "duration_ms": report.duration_ms, "counts": counts}
+            self.last = facts | {"at": time.time()}
+            if report.has_changes or reason != "change":
+                self._log({"type": "watch.sync", **facts})
         if isinstance(error, WaitTimedOut) and report is not None:
             self._leave_late(report, now_s)
         elif error is None:
@@ -327,12 +331,6 @@ class Watcher:
     def _report(self, item: ReportItem) -> None:
         self._log({"type": "watch.item", **item.as_json()})
         self.callbacks.item(self.mapping, item)
-
-    def _remember(self, reason: str, report: Report) -> None:
-        counts = {action: count for action, count in report.counts.items() if count}
-        self.last = {"reason": reason, "at": time.time(), "duration_ms": report.duration_ms, "counts": counts}
-        if report.has_changes or reason != "change":
-            self._log({"type": "watch.sync", **{k: v for k, v in self.last.items() if k != "at"}})
 
     def _rest(self) -> None:
         if self._observer is None:

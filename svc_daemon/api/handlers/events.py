@@ -75,7 +75,7 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
             woken.clear()
             page = await asyncio.to_thread(verbs.read_events, context, key, chosen, position, STREAM_ROWS)
             if page.events:
-                yield b"".join(map(_encode, page.events))
+                yield b"".join(event_streams.event(vars(each), each.type, each.id) for each in page.events)
                 beat_s = monotonic()
             position, last_id = page.position, page.last_id or last_id
             if page.has_more:
@@ -88,10 +88,6 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
                 await asyncio.wait_for(woken.wait(), LOOK_S)
             if not stopping.is_set():
                 await asyncio.sleep(GATHER_S if page.events else SHORT_GATHER_S)
-
-
-def _encode(event: wire.LogEvent) -> bytes:
-    return event_streams.event(vars(event), event.type, event.id)
 
 
 def _types(text: str | None) -> frozenset[str] | None:

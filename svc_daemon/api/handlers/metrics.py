@@ -6,7 +6,6 @@ read from the state, so there all nodes report the same.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
@@ -14,15 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.presenting import caller, context_of, is_from_browser, is_from_this_machine
+from svc_daemon.api.presenting import caller, context_of, import_extra, is_from_browser, is_from_this_machine
 from svc_daemon.core.access.api_keys import KEY_MANAGE
 from svc_daemon.core.times import from_text
-from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.metrics import BOUNDS_S, Durations
 from svc_daemon.store.tasks import count_open_by_type
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.versions import VERSION, install_command
+from svc_daemon.wire.versions import VERSION
 
 #: Headers with which a proxy says that it passes on another machine's request.
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip")
@@ -33,7 +31,7 @@ async def metrics(request: Request) -> Response:
     is_passed_on = any(name in request.headers for name in _PASSED_ON)
     if is_passed_on or is_from_browser(request) or not is_from_this_machine(request):
         caller(request, KEY_MANAGE)
-    core, exposition = await _library()
+    core, exposition = [await import_extra(f"prometheus_client.{part}", "metrics") for part in ("core", "exposition")]
     context = context_of(request)
     waiting = await context.read_aside(count_open_by_type)
     measured = await asyncio.to_thread(request.app.state.measure)
@@ -41,20 +39,6 @@ async def metrics(request: Request) -> Response:
     registry.register(_Collected([*_work(core, context), *_queue(core, context, waiting), *_sizes(core, measured)]))
     encode, media_type = exposition.choose_encoder(request.headers.get("accept", ""))
     return Response(encode(registry), headers={"Content-Type": media_type})
-
-
-async def _library() -> tuple[Any, Any]:
-    """Import the two parts of the library in a thread, because it is slow."""
-    try:
-        core = await asyncio.to_thread(import_module, "prometheus_client.core")
-        return core, import_module("prometheus_client.exposition")
-    except ModuleNotFoundError as error:
-        raise ServiceError(
-            ErrorCode.EXTRA_NOT_INSTALLED,
-            f"This service was installed without its extra for metrics. Run {install_command('metrics')} in the"
-            " environment in which svc is installed, then restart the service.",
-            extra="metrics",
-        ) from error
 
 
 class _Collected:

@@ -82,7 +82,9 @@ class Readers:
     def _take(self) -> ServerConnection:
         """Wait for a free connection, or open one. Raises StorageError."""
         with self._changed:
-            if not self._changed.wait_for(self._may_take, PATIENCE_S):
+            if not self._changed.wait_for(
+                lambda: self._is_closed or self._idle or len(self._busy) + self._opening < MOST, PATIENCE_S
+            ):
                 raise StorageError("All connections to the database are in use.", retry_after_seconds=1)
             if self._is_closed:
                 raise ShuttingDown
@@ -102,9 +104,6 @@ class Readers:
         with self._changed:
             self._busy.add(connection)
         return connection
-
-    def _may_take(self) -> bool:
-        return self._is_closed or bool(self._idle) or len(self._busy) + self._opening < MOST
 
     def _give_back(self, connection: ServerConnection) -> None:
         with self._changed:

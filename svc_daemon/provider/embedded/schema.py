@@ -7,7 +7,7 @@ document's buckets is a word in the column `buckets`, so that a small bucket can
 
 A chunk's vector is stored twice: in full in `vectors`, and in `signs` as one bit per component, which searches scan. A
 document's row has the model and the number of its vectors. Its `embedded_at` is the vector revision at which its
-vectors last changed, unique within the file, so that a search can tell whether its cached signs are up to date.
+vectors last changed, unique within the file, so that a search knows whether its cached signs are current.
 
 A document is hidden while it is written, then made visible; it is hidden again before it is removed. Searches ignore
 hidden documents, and `totals` and the chunks in `memberships` don't count them.
