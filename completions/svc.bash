@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc webhook listen" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -438,6 +438,20 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc webhook verify --base-url")
             return ;;
+        "svc webhook listen --forward-to")
+            return ;;
+        "svc webhook listen --bucket" | "svc webhook listen -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc webhook listen --after")
+            return ;;
+        "svc webhook listen --meta")
+            return ;;
+        "svc webhook listen --secret-file")
+            return ;;
+        "svc webhook listen --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc webhook listen --base-url")
+            return ;;
         "svc key create --preset")
             COMPREPLY=($(compgen -W "admin ingest read" -- "$current")); return ;;
         "svc key create --can")
@@ -607,11 +621,12 @@ _svc() {
         "svc agent set") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc agent rm") commands="" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc events") commands="" flags="--follow --types --bucket --key --after --limit --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc webhook") commands="deliveries resend secret verify" flags="--help" ;;
+        "svc webhook") commands="deliveries resend secret verify listen" flags="--help" ;;
         "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook resend") commands="" flags="--dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook secret") commands="" flags="--rotate --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook verify") commands="" flags="--header --secret-file --any-age --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook listen") commands="" flags="--forward-to --bucket --after --meta --secret-file --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key") commands="create ls revoke" flags="--help" ;;
         "svc key create") commands="" flags="--preset --can --bucket --model --expires --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key ls") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

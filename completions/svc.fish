@@ -3,7 +3,7 @@ function __svc_at --description 'Whether the command typed so far is this one'
     set -l where svc
     for word in (commandline -opc)[2..-1]
         switch "$where $word"
-            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc eval' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source get' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc events' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion' 'svc help'
+            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc eval' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source get' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc events' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc webhook listen' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion' 'svc help'
                 set where "$where $word"
         end
     end
@@ -27,7 +27,7 @@ complete -c svc -n '__svc_at svc' -f -a source -d 'List, show, download, retry, 
 complete -c svc -n '__svc_at svc' -f -a batch -d 'Show the state of files that were uploaded together as a batch'
 complete -c svc -n '__svc_at svc' -f -a agent -d 'List, create, show, change and delete agents'
 complete -c svc -n '__svc_at svc' -f -a events -d 'Show what has happened to sources, buckets and batches, oldest first'
-complete -c svc -n '__svc_at svc' -f -a webhook -d 'List and resend webhook calls, print the signing secret, and verify a received call'
+complete -c svc -n '__svc_at svc' -f -a webhook -d 'List and resend webhook calls, make them to a local receiver, and verify a received one'
 complete -c svc -n '__svc_at svc' -f -a key -d 'Create, list and revoke API keys'
 complete -c svc -n '__svc_at svc' -f -a mcp -d 'Serve the tools of svc over MCP (Model Context Protocol), on standard input and output'
 complete -c svc -n '__svc_at svc' -f -a daemon -d 'Start, stop and inspect the local daemon'
@@ -672,6 +672,7 @@ complete -c svc -n '__svc_at svc webhook' -f -a deliveries -d 'List the events o
 complete -c svc -n '__svc_at svc webhook' -f -a resend -d 'Send the webhook call of an event again, with the same event id'
 complete -c svc -n '__svc_at svc webhook' -f -a secret -d 'Print the secret with which webhook calls are signed'
 complete -c svc -n '__svc_at svc webhook' -f -a verify -d 'Verify that a received webhook call came from the service and was not changed; this works without a daemon'
+complete -c svc -n '__svc_at svc webhook' -f -a listen -d 'Call an address on this machine for each source that becomes ready or fails, until Ctrl-C'
 complete -c svc -n '__svc_at svc webhook' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc webhook deliveries' -l status -x -a 'pending delivered failed' -d 'List only events whose webhook call is in this state'
 complete -c svc -n '__svc_at svc webhook deliveries' -l source -r -d 'List only events of this source'
@@ -723,6 +724,21 @@ complete -c svc -n '__svc_at svc webhook verify' -l no-autostart -d 'Fail if the
 complete -c svc -n '__svc_at svc webhook verify' -l no-input -d 'Never ask a question, even on a terminal'
 complete -c svc -n '__svc_at svc webhook verify' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc webhook verify' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc webhook listen' -l forward-to -r -d 'Call this address, such as http://localhost:8000/hook'
+complete -c svc -n '__svc_at svc webhook listen' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'Call only for sources of this bucket'
+complete -c svc -n '__svc_at svc webhook listen' -l after -r -d 'Begin after the event with this id, instead of now'
+complete -c svc -n '__svc_at svc webhook listen' -l meta -r -d 'Add a field to the metadata of each call; repeatable'
+complete -c svc -n '__svc_at svc webhook listen' -l secret-file -r -d 'Read the secret from this file'
+complete -c svc -n '__svc_at svc webhook listen' -l json -d 'Print the result as one JSON value'
+complete -c svc -n '__svc_at svc webhook listen' -l ndjson -d 'Print each result as it arrives, as a line of JSON'
+complete -c svc -n '__svc_at svc webhook listen' -l quiet -s q -d 'Print only the result and errors, without notes and warnings'
+complete -c svc -n '__svc_at svc webhook listen' -l verbose -s v -d 'List every item instead of grouping similar ones'
+complete -c svc -n '__svc_at svc webhook listen' -l progress -x -a 'auto bar plain none' -d 'Choose how progress is shown'
+complete -c svc -n '__svc_at svc webhook listen' -l base-url -r -d 'Connect to the service at this URL'
+complete -c svc -n '__svc_at svc webhook listen' -l no-autostart -d 'Fail if the local daemon is not running, instead of starting it'
+complete -c svc -n '__svc_at svc webhook listen' -l no-input -d 'Never ask a question, even on a terminal'
+complete -c svc -n '__svc_at svc webhook listen' -l debug -d 'Show a traceback when a command fails'
+complete -c svc -n '__svc_at svc webhook listen' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc key' -f -a create -d 'Create an API key and print it; the key can’t be shown again'
 complete -c svc -n '__svc_at svc key' -f -a ls -d 'List your own key and all keys that have no rights beyond its own, including revoked keys'
 complete -c svc -n '__svc_at svc key' -f -a revoke -d 'Revoke a key, so that all further requests with it are refused'

@@ -1,4 +1,4 @@
-"""`svc webhook …`: lists and resends calls, prints the signing secret, and verifies a received call."""
+"""`svc webhook …`: lists and resends calls, makes them to a local receiver, and verifies a received one."""
 
 import os
 import sys
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from svc_cli.commands.names import find_source, whole_id
-from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
+from svc_cli.commands.options import DryRunOption, Invocation, command, new_app, parse_metadata
+from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields, table
@@ -18,7 +19,7 @@ from svc_daemon.wire import JsonMapping
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
-app = new_app("List and resend webhook calls, print the signing secret, and verify a received call.")
+app = new_app("List and resend webhook calls, make them to a local receiver, and verify a received one.")
 
 
 SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
@@ -109,6 +110,33 @@ def secret(
         call.console.note(f"the old secret is valid until {answer['previous_expires_at']}.")
 
 
+# There is no flag for the secret itself, because other users could see its value in the process list.
+SecretFileOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Read the secret from this file.  [SVC_WEBHOOK_SECRET]")
+]
+
+
+def read_secret(path: Path | None) -> str | None:
+    """Read the secret from the file or the environment; None if neither is given.
+
+    Raises UsageError if the file can't be read, or if the secret is none.
+    """
+    try:
+        given = os.environ.get(SECRET_VARIABLE) if path is None else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read.", code="svc_file_refused") from error
+    secret_text = (given or "").strip()
+    if path is None and not secret_text:
+        return None
+    from svc_cli.client.signatures import verify_webhook
+
+    try:
+        verify_webhook(secret_text, {}, b"")
+    except ValueError as error:
+        raise UsageError("This is not a webhook secret.", hint="a secret starts with whsec_.") from error
+    return secret_text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyFlags:
     """The options of `webhook verify`."""
@@ -120,27 +148,10 @@ class VerifyFlags:
         list[str] | None,
         typer.Option("--header", "-H", metavar="NAME: VALUE", help="A header of the call, as received; repeatable."),
     ] = None
-    secret_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Read the secret from this file.  [SVC_WEBHOOK_SECRET]")
-    ] = None
+    secret_file: SecretFileOption = None
     any_age: Annotated[
         bool, typer.Option("--any-age", help="Accept a call that was signed more than five minutes ago.")
     ] = False
-
-    def secret(self) -> str:
-        """Read the secret from the file or the environment. Raises UsageError if this fails."""
-        # There is no flag for the secret, because other users could see its value in the process list.
-        path = self.secret_file
-        if path is not None:
-            try:
-                return path.read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(f"{path} can't be read.", code="svc_file_refused") from error
-        if found := os.environ.get(SECRET_VARIABLE, "").strip():
-            return found
-        raise UsageError(
-            "No secret is given.", hint="--secret-file FILE, or SVC_WEBHOOK_SECRET; `svc webhook secret` shows it."
-        )
 
 
 @command(
@@ -154,7 +165,13 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
     Pass the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if the
     call is not genuine.
     """
-    secret_text, headers = flags.secret(), {}
+    from svc_cli.client.signatures import verify_webhook
+
+    secret_text, headers = read_secret(flags.secret_file), {}
+    if secret_text is None:
+        raise UsageError(
+            "No secret is given.", hint="--secret-file FILE, or SVC_WEBHOOK_SECRET; `svc webhook secret` shows it."
+        )
     for line in flags.header or []:
         name, separator, value = line.partition(":")
         if not separator:
@@ -164,14 +181,74 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
         body = sys.stdin.buffer.read() if flags.body == "-" else Path(flags.body).read_bytes()
     except OSError as error:
         raise UsageError(f"{flags.body} can't be read: {error.strerror}.", code="svc_file_refused") from error
-    from svc_cli.client.signatures import verify_webhook
-
-    try:
-        checked = verify_webhook(secret_text, headers, body)
-    except ValueError as error:
-        raise UsageError("This is not a webhook secret.", hint="a secret starts with whsec_.") from error
+    checked = verify_webhook(secret_text, headers, body)
     if checked.verdict == "invalid" or (checked.verdict == "expired" and not flags.any_age):
         hint = "--any-age accepts an old call that was kept." if checked.verdict == "expired" else None
         raise SignatureRefused(f"The call is not valid: {checked.reason}.", hint=hint)
     genuine = {"valid": True, "verdict": checked.verdict, "id": headers.get("webhook-id")}
     call.console.show(genuine, lambda: fields(call.console, [("valid", True), ("event", genuine["id"])]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenFlags:
+    """The options of `webhook listen`."""
+
+    forward_to: Annotated[
+        str, typer.Option("--forward-to", metavar="URL", help="Call this address, such as http://localhost:8000/hook.")
+    ]
+    bucket: Annotated[
+        str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Call only for sources of this bucket.")
+    ] = None
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="Begin after the event with this id, instead of now.")
+    ] = None
+    meta: Annotated[
+        list[str] | None,
+        typer.Option("--meta", metavar="KEY=VALUE", help="Add a field to the metadata of each call; repeatable."),
+    ] = None
+    secret_file: SecretFileOption = None
+
+    def filters(self) -> dict[str, str | int]:
+        """Build the query parameters for the events."""
+        from svc_cli.client.forwarding import FORWARDED
+
+        wanted = {"types": ",".join(FORWARDED), "bucket": self.bucket, "after": self.after}
+        return {name: value for name, value in wanted.items() if value is not None}
+
+
+@command(
+    app,
+    "listen",
+    "svc webhook listen --forward-to http://localhost:8000/hook",
+    "svc webhook listen --forward-to http://localhost:8000/hook -b handbook --ndjson",
+)
+def listen(call: Invocation, flags: ListenFlags) -> None:
+    """Call an address on this machine for each source that becomes ready or fails, until Ctrl-C.
+
+    The calls are those that the service makes for imports with a webhook, but for all sources, uploads too: the same
+    body, headers and signature, and one retry after 5 seconds. They are signed with the team's secret, as printed by
+    `svc webhook secret`, unless another is given. Each call is shown with its result.
+    """
+    from svc_cli.client.events import RESYNC
+    from svc_cli.client.forwarding import Forwarder, parse_receiver
+
+    console = call.console
+    if console.format == "json":
+        raise UsageError("This never ends, so it has no single JSON value.", hint="use --ndjson.")
+    receiver, metadata = parse_receiver(flags.forward_to), parse_metadata(flags.meta or [])
+    secret_text = read_secret(flags.secret_file)
+    with call.client() as client:
+        forwarder = Forwarder(client, receiver, secret_text, metadata)
+        # Fail now if the key may not see the secret.
+        forwarder.secrets()
+        with client.follow_events(flags.filters()) as follower:
+            console.message(f"calling {flags.forward_to} for what becomes ready or fails, until Ctrl-C.")
+            for result in forwarder.follow(follower):
+                if result.get("type") == RESYNC:
+                    console.warn("the daemon was away for too long: events may be missing here.")
+                    continue
+                console.event(result)
+                words = (result["event"], result["source_id"], result["title"], result["status"])
+                outcome = result["error"] or result["http_status"]
+                if console.is_text:
+                    console.write(clean("  ".join(str(word) for word in (*words, outcome) if word)) + "\n")

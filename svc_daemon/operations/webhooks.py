@@ -4,17 +4,16 @@ An event's row is written in the same transaction in which its source becomes re
 can't separate the two. A call is recorded after it is made; after a crash in between, it is repeated with the same id.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from svc_daemon.core import ids, readiness, webhooks
+from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import Lack
 from svc_daemon.core.times import from_text, to_text
-from svc_daemon.core.webhooks import signed_headers
+from svc_daemon.core.webhooks import team_secret
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.batch_items import end_batches
@@ -32,6 +31,7 @@ from svc_daemon.store.deliveries import (
 )
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_source
+from svc_daemon.wire import webhook_calls
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
@@ -83,25 +83,24 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
     """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
-    event = webhooks.READY if source.ready else webhooks.FAILED
+    event = webhook_calls.READY if source.ready else webhook_calls.FAILED
     event_id, now = event_id or context.ids.make(ids.EVENT), context.clock.timestamp()
-    data = {
+    facts = {
         "id": source.id,
         "status": source.status,
         "ready": source.ready,
         "bucket_sync_status": source.sync_status,
         "type": source.type,
         "source_url": source.source_url,
-        **({"error": source.error} if source.error else {}),
+        "error": source.error,
     }
-    body = webhooks.event_body(event, event_id, now, source.webhook["metadata"], data)
     delivery = DeliveryRow(
         id=event_id,
         team_id=source.team_id,
         source_id=source.id,
         event=event,
         url=source.webhook["url"],
-        body=json.dumps(body, ensure_ascii=False),
+        body=webhook_calls.encode_body(event, event_id, now, source.webhook["metadata"], facts),
         due_at=now,
         created_at=now,
     )
@@ -115,7 +114,7 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
     started_s, started_at = context.clock.monotonic(), context.clock.now()
     body = delivery.body.encode()
-    headers = {"Content-Type": "application/json", **signed_headers(secrets.valid, delivery.id, started_at, body)}
+    headers = webhook_calls.signed_headers(secrets.valid, delivery.id, started_at, body)
     status, failure = None, None
     try:
         status = await context.fetcher.post(delivery.url, body, headers)
@@ -144,7 +143,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
         if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
-        due = replace(delivery, status=webhooks.PENDING, tries_left=1, due_at=now)
+        due = replace(delivery, status=webhook_calls.PENDING, tries_left=1, due_at=now)
         return Logged(due, store.list_attempts(connection, [delivery_id]).get(delivery_id, []))
 
     logged = await context.write(work)
@@ -175,9 +174,9 @@ async def rotate(context: Context, key: KeyRow) -> Secrets:
 
 
 async def _finish(context: Context, delivery: DeliveryRow, attempt: Attempt) -> None:
-    standing = webhooks.judge_call(attempt.http_status, delivery.tries_left)
+    standing = webhook_calls.judge_call(attempt.http_status, delivery.tries_left)
     pause_s = context.limits.webhook_retry_seconds
-    due_at = context.clock.timestamp(pause_s) if standing.status == webhooks.PENDING else None
+    due_at = context.clock.timestamp(pause_s) if standing.status == webhook_calls.PENDING else None
 
     def work(connection: Connection) -> None:
         store.create_attempt(connection, attempt)
@@ -192,11 +191,11 @@ def _secrets(context: Context, connection: Connection, team_id: str) -> Secrets:
 
 
 def _derive(context: Context, team_id: str, found: SecretGeneration) -> Secrets:
-    current = webhooks.team_secret(context.secret, team_id, found.generation)
+    current = team_secret(context.secret, team_id, found.generation)
     if found.rotated_at is None:
         return Secrets(current, None, None, None)
     expires_at = to_text(from_text(found.rotated_at) + timedelta(hours=context.limits.webhook_rotation_hours))
     if expires_at <= context.clock.timestamp():
         return Secrets(current, None, None, found.rotated_at)
-    previous = webhooks.team_secret(context.secret, team_id, found.generation - 1)
+    previous = team_secret(context.secret, team_id, found.generation - 1)
     return Secrets(current, previous, expires_at, found.rotated_at)

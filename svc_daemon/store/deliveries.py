@@ -7,11 +7,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from svc_daemon.core import webhooks
-from svc_daemon.core.webhooks import Standing
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
+from svc_daemon.wire import webhook_calls
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.webhook_calls import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class DeliveryRow:
     #: The JSON text, exactly as it is signed and sent.
     body: str
     #: `pending`, `delivered` or `failed`.
-    status: str = webhooks.PENDING
-    tries_left: int = webhooks.TRIES
+    status: str = webhook_calls.PENDING
+    tries_left: int = webhook_calls.TRIES
     #: When the next attempt is due; None if no more attempts will be made.
     due_at: str | None
     created_at: str

@@ -8,11 +8,12 @@ import pytest
 from standardwebhooks import Webhook
 
 from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.core.webhooks import secret_text, signed_headers
+from svc_daemon.core.webhooks import secret_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.wire.webhook_calls import signed_headers
 from tests.fetch.servers import Exchange, Names, Server, serving
 
 SECRET = secret_text(bytes(range(32)))
@@ -20,7 +21,7 @@ BODY = json.dumps({"type": "source.ready", "metadata": {"name": "Zoë"}}, ensure
 
 
 def post(server: Server, limits: FetchLimits | None = None) -> int:
-    headers = {"Content-Type": "application/json", **signed_headers([SECRET], "evt_1", datetime.now(UTC), BODY)}
+    headers = signed_headers([SECRET], "evt_1", datetime.now(UTC), BODY)
     return asyncio.run(Fetcher(server.policy, limits).post(server.url("/hook?x=1"), BODY, headers))
 
 

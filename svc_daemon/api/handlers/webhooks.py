@@ -5,15 +5,15 @@ from starlette.responses import Response
 
 from svc_daemon.api.endpoints import PAGE, Endpoint
 from svc_daemon.api.presenting import answer, caller, context_of, one_of, page_limit
-from svc_daemon.core import webhooks
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhooks as verbs
 from svc_daemon.operations.webhooks import Logged, Secrets
 from svc_daemon.store.deliveries import DeliveryFilter
+from svc_daemon.wire import webhook_calls
 from svc_daemon.wire import webhooks as wire
 
-STATUSES = (webhooks.PENDING, webhooks.DELIVERED, webhooks.GIVEN_UP)
+STATUSES = (webhook_calls.PENDING, webhook_calls.DELIVERED, webhook_calls.GIVEN_UP)
 
 
 async def list_deliveries(request: Request) -> Response:

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from svc_daemon.core import webhooks
-from svc_daemon.core.webhooks import Standing, judge_call, secret_text, signed_headers
+from svc_daemon.core.webhooks import secret_text
+from svc_daemon.wire import webhook_calls
+from svc_daemon.wire.webhook_calls import Standing, judge_call, signed_headers
 
 OLD, NEW, OTHER = (secret_text(bytes([number]) * 32) for number in range(3))
 BODY = '{"type": "source.ready", "title": "Ünïcode"}'.encode()
@@ -31,8 +32,8 @@ def test_nothing_is_signed_without_a_whole_secret_or_a_zone() -> None:
 
 
 def test_only_success_ends_well_and_only_one_retry_follows() -> None:
-    delivered, pending = Standing(webhooks.DELIVERED, 0), Standing(webhooks.PENDING, 1)
-    given_up = Standing(webhooks.GIVEN_UP, 0)
+    delivered, pending = Standing(webhook_calls.DELIVERED, 0), Standing(webhook_calls.PENDING, 1)
+    given_up = Standing(webhook_calls.GIVEN_UP, 0)
     for http_status, tries_left, standing in [
         *((200, 2, delivered), (204, 1, delivered), (299, 1, delivered)),
         *((199, 2, pending), (302, 2, pending), (500, 2, pending), (None, 2, pending)),
