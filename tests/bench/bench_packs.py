@@ -32,7 +32,7 @@ def main() -> None:
                 f"{seed}-{n}": draw.randbytes(options.size_bytes // 2).hex().encode() for n in range(options.files)
             }
             begin_s = sum(process.cpu_times()[:2])
-            batch_id = _send(client, files, is_packed=is_packed)
+            batch_id = send_batch(client, files, is_packed=is_packed)
             costs_ms[is_packed].append((sum(process.cpu_times()[:2]) - begin_s) * 1000 / options.files)
             wait_until(lambda: _show(client, batch_id)["terminal"], "the end of the batch", 120)  # noqa: B023
         singly_ms, packed_ms = (round(median(costs), 3) for costs in costs_ms.values())
@@ -40,7 +40,7 @@ def main() -> None:
         report("packs", vars(options), results, daemon.root)
 
 
-def _send(client: httpx.Client, files: dict[str, bytes], *, is_packed: bool) -> str:
+def send_batch(client: httpx.Client, files: dict[str, bytes], *, is_packed: bool) -> str:
     """Create, fill and finalize a batch; its id."""
     items = [{"client_file_id": name, "sha256": sha256(data).hexdigest()} for name, data in files.items()]
     sized = [{"client_file_id": n, "filename": f"{n}.md", "size_bytes": len(data)} for n, data in files.items()]

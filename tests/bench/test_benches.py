@@ -20,6 +20,7 @@ SMALL_RUNS = {
     "bench_sessions --size-bytes 100000 --rounds 1": "put_ms times_as_long",
     "bench_batches --batches 3 --files 2 --calls 5": "one many times_as_long",
     "bench_packs --batches 1 --files 3": "singly_ms_per_file packed_ms_per_file",
+    "bench_events --turns 1 --files 3": "singly packed",
     "bench_ready --files 3 --chunks 150 --seconds 0.2 --json": "rows",
     "bench_http_search --chunks 150 --queries 3 --store 300": "chunks store",
     "bench_answers --chunks 150 --questions 3 --clients 2": "chunks",
