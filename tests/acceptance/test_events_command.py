@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from tests.acceptance.installations import Installation
-from tests.acceptance.sync_folders import write
+from tests.acceptance.sync_folders import count_requests, write
 
 
 def test_it_shows_what_has_happened_oldest_first(installation: Installation, tmp_path: Path) -> None:
@@ -46,3 +46,15 @@ def test_following_shows_each_event_once_until_it_is_interrupted(installation: I
     finally:
         following.kill()
         following.communicate()
+
+
+def test_waiting_for_many_sources_takes_few_requests(installation: Installation, tmp_path: Path, large: bool) -> None:
+    count = 1000 if large else 100
+    for number in range(count):
+        write(tmp_path / "docs", f"{number}.md", f"Words of {number}.")
+    sent = installation.svc("upload", "docs", "-b", "notes", "--wait", "accepted", "--json", cwd=tmp_path).json
+    ids = [item["source_id"] for item in sent["items"]]
+    before = count_requests(installation).total()
+    waited = installation.svc("wait", *ids, "--json")
+    assert (waited.exit, waited.json["counts"]["ready"], len(ids)) == (0, count, count)
+    assert 0 < count_requests(installation).total() - before < (20 if large else 10)
