@@ -3,22 +3,28 @@
 import json
 import os
 import re
-import shlex
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.acceptance.forks import ROOT
-from tests.acceptance.installations import Finished, Installation, environment
+from tests.acceptance.installations import Finished, Installation, environment, wait_until
 from tests.acceptance.sync_folders import forget, titles, write
-from tests.rules.transcripts import fences, shown_commands
+from tests.cli.odd_servers import serving
+from tests.rules.transcripts import Command, shown_commands
 
 #: The first command of the README makes an environment and installs the project.
 COMMAND_TIMEOUT_S = 300.0
+PATIENCE_S = 60.0
 
 
 def read_page(name: str) -> str:
@@ -50,43 +56,110 @@ def reader(tmp_path: Path) -> Iterator[Installation]:
     fresh.clear()
 
 
-def test_the_commands_of_the_readme_do_what_it_says(reader: Installation) -> None:
+def test_a_newcomer_gets_from_installing_to_a_restored_backup_by_the_docs_alone(reader: Installation) -> None:
     # What a clone would have: no caches, no environments, no build folders.
     left_out = (".git", ".venv", "*_cache", "__pycache__", "*.egg-info", "build", "dist", ".hypothesis")
     copy = shutil.copytree(ROOT, reader.root / "svc", ignore=shutil.ignore_patterns(*left_out))
-    shown = shown_commands((copy / "README.md").read_text(encoding="utf-8"))
-    assert shown
-    for command in shown:
-        ended = run(reader, command.line, copy)
-        printed = ended.stdout + ended.stderr
-        assert ended.exit == 0, f"{command.line}\n{printed}"
-        assert command.promises(ended.stdout), f"{command.line}\npromises {command.output}, printed\n{printed}"
-
-
-def test_the_commands_of_the_tutorial_do_what_it_says(builder: Installation) -> None:
+    hold(reader, shown_commands((copy / "README.md").read_text(encoding="utf-8")), copy)
+    reader.environ["PATH"] = f"{copy / '.venv/bin'}{os.pathsep}{reader.environ['PATH']}"
+    work = reader.root / "work"
+    work.mkdir()
     for fence in re.finditer(r"^```(sh|console)\n(.*?)^```$", read_page("tutorial.md"), re.DOTALL | re.MULTILINE):
         if fence[1] == "sh":  # as a whole, since it has documents in it
-            ended = run(builder, fence[2])
-            assert ended.exit == 0, ended.stderr
-            continue
-        for shown in (command for block in fences(fence[0]) for command in block.commands):
-            program, *words = shlex.split(shown.line)
-            assert program == "svc"
-            finished = builder.svc(*words)
-            printed = finished.stderr + finished.stdout
-            assert shown.promises(printed), f"{shown.line}\npromises {shown.output}, printed\n{printed}"
+            assert_runs(reader, fence[2], work)
+        else:
+            hold(reader, shown_commands(fence[0]), work, has_failures=True)
+    follow_events(reader, work)
+    with serving() as odd:
+        odd.answers["POST /hook"] = (204, b"", {})
+        receiver = sh_blocks("how-to/events.md")[-1].replace("http://localhost:8000", odd.url)
+        with running(reader, receiver, work):
+            wait_until(lambda: upload(reader, work) and odd.calls, "a call", PATIENCE_S, every_s=0.5)
+    folder = str(reader.root / "backups")
+    made, units, *others = (block.replace("/mnt/backups/svc", folder) for block in sh_blocks("how-to/restore.md"))
+    assert_runs(reader, made + units, work)
+    assert_runs(reader, "svc bucket rm handbook --force", work)
+    for block in others:
+        assert_runs(reader, block, work)
+
+    def is_found() -> bool:
+        # While the index is rebuilt, searches are refused.
+        return "docs/reference/api.md" in run(reader, "svc search 'what a policy narrows' -b handbook", work).stdout
+
+    wait_until(is_found, "a document of the backup", PATIENCE_S)
 
 
-def test_the_commands_of_the_page_on_backups_bring_a_deleted_document_back(builder: Installation) -> None:
-    folder = builder.root / "backups"
-    (builder.root / "note.md").write_text("# Note\n\nThe umber quay was built of grey stone.\n")
-    assert builder.svc("upload", "note.md", "-b", "notes").exit == 0
-    made, _, restored, *_ = re.findall(r"^```sh\n(.*?)^```$", read_page("how-to/restore.md"), re.DOTALL | re.MULTILINE)
-    assert run(builder, made.replace("/mnt/backups/svc", str(folder))).exit == 0
-    assert builder.svc("bucket", "rm", "notes", "--force").exit == 0
-    ended = run(builder, restored.replace("/mnt/backups/svc", str(folder)))
-    assert ended.exit == 0, ended.stderr
-    assert "umber quay" in builder.svc("search", "quay", "-b", "notes").stdout
+def follow_events(reader: Installation, work: Path) -> None:
+    """Do what the page on events shows; the script that acts on each of them misses none and repeats none."""
+    page = read_page("how-to/events.md")
+    hold(reader, [command for command in shown_commands(page) if command.output], work)
+    failed, script, stream, resumed, _ = sh_blocks("how-to/events.md")
+    assert_runs(reader, failed, work)
+    outcomes, last = work / "outcomes.ndjson", work / "last-event"
+    outcomes.touch()
+    for _ in range(2):
+        title = upload(reader, work)
+        with running(reader, script, work):
+            wait_until(lambda: title in outcomes.read_text() and last.read_text(), title, PATIENCE_S)  # noqa: B023
+            newest = json.loads(outcomes.read_text().splitlines()[-1])["id"]
+            wait_until(lambda: last.read_text().strip() == newest, "the last one is remembered", PATIENCE_S)  # noqa: B023
+    ids = [json.loads(line)["id"] for line in outcomes.read_text().splitlines()]
+    assert (len(set(ids)), len(ids) > 2) == (len(ids), True)
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    write(work, "example.py", example)
+    write(work, "leave.md", "Leave is thirty days.")
+    settings = sh_blocks("how-to/python.md")[0]
+    assert assert_runs(reader, f"{settings}\npython3 example.py", work).stdout == "source.ready leave.md\n"
+    with running(reader, stream, work) as lines:
+        wait_until(lambda: "event: source.ready\n" in lines, "the stream", PATIENCE_S)
+    with running(reader, f"{stream.splitlines()[0]}\nLAST={ids[-2]}\n{resumed}", work) as lines:
+        wait_until(lambda: f"id: {ids[-1]}\n" in lines, "the resumed stream", PATIENCE_S)
+    assert f"id: {ids[-2]}\n" not in lines
+
+
+def sh_blocks(page: str) -> list[str]:
+    return re.findall(r"^```sh\n(.*?)^```$", read_page(page), re.DOTALL | re.MULTILINE)
+
+
+def hold(reader: Installation, shown: Sequence[Command], cwd: Path, *, has_failures: bool = False) -> None:
+    """Run the commands, which must print what the page promises, and succeed unless it is about failures too."""
+    assert shown
+    for command in shown:
+        ended = run(reader, command.line, cwd)
+        printed = ended.stderr + ended.stdout
+        assert has_failures or ended.exit == 0, f"{command.line}\n{printed}"
+        assert command.promises(printed), f"{command.line}\npromises {command.output}, printed\n{printed}"
+
+
+def assert_runs(reader: Installation, commands: str, cwd: Path) -> Finished:
+    ended = run(reader, commands, cwd)
+    assert ended.exit == 0, f"{commands}\n{ended.stdout}{ended.stderr}"
+    return ended
+
+
+def upload(reader: Installation, work: Path) -> str:
+    """Upload one more file; its title."""
+    title = f"extra-{len(list(work.glob('extra-*')))}.md"
+    write(work, title, f"Words of {title}.")
+    assert_runs(reader, f"svc upload {title} -b handbook", work)
+    return title
+
+
+@contextmanager
+def running(reader: Installation, commands: str, cwd: Path) -> Iterator[list[str]]:
+    """Commands that don't end by themselves, and the lines that they have printed; killed at the end of the block."""
+    shell = ("sh", "-euc", commands)
+    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(shell, env=reader.environ, cwd=cwd, start_new_session=True, **pipes) as process:
+        lines, stdout = list[str](), process.stdout
+        assert stdout is not None
+        reading = Thread(target=lambda: lines.extend(stdout))
+        reading.start()
+        try:
+            yield lines
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            reading.join()
 
 
 def build(builder: Installation, number: int) -> Finished:
