@@ -136,6 +136,7 @@ def test_what_an_interrupt_keeps_in_the_bucket_is_reported(installation: Install
         running.send_signal(signal.SIGINT)
         out, _ = running.communicate(timeout=60)
     report = json.loads(out)
+    assert "counts" in report, (running.returncode, out)
     detached, gone = report["counts"]["detached"], report["counts"]["gone"]
     assert (running.returncode, detached + gone) == (130, 99)
     assert [(each["code"], each["files"]) for each in report["withheld"]] == [("ended_early", gone)]
