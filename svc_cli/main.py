@@ -10,6 +10,9 @@ from typing import NoReturn
 
 from svc_daemon.wire.versions import VERSION
 
+#: What the completion scripts call at each TAB on a bucket.
+BUCKET_NAMES = ["bucket", "ls", "--names", "--no-autostart"]
+
 
 def main() -> NoReturn:
     """Entry point of the `svc` command; never returns."""
@@ -30,6 +33,11 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, leave)
     # Ignore Ctrl-C during Python's shutdown, when the exit code has already been decided.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    if arguments == BUCKET_NAMES:
+        from svc_cli.bucket_names import write_bucket_names
+
+        if write_bucket_names():
+            sys.exit(0)
     from svc_cli.app import run
 
     try:

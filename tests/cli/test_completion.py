@@ -2,13 +2,18 @@
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from svc_cli.app import build
 from svc_cli.commands.completion_scripts import FILES, SCRIPTS
 from svc_cli.commands.completion_words import grammar_of
+from svc_cli.main import BUCKET_NAMES
+from tests.acceptance.installations import environment
 from tests.cli.consoles import RunSvc
+from tests.cli.odd_servers import OddServer
 from tests.rules.modules import ROOT
 
 #: Prints what bash would offer behind the words it is given.
@@ -45,8 +50,28 @@ def test_the_committed_scripts_are_current_and_printed(svc: RunSvc) -> None:
     for shell, script in SCRIPTS.items():
         committed = (ROOT / "completions" / FILES[shell]).read_text(encoding="utf-8")
         assert committed == script(grammar), f"svc completion {shell} > completions/{FILES[shell]}"
+        assert f"svc {' '.join(BUCKET_NAMES)} " in committed
         printed = svc("completion", shell)
         assert (printed.exit, printed.stdout) == (0, committed)
+
+
+def test_the_names_of_buckets_are_those_of_the_command(tmp_path: Path, odd: OddServer) -> None:
+    environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
+    odd.answer_health()
+    for answer, code, shown in (
+        ((200, {"buckets": [{"slug": "handbook"}, {"slug": "notes"}]}, {}), 0, ("handbook\nnotes\n", "")),
+        ((200, {"buckets": []}, {}), 0, ("", "")),
+        (
+            (401, {"error": {"code": "unauthenticated", "message": "No such key."}}, {}),
+            4,
+            ("", "error: No such key.\n"),
+        ),
+    ):
+        odd.answers["GET /v1/buckets"] = answer
+        for words in (BUCKET_NAMES, [*BUCKET_NAMES, "--quiet"]):
+            command = [sys.executable, "-m", "svc_cli", *words]
+            ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+            assert (ended.returncode, (ended.stdout, ended.stderr)) == (code, shown), words
 
 
 #: Lines of the command line that end where the shell is asked, and what every shell offers there.

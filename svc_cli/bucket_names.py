@@ -1,0 +1,26 @@
+"""The names of all buckets, for the completion scripts, which ask for them at each TAB.
+
+Typer and the table of commands take half of the time of `svc bucket ls --names`, so this does without them.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from svc_cli.connections import connected
+from svc_cli.console import Console
+from svc_cli.errors import SvcError
+from svc_cli.settings import CliSettings
+
+
+def write_bucket_names() -> bool:
+    """Write the slugs as `svc bucket ls --names` does. Returns False if that failed; the command reports why."""
+    try:
+        console = Console(sys.stdout, sys.stderr, os.environ, is_quiet=True)
+        with connected(CliSettings.load(os.environ, Path.cwd()), console, autostart=False) as (client, _):
+            answer = client.buckets(members=False)
+        console.print("\n".join(bucket["slug"] for bucket in answer["buckets"]))
+        console.out.flush()
+    except (SvcError, OSError, AttributeError):  # AttributeError: standard output is closed, and therefore None
+        return False
+    return True
