@@ -1,4 +1,4 @@
-"""Installs the daemon and the watcher as services of the current user: systemd units or launchd agents.
+"""Installs the daemon, the watcher and a daily backup as services of the current user: systemd units or launchd agents.
 
 This module creates the unit files from the current environment, and writes, loads and removes them.
 """
@@ -24,7 +24,7 @@ LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PR
 RESTART_S = 2
 #: Seconds that the service manager gives a service to stop; longer than the daemon's own limit.
 STOP_S = 15
-#: The end of a unit of systemd, for a program that always runs, and for one that runs once a day.
+#: The end of a systemd unit, for a program that always runs, and for one that runs once a day.
 _ALWAYS = (
     *("Restart=on-failure", f"RestartSec={RESTART_S}", f"TimeoutStopSec={STOP_S}"),
     *("", "[Install]", "WantedBy=default.target"),
@@ -32,8 +32,8 @@ _ALWAYS = (
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
 #: For a daemon that notifies systemd when it is ready, and that it is alive. A start takes long if the schema changes.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
-#: What none of our programs needs is taken from them. Folders are not hidden: user services can hide them only where
-#: the kernel lets users make namespaces, and would fail elsewhere.
+#: Takes away what none of our programs needs. Folders are not hidden: user services can hide them only where the kernel
+#: lets users make namespaces, and would fail elsewhere.
 _CONFINED = (
     "NoNewPrivileges=yes",
     "UMask=0077",
@@ -46,7 +46,7 @@ _CONFINED = (
     "SystemCallFilter=@system-service",
     "SystemCallErrorNumber=EPERM",
 )
-#: The same for an agent of launchd.
+#: The keys of a launchd agent, for a program that always runs, and for one that runs once a day.
 _AGENT = {
     "RunAtLoad": True,
     "KeepAlive": {"SuccessfulExit": False},

@@ -54,7 +54,14 @@ class Listener(socket.socket):
         except OSError as error:
             if error.errno not in _SHORTAGES:
                 raise
-            self._turn_away(error)
+            # Accept and close the oldest waiting connection, which would otherwise wake the event loop forever.
+            self._spare.close()
+            with suppress(OSError):
+                super().accept()[0].close()
+            with suppress(OSError):
+                self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - as above
+            if self._episodes.begins():
+                log.warning("new connections are closed: %s", error.strerror)
         raise BlockingIOError
 
     def close(self) -> None:
@@ -63,16 +70,6 @@ class Listener(socket.socket):
 
     def _begin_again(self) -> None:
         self._accepted = 0
-
-    def _turn_away(self, error: OSError) -> None:
-        """Accept and close the oldest waiting connection, which would otherwise wake the event loop forever."""
-        self._spare.close()
-        with suppress(OSError):
-            super().accept()[0].close()
-        with suppress(OSError):
-            self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - as above
-        if self._episodes.begins():
-            log.warning("new connections are closed: %s", error.strerror)
 
 
 @contextmanager

@@ -61,8 +61,16 @@ class Verdict:
                 f"warning: {len(aside)} files are set aside, and no search index knows them. Was an older state.db"
                 " restored? Copy what you want to keep: the files are deleted after SVC_LIMIT_SET_ASIDE_DAYS."
             )
+        found = f"{len(self.findings.problems)} problems in {self.name}"
+        repairable = sum(problem.repair is not None for problem in self.findings.problems)
+        if self.is_whole:
+            summary = f"{self.name} is whole"
+        elif self.repaired is not None:
+            summary = f"{found} are left: repairing them would require a guess"
+        else:
+            summary = f"{found}; --repair can repair {repairable} of them"
         counted = ", ".join(f"{number} {name}" for name, number in self.findings.counts.items())
-        yield f"{self._summary()} ({counted or 'nothing could be read'})"
+        yield f"{summary} ({counted or 'nothing could be read'})"
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -72,15 +80,6 @@ class Verdict:
             "set_aside": [each.place for each in self.findings.aside],
             "counts": dict(self.findings.counts),
         }
-
-    def _summary(self) -> str:
-        if self.is_whole:
-            return f"{self.name} is whole"
-        found = f"{len(self.findings.problems)} problems in {self.name}"
-        if self.repaired is not None:
-            return f"{found} are left: repairing them would require a guess"
-        repairable = sum(problem.repair is not None for problem in self.findings.problems)
-        return f"{found}; --repair can repair {repairable} of them"
 
 
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:

@@ -111,8 +111,13 @@ def serve(settings: Settings) -> None:
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
+        if settings.faults is not None and has_state(files) and not files.fault_lab.exists():
+            raise StorageError(
+                f"{files.root} has an installation that was made without --faults, so its content must be safe from"
+                " them. Set SVC_DATA_DIR to a new directory."
+            )
         if settings.faults is not None:
-            _mark_fault_lab(files)
+            files.fault_lab.touch()
         start_logging(files.log, settings.log_level)
         host, port = listener.getsockname()[:2]
         limits = FetchLimits(
@@ -124,16 +129,6 @@ def serve(settings: Settings) -> None:
         # The policy allows the operator's exceptions, but never requests to this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher, certificate))
-
-
-def _mark_fault_lab(files: DataFiles) -> None:
-    """Mark a new data directory as one for the fault lab. Raises StorageError if it is in use without the mark."""
-    if has_state(files) and not files.fault_lab.exists():
-        raise StorageError(
-            f"{files.root} has an installation that was made without --faults, so its content must be safe from them."
-            " Set SVC_DATA_DIR to a new directory."
-        )
-    files.fault_lab.touch()
 
 
 async def _serve(

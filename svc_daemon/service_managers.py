@@ -1,8 +1,8 @@
-"""Tells the service manager that started the daemon how it is, by systemd's protocol of sd_notify.
+"""Notifies the service manager that started the daemon of its state, by systemd's protocol sd_notify.
 
-Once the daemon answers requests, it says that it is ready; from then on it says at intervals that its event loop
-turns, so that a daemon that hangs is restarted; and when it has finished its requests, that it stops. Without a service
-manager that asks for it, nothing is sent.
+The daemon sends that it is ready once it answers requests. From then on, its event loop sends at intervals that it is
+alive, so that a daemon that hangs is restarted. When it has finished its requests, it sends that it stops. Nothing is
+sent unless the service manager asks for it.
 """
 
 import asyncio
@@ -22,19 +22,15 @@ async def notifying_service_manager(environ: Mapping[str, str]) -> AsyncIterator
         yield
         return
     _notify(address, READY)
-    beating = asyncio.create_task(_beat(address, _limit_s(environ)))
+    # The service manager restarts this process after so many seconds of silence; 0 for never.
+    is_watched = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    limit_s = int(environ.get("WATCHDOG_USEC", "0")) / 1e6 if is_watched else 0
+    beating = asyncio.create_task(_beat(address, limit_s))
     try:
         yield
     finally:
         beating.cancel()
         _notify(address, STOPPING)
-
-
-def _limit_s(environ: Mapping[str, str]) -> float:
-    """Return after how many seconds of silence the service manager restarts this process; 0 for never."""
-    if environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
-        return 0
-    return int(environ.get("WATCHDOG_USEC", "0")) / 1e6
 
 
 async def _beat(address: str, limit_s: float) -> None:
@@ -44,7 +40,7 @@ async def _beat(address: str, limit_s: float) -> None:
 
 
 def _notify(address: str, state: bytes) -> None:
-    """Send the state. If that fails, the service manager treats this process as one that has said nothing."""
+    """Send the state. If that fails, the service manager treats this process as silent."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         # A name with @ is in the abstract namespace, which Linux has beside the file system.
         channel.connect(f"\0{address[1:]}" if address.startswith("@") else address)

@@ -1,9 +1,9 @@
-"""The fault lab: makes the errors happen that a client must survive, on demand, in a daemon that is real otherwise.
+"""The fault lab: a real daemon that fails on demand, to test what clients do about errors.
 
-`svc daemon run --faults FILE` is the only way to turn it on. It disturbs the routes of the API as the rules of the file
-say (`core.faults`): before a request is carried out, so that nothing has happened, or after it, so that the client
-doesn't learn of what has happened. Each response that it made or delayed has the header Svc-Fault. When the file has
-changed, it is read again, and its rules count from the beginning.
+`svc daemon run --faults FILE` is the only way to turn it on. It disturbs the routes of the API by the rules of the file
+(`core.faults`): before a request is carried out, so that nothing has happened, or after it, so that the client doesn't
+learn what has happened. Each response that it made or delayed has the header Svc-Fault. When the file has changed, it
+is read again, and its rules count from the beginning.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class FaultLab:
-    """Disturbs requests as a file says. Used on the event loop only."""
+    """Disturbs requests by the rules of a file. Used on the event loop only."""
 
     def __init__(self, path: Path, endpoints: tuple[Endpoint, ...]) -> None:
         """Read the file. Raises FaultsRefused, or OSError if it can't be read."""
@@ -50,7 +50,7 @@ class FaultLab:
             self._stamp = stamp
             self._plan = self._read()
         except (OSError, FaultsRefused) as error:
-            log.warning("%s The faults of before remain.", error)
+            log.warning("%s The earlier faults stay in effect.", error)
 
     def _look(self) -> tuple[int, int]:
         found = self._path.stat()

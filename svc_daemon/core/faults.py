@@ -27,7 +27,7 @@ from svc_daemon.settings import SettingError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
 
-#: What the path of a route has that a rule without a route disturbs. `/healthz` is disturbed by its name only.
+#: A rule without a route disturbs those that contain this. Others, such as `/healthz`, must be named.
 EVERY = " /v1/"
 #: Maximum delay, in seconds.
 LONGEST_DELAY_S = 3600
@@ -67,12 +67,12 @@ class _FaultFile(BaseModel):
 
 
 class FaultsRefused(SettingError):
-    """The file can't be used; the message says why."""
+    """The file can't be used; the message has the reason."""
 
 
 @dataclass(slots=True)
 class FaultPlan:
-    """The rules of a file, and how many requests each has met."""
+    """The rules of a file, and how many requests of its route each has seen."""
 
     rules: tuple[FaultRule, ...]
     _met: dict[int, int] = field(default_factory=dict)

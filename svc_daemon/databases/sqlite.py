@@ -196,8 +196,12 @@ class SqliteDatabase:
                 raise failure from failure.__cause__
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
-            # Convert errors of a full or read-only disk to StorageError, which callers can handle; keep other errors.
-            return None, _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
+            if not _is_named(error, "FULL", "READONLY", "CANTOPEN"):
+                return None, error
+            # Callers can handle a full or read-only disk as a StorageError.
+            failure = StorageError()
+            failure.__cause__ = error
+            return None, failure
         connection.execute("RELEASE work")
         return result, None
 
@@ -368,9 +372,3 @@ def _is_named(error: BaseException, *names: str) -> bool:
     """Return whether SQLite's name for the error begins with one of `names`; errors of `sqlite3` itself have none."""
     name: str = getattr(error, "sqlite_errorname", "")
     return name.removeprefix("SQLITE_").startswith(names)
-
-
-def _as_storage(error: BaseException) -> StorageError:
-    failure = StorageError()
-    failure.__cause__ = error
-    return failure

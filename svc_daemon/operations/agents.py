@@ -6,8 +6,10 @@ after the change. A key limited to some agents can write a policy only if one of
 everything that the policy does. When a policy is shown, buckets and sources that the key can't reach are left out.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from svc_daemon.core import ids
@@ -34,8 +36,9 @@ from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import agents as store
 from svc_daemon.store.agents import list_agents
+from svc_daemon.store.buckets import BucketRow
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.sources import find_source
+from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.codes import ErrorCode
 
@@ -266,11 +269,15 @@ def _with_ids(
     Ids that the policy already contained are not looked up: they stay, even if their bucket or source is gone.
     """
     found, faults = dict(sent), []
-    for field, noun, find in (("bucket_ids", "bucket", _find_bucket), ("source_ids", "source", _find_source)):
+    for field, noun, get in (
+        ("bucket_ids", "bucket", get_lasting_bucket),
+        ("source_ids", "source", get_reachable_source),
+    ):
         if field not in sent:
             continue
+        kept = {*getattr(known, field), *([EVERY_BUCKET] if noun == "bucket" else [])}
         ids_by_name = {
-            name: name if name in getattr(known, field) else find(connection, key, name) for name in sent[field]
+            name: name if name in kept else _find_id(partial(get, connection, key, name)) for name in sent[field]
         }
         found[field] = list(dict.fromkeys(ids_by_name.values()))
         faults += [
@@ -281,15 +288,7 @@ def _with_ids(
     return found, faults
 
 
-def _find_bucket(connection: Connection, key: KeyRow, bucket: str) -> str | None:
-    if bucket == EVERY_BUCKET:
-        return bucket
+def _find_id(get: Callable[[], BucketRow | SourceRow]) -> str | None:
     with suppress(NotFound):
-        return get_lasting_bucket(connection, key, bucket).id
-    return None
-
-
-def _find_source(connection: Connection, key: KeyRow, source_id: str) -> str | None:
-    with suppress(NotFound):
-        return get_reachable_source(connection, key, source_id).id
+        return get().id
     return None

@@ -10,7 +10,7 @@ from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.events import Happening, record_events
+from svc_daemon.operations.events import NewEvent, record_events
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
@@ -46,7 +46,7 @@ def end_batches(
 
     Call this in the transaction in which a file becomes ready, fails, is given up or deleted.
     """
-    ended: list[Happening] = []
+    ended: list[NewEvent] = []
     now = context.clock.timestamp()
     for batch_id in sorted({each for each in batch_ids if each is not None}):
         if not store.may_have_ended(connection, batch_id):
@@ -57,7 +57,7 @@ def end_batches(
             continue
         store.end_batch(connection, batch_id, now)
         ended.append(
-            Happening(
+            NewEvent(
                 EventType.BATCH_EXPIRED if status.status == "expired" else EventType.BATCH_COMPLETED,
                 bucket_ids=tuple(dict.fromkeys(bucket_id for member in members for bucket_id in member.bucket_ids)),
                 batch_id=batch_id,
@@ -65,7 +65,7 @@ def end_batches(
                 data={"status": status.status, "ready": status.ready, "counters": status.counters},
             )
         )
-    record_events(connection, context, team_id, ended)
+    record_events(connection, context.ids, team_id, ended)
 
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:

@@ -46,7 +46,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
         created = create_bucket(connection, wanted)
         if created:
             made = bucket_event(EventType.BUCKET_CREATED, wanted, key.id)
-            record_events(connection, context, key.team_id, [made])
+            record_events(connection, context.ids, key.team_id, [made])
         bucket = check_put(connection, key, slug) or wanted
         return view_bucket(bucket, take_census(connection, bucket.id)), created
 
@@ -80,7 +80,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
         check_create(connection, request.key, wanted.slug)
         create_bucket(connection, wanted)
         made = bucket_event(EventType.BUCKET_CREATED, wanted, request.key.id)
-        record_events(connection, context, wanted.team_id, [made])
+        record_events(connection, context.ids, wanted.team_id, [made])
         body = view_bucket(wanted, take_census(connection, wanted.id)).model_dump()
         store_answer(connection, context, request, body)
         return Outcome(body)
@@ -134,7 +134,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
         touch_bucket(connection, found.id)
         is_archived = changed.status == readiness.ARCHIVED != found.status
         kind = EventType.BUCKET_ARCHIVED if is_archived else EventType.BUCKET_UPDATED
-        record_events(connection, context, key.team_id, [bucket_event(kind, changed, key.id)])
+        record_events(connection, context.ids, key.team_id, [bucket_event(kind, changed, key.id)])
         return view_bucket(changed, take_census(connection, found.id))
 
     shown = await context.write(work)

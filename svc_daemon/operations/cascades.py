@@ -84,7 +84,7 @@ async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bo
             )
         buckets.mark_deleting(connection, found, context.clock.timestamp())
         hidden = bucket_event(EventType.BUCKET_UPDATED, replace(found, status=readiness.DELETING), key.id)
-        record_events(connection, context, found.team_id, [hidden])
+        record_events(connection, context.ids, found.team_id, [hidden])
         return found, queue_cascade(connection, context, found)
 
     deletion = await context.write(work)
@@ -239,10 +239,10 @@ def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade:
         memberships.renew_syncs(connection, ended.bucket_id, now)
         finish_task(connection, claim.task, "failed", now, _failed(message))
         restored = bucket_event(EventType.BUCKET_UPDATED, get_bucket(connection, cascade.team_id, cascade.bucket_id))
-        record_events(connection, context, cascade.team_id, [restored])
+        record_events(connection, context.ids, cascade.team_id, [restored])
         return
     gone = bucket_event(EventType.BUCKET_DELETED, get_bucket(connection, cascade.team_id, cascade.bucket_id))
-    record_events(connection, context, cascade.team_id, [gone])
+    record_events(connection, context.ids, cascade.team_id, [gone])
     buckets.delete_bucket(connection, cascade.bucket_id)
     finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
 

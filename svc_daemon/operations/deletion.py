@@ -77,7 +77,7 @@ def leave_bucket(
     was_active = delete_membership(connection, source.id, bucket_id) in (readiness.ACTIVE, None)
     create_detachment(connection, source.team_id, source.id)
     detached = source_event(EventType.SOURCE_DETACHED, source, [bucket_id], key_id)
-    record_events(connection, context, source.team_id, [detached])
+    record_events(connection, context.ids, source.team_id, [detached])
     left = find_source(connection, source.team_id, source.id)
     if left is None or not left.places:
         end_batches(connection, context, source.team_id, [source.batch_id], key_id)
@@ -118,5 +118,5 @@ def remove_source(
     create_tombstone(connection, source.team_id, source.id, replaced_by, now, source.blob)
     kind = EventType.SOURCE_DELETED if replaced_by is None else EventType.SOURCE_REPLACED
     facts = {} if replaced_by is None else {"replaced_by": replaced_by}
-    record_events(connection, context, source.team_id, [source_event(kind, source, key_id=key_id, **facts)])
+    record_events(connection, context.ids, source.team_id, [source_event(kind, source, key_id=key_id, **facts)])
     end_batches(connection, context, source.team_id, [source.batch_id], key_id)

@@ -111,7 +111,7 @@ def settle_buckets(connection: Connection, context: Context, key: KeyRow, destin
     for bucket in new:
         create_bucket(connection, bucket)
     made = [bucket_event(EventType.BUCKET_CREATED, bucket, key.id) for bucket in new]
-    record_events(connection, context, key.team_id, made)
+    record_events(connection, context.ids, key.team_id, made)
     return find_destination(connection, context, key, destination.naming).ids
 
 

@@ -58,7 +58,7 @@ _STATES = {
 
 # Not frozen, which would make it several times as slow to create.
 @dataclass(slots=True)
-class Happening:
+class NewEvent:
     """An event to record."""
 
     type: EventType
@@ -89,7 +89,7 @@ def source_event(
     bucket_ids: Iterable[str] | None = None,
     key_id: str | None = None,
     **facts: Any,
-) -> Happening:
+) -> NewEvent:
     """Build an event about the source; `bucket_ids` are those of the source unless given."""
     data: dict[str, Any] = {"title": source.title}
     if kind in _STATES:
@@ -99,24 +99,19 @@ def source_event(
     if source.warnings and kind is EventType.SOURCE_READY:
         data["warnings"] = source.warnings
     places = source.places if bucket_ids is None else bucket_ids
-    return Happening(kind, places, source.id, source.batch_id, key_id, data | facts)
+    return NewEvent(kind, places, source.id, source.batch_id, key_id, data | facts)
 
 
-def bucket_event(kind: EventType, bucket: BucketRow, key_id: str | None = None, **facts: Any) -> Happening:
+def bucket_event(kind: EventType, bucket: BucketRow, key_id: str | None = None, **facts: Any) -> NewEvent:
     data = {"slug": bucket.slug, "name": bucket.name, "status": bucket.status}
-    return Happening(kind, [bucket.id], key_id=key_id, data=data | facts)
+    return NewEvent(kind, [bucket.id], key_id=key_id, data=data | facts)
 
 
-def record_events(connection: Connection, context: Context, team_id: str, happenings: Sequence[Happening]) -> list[str]:
+def record_events(connection: Connection, make_ids: Ids, team_id: str, new_events: Sequence[NewEvent]) -> list[str]:
     """Append the events to the log of the team, in this order, and return their ids."""
-    return append_events(connection, context.ids, team_id, happenings)
-
-
-def append_events(connection: Connection, make_ids: Ids, team_id: str, happenings: Sequence[Happening]) -> list[str]:
-    """Like `record_events`, for work without a running service."""
-    if not happenings:
+    if not new_events:
         return []
-    now, event_ids = to_text(make_ids.now()), make_ids.make_many(ids.EVENT, len(happenings))
+    now, event_ids = to_text(make_ids.now()), make_ids.make_many(ids.EVENT, len(new_events))
     rows = [
         {
             "id": event_id,
@@ -129,7 +124,7 @@ def append_events(connection: Connection, make_ids: Ids, team_id: str, happening
             "data": json.dumps(each.data),
             "created_at": now,
         }
-        for event_id, each in zip(event_ids, happenings, strict=True)
+        for event_id, each in zip(event_ids, new_events, strict=True)
     ]
     store.create_events(connection, rows)
     return event_ids

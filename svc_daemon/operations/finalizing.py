@@ -68,7 +68,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         new = [one.source for one in outcomes if one.source is not None and not one.replayed]
         if new:
             queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
-            record_events(connection, context, new[0].team_id, queued)
+            record_events(connection, context.ids, new[0].team_id, queued)
         # A refused file may be the last one of its batch.
         refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
         if refused:

@@ -147,7 +147,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
         else:
             claims.append(IndexingClaim(task, SourceReading(source, chunkings[source.id])))
     begun = [source_event(EventType.SOURCE_INDEXING, claim.source) for claim in claims]
-    record_events(connection, context, team_id, begun)
+    record_events(connection, context.ids, team_id, begun)
     return claims
 
 
@@ -205,9 +205,8 @@ def _complete(
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
-    record_events(
-        connection, context, team_id, [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    )
+    active_events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
+    record_events(connection, context.ids, team_id, active_events)
     activate_memberships(connection, [source.id for source in synced])
     wakes |= _make_ready(connection, context, [active[source.id] for source in synced])
     for source in unsynced:
@@ -376,7 +375,7 @@ def _end_attempt(
     pause_s = retries.pause_s(task.attempt, jitter)
     retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())
     _move(connection, context, source, readiness.QUEUED)
-    record_events(connection, context, source.team_id, [source_event(EventType.SOURCE_QUEUED, source)])
+    record_events(connection, context.ids, source.team_id, [source_event(EventType.SOURCE_QUEUED, source)])
     return None
 
 
@@ -393,5 +392,5 @@ def _mark_queued(connection: Connection, context: Context, sources: Sequence[Sou
         ours = [source.id for source in sources if source.team_id == team_id]
         update_statuses(connection, team_id, ours, readiness.QUEUED, context.clock.timestamp())
         queued = [source_event(EventType.SOURCE_QUEUED, source) for source in sources if source.team_id == team_id]
-        record_events(connection, context, team_id, queued)
+        record_events(connection, context.ids, team_id, queued)
     touch_buckets(connection, (bucket_id for source in sources for bucket_id in source.places))

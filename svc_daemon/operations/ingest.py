@@ -144,7 +144,7 @@ def commit_source(
     placed = replace(source, places=queued_in(bucket_ids))
     add_source(connection, context, placed)
     queued = source_event(EventType.SOURCE_QUEUED, placed, key_id=request.key.id)
-    record_events(connection, context, placed.team_id, [queued])
+    record_events(connection, context.ids, placed.team_id, [queued])
     body = view_source(placed, request.key).model_dump()
     store_answer(connection, context, request, body)
     return Outcome(body)

@@ -43,7 +43,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.events import Happening, append_events
+from svc_daemon.operations.events import NewEvent, record_events
 from svc_daemon.operations.indexing import indexed, put_back
 from svc_daemon.operations.readings import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.sources import requeue
@@ -102,12 +102,12 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
     tasks.create_task(connection, task)
     memberships.withdraw_syncs(connection, task.team_id, task.created_at)
     touch_buckets_of_team(connection, task.team_id)
-    append_events(connection, make_ids, task.team_id, [_maintenance("began", task)])
+    record_events(connection, make_ids, task.team_id, [_maintenance("began", task)])
     return task
 
 
-def _maintenance(status: str, task: TaskRow) -> Happening:
-    return Happening(EventType.STORE_MAINTENANCE, None, data={"status": status, "task_id": task.id})
+def _maintenance(status: str, task: TaskRow) -> NewEvent:
+    return NewEvent(EventType.STORE_MAINTENANCE, None, data={"status": status, "task_id": task.id})
 
 
 async def rebuild_store(context: Context, team: str) -> TaskRow:
@@ -241,7 +241,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
     def work(connection: Connection) -> None:
         tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
         touch_buckets_of_team(connection, task.team_id)
-        append_events(connection, context.ids, task.team_id, [_maintenance("ended", task)])
+        record_events(connection, context.ids, task.team_id, [_maintenance("ended", task)])
 
     await context.write(work)
     context.wakes.syncing.set()

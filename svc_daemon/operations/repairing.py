@@ -59,26 +59,21 @@ async def recover(context: Context, team_id: str, place: str) -> None:
         blobs, path = context.stores.blobs, Path(place)
         await blobs.run(lambda: path.rename(blobs.path(name)))
         await blobs.run(blobs.sync_folder)
-    described = await _describe(context, name, team_id, stored.title)
-    source = replace(described, generation=document.generation + 1)
-    await context.write(lambda connection: _add(connection, context, source, document.bucket_ids))
-
-
-async def _describe(context: Context, name: str, team_id: str, title: str) -> SourceRow:
-    """Build the source's row from its bytes and title. The title also serves as the file name."""
     blob = context.blobs.blob(name)
     found = await blob.find()
     if found is None:
         raise StorageError(f"The blob {name} is gone.")
-    source_id = ids.source_of(name) or ""
+    # The index has the title only, so that serves as the file name too.
     try:
-        filename = clean_file_name(title)
+        filename = clean_file_name(stored.title)
     except ServiceError:
         filename = source_id
     content_type = media_types.detect(await blob.read(0, HEAD_BYTES), filename)
-    upload = FileUpload(filename=filename, content_type=content_type, title=title)
-    source = new_source(context, team_id, upload, size_bytes=found.size_bytes, sha256=await blob.hash())
-    return replace(source, id=source_id, blob=None if name == source_id else name)
+    upload = FileUpload(filename=filename, content_type=content_type, title=stored.title)
+    described = new_source(context, team_id, upload, size_bytes=found.size_bytes, sha256=await blob.hash())
+    own_name = None if name == source_id else name
+    source = replace(described, id=source_id, blob=own_name, generation=document.generation + 1)
+    await context.write(lambda connection: _add(connection, context, source, document.bucket_ids))
 
 
 def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids: Collection[str]) -> None:
@@ -103,13 +98,13 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
             )
             create_bucket(connection, bucket)
             made = bucket_event(EventType.BUCKET_CREATED, bucket)
-            record_events(connection, context, source.team_id, [made])
+            record_events(connection, context.ids, source.team_id, [made])
         if bucket.status != readiness.DELETING:
             places.append(bucket_id)
     placed = replace(source, places=queued_in(places))
     add_source(connection, context, placed)
     update_content(connection, source)
-    record_events(connection, context, source.team_id, [source_event(EventType.SOURCE_QUEUED, placed)])
+    record_events(connection, context.ids, source.team_id, [source_event(EventType.SOURCE_QUEUED, placed)])
 
 
 def _name(known_id: str) -> str:

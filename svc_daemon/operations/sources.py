@@ -142,7 +142,7 @@ async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[
         changed = replace(found, **change, updated_at=context.clock.timestamp())
         update_description(connection, changed)
         updated = source_event(EventType.SOURCE_UPDATED, changed, key_id=key.id)
-        record_events(connection, context, key.team_id, [updated])
+        record_events(connection, context.ids, key.team_id, [updated])
         touch_buckets_of(connection, source_id)
         return changed
 
@@ -165,7 +165,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
         is_new = create_membership(connection, claim, now, due_at)
         if is_new:
             attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
-            record_events(connection, context, key.team_id, [attached])
+            record_events(connection, context.ids, key.team_id, [attached])
         if is_new and source.status == readiness.INDEXING:
             # If the source left this bucket while it was being indexed, the index may not list the bucket any more.
             create_detachment(connection, key.team_id, source.id)
@@ -212,7 +212,9 @@ def requeue(connection: Connection, context: Context, source: SourceRow, key_id:
     touch_buckets_of(connection, source.id)
     if source.batch_id is not None:
         end_batch(connection, source.batch_id, None)
-    record_events(connection, context, source.team_id, [source_event(EventType.SOURCE_QUEUED, queued, key_id=key_id)])
+    record_events(
+        connection, context.ids, source.team_id, [source_event(EventType.SOURCE_QUEUED, queued, key_id=key_id)]
+    )
     return queued
 
 

@@ -70,8 +70,8 @@ def record_outcomes(connection: Connection, context: Context, sources: Sequence[
         return
     team_id = sources[0].team_id
     kinds = [EventType.SOURCE_FAILED if each.status == readiness.FAILED else EventType.SOURCE_READY for each in sources]
-    happenings = [source_event(kind, each) for kind, each in zip(kinds, sources, strict=True)]
-    for source, event_id in zip(sources, record_events(connection, context, team_id, happenings), strict=True):
+    new_events = [source_event(kind, each) for kind, each in zip(kinds, sources, strict=True)]
+    for source, event_id in zip(sources, record_events(connection, context.ids, team_id, new_events), strict=True):
         record_call(connection, context, source, event_id)
     end_batches(connection, context, team_id, (source.batch_id for source in sources))
 

@@ -1,4 +1,4 @@
-"""Those who follow the event log in this process, which are woken after each commit."""
+"""The followers of the event log in this process: they are woken after each commit."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ class Followers:
         self._waiting: set[asyncio.Event] = set()
 
     def wake(self) -> None:
-        """Have every follower look at the log."""
+        """Make every follower look at the log."""
         for each in self._waiting:
             each.set()
 

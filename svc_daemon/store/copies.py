@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import hash_file, sync_folder
+from svc_daemon.data_directory import hash_file
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
@@ -53,9 +53,12 @@ class Syncer:
         if file_systems.is_syncable(self.folder):
             file_systems.sync(self._descriptor)
             return
-        for parent, _, names in os.walk(self.folder):
-            for path in (*(Path(parent, name) for name in names), Path(parent)):
-                sync_folder(path) if path.is_dir() else _sync_file(path)
+        for path in (Path(parent, name) for parent, _, names in os.walk(self.folder) for name in (*names, ".")):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -240,8 +243,3 @@ def _unreadable(path: str | Path, error: OSError) -> StorageError:
 
 def _is_same(one: os.stat_result, other: os.stat_result) -> bool:
     return (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -1,6 +1,7 @@
 """Sources: one row for each file, page or question, with its buckets, their sync state and its latest task."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -204,6 +205,8 @@ def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRo
 
 def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
     """List the bucket's members that match the filter, oldest first."""
+    # The wildcards of LIKE are escaped.
+    words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
         # The second bound lets PostgreSQL begin at the page also in the rows of the sources, which it merges.
@@ -225,7 +228,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
             "status": chosen.status,
             "type": chosen.type,
             "tag": chosen.tag,
-            "q": None if chosen.q is None else f"%{_literal(chosen.q.lower())}%",
+            "q": None if words is None else f"%{words}%",
             "title": chosen.title,
             "sha256": chosen.sha256,
             "mapping": chosen.mapping,
@@ -367,11 +370,6 @@ def places_of(text: str | None) -> dict[str, str]:
     """Parse the `places` column of `source_views` into a map of bucket id to sync status, oldest bucket first."""
     pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
     return {bucket_id: status for bucket_id, _, status in pairs}
-
-
-def _literal(text: str) -> str:
-    """Escape the wildcards of LIKE in the text."""
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:

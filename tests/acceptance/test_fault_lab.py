@@ -120,7 +120,7 @@ def test_a_file_that_can_not_be_used_changes_nothing(lab: Lab) -> None:
         assert client.get("/v1/limits").status_code == 404
         lab.disturb('route = "GET /v1/limits"\ncode = "no_such_code"')
         assert client.get("/v1/limits").status_code == 404
-    assert "The faults of before remain." in lab.installation.files.log.read_text()
+    assert "The earlier faults stay in effect." in lab.installation.files.log.read_text()
 
 
 @pytest.mark.parametrize(
