@@ -199,9 +199,9 @@ class SqliteDatabase:
             if not _is_named(error, "FULL", "READONLY", "CANTOPEN"):
                 return None, error
             # Callers can handle a full or read-only disk as a StorageError.
-            failure = StorageError()
-            failure.__cause__ = error
-            return None, failure
+            refusal = StorageError()
+            refusal.__cause__ = error
+            return None, refusal
         connection.execute("RELEASE work")
         return result, None
 

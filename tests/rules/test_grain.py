@@ -1,6 +1,7 @@
 """Functions that are used once are few: each is a hop that a reader makes for no reuse, unless its name says more."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -65,9 +66,21 @@ def used_once(modules: Sequence[Module]) -> tuple[list[str], int]:
     return found, total
 
 
+def private_once(modules: Sequence[Module]) -> tuple[list[str], int]:
+    """The private functions whose name is read once in their own file, handed over or not; and the number of all."""
+    found, total = [], 0
+    for module in modules:
+        names = [node.name for node, _ in functions(module.tree)]
+        counted = uses(module.tree)
+        found += [f"{module.name}:{name}" for name in names if re.match("_(?!_)", name) and counted[name] == 1]
+        total += len(names)
+    return found, total
+
+
 def test_few_functions_are_private_and_used_once() -> None:
-    found, total = used_once(modules())
-    assert len(found) / total <= MOST_USED_ONCE, f"{len(found)} of {total}; inline some, or raise what they are worth"
+    for measure in (used_once, private_once):
+        found, total = measure(modules())
+        assert len(found) / total <= MOST_USED_ONCE, f"{measure.__name__}: {len(found)} of {total}; inline some"
 
 
 def test_private_nested_and_local_functions_count_when_one_line_calls_them() -> None:
@@ -80,3 +93,4 @@ def test_private_nested_and_local_functions_count_when_one_line_calls_them() -> 
     )
     found, total = used_once([Module("a", source), Module("b", "from a import shared")])
     assert (found, total) == (["a:_once", "a:local", "a:_step", "a:inner"], 9)
+    assert private_once([Module("a", source)]) == (["a:_key", "a:_once", "a:_step"], 9)
