@@ -119,7 +119,8 @@ def _find_authorities(environ: Mapping[str, str]) -> str:
 def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
     """Return the URL with TLS and a checked certificate, unless it or the environment chooses another `sslmode`.
 
-    By default libpq encrypts if the server offers it, but to whomever answers. On this machine, nothing is changed.
+    By default, libpq encrypts if the server offers it, but doesn't check which server answers. For a server on this
+    machine, nothing is changed.
     """
     parts = urlsplit(state_url)
     given = parse_qs(parts.query)

@@ -175,9 +175,8 @@ def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Posit
                 continue
             found.append(event)
             if len(found) == limit:
-                return EventPage(
-                    found, row["id"], Position(row["turn"], row["seq"]), has_more=row["id"] != span.last_id
-                )
+                has_more = span.is_full or row["id"] != span.last_id
+                return EventPage(found, row["id"], Position(row["turn"], row["seq"]), has_more=has_more)
         last_id, position = span.last_id or last_id, span.position
         if not span.is_full:
             return EventPage(found, last_id, position, has_more=False)

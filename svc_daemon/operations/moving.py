@@ -35,11 +35,11 @@ bytes without a row        stay behind, as do damaged ones and the embedding mod
 import asyncio
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from svc_daemon.core import readiness
 from svc_daemon.core.ids import Ids
@@ -65,14 +65,13 @@ from svc_daemon.store.moves import (
     put_arrival,
     put_departure,
 )
+from svc_daemon.store.objects.clients import gather
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
 from svc_daemon.wire.codes import SourceErrorCode
 
 T = TypeVar("T")
 
-#: Number of blobs that are copied at the same time.
-COPIES = 16
 #: Number of sources that are read, and of rows that are written, at a time.
 PAGE_ROWS = 500
 #: A column with the end of a lease, whose clock the target doesn't have.
@@ -230,7 +229,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
     after = ""
     while page := await _read(source, partial(checks.list_every_source, after_id=after, limit=PAGE_ROWS)):
         copies = [_copy_blob(source, target, row, row.blob_name in there) for row in page]
-        for row, outcome in zip(page, await _gather(copies), strict=True):
+        for row, outcome in zip(page, await gather(copies), strict=True):
             report.kept += outcome is None
             report.copied += outcome == ""
             report.copied_bytes += row.size_bytes if outcome == "" else 0
@@ -244,7 +243,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
     open_ids = sorted(await _read(source, uploads.list_open_ids))
     sizes = await source.stores.parts.measure(*open_ids) if open_ids else []
     sent = [(session_id, size) for session_id, size in zip(open_ids, sizes, strict=True) if size]
-    await _gather([_copy_session(source, target, session_id, size) for session_id, size in sent])
+    await gather(_copy_session(source, target, session_id, size) for session_id, size in sent)
     report.sessions = len(sent)
 
 
@@ -335,21 +334,6 @@ async def _hash(chunks: AsyncIterator[bytes]) -> str:
     async for chunk in chunks:
         hashed.update(chunk)
     return hashed.hexdigest()
-
-
-async def _gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the calls, some at the same time, and return their results. All have ended when one's error is raised."""
-    slots = asyncio.Semaphore(COPIES)
-
-    async def run(call: Coroutine[Any, Any, T]) -> T:
-        async with slots:
-            return await call
-
-    results = await asyncio.gather(*map(run, calls), return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
 
 
 async def _read(place: Place, work: Callable[[Connection], T]) -> T:

@@ -24,10 +24,10 @@ PAUSE_S = 0.01
 
 
 class BackupRunning(DirectoryRefused):
-    """Another process is making a backup of the data directory."""
+    """Another process is making a backup of the same data directory, or in the same folder."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"A backup of {folder.parent} is already running.", "Wait until it ends.")
+        super().__init__(f"Another backup that uses {folder} is running.", "Wait until it ends.")
 
 
 class Removals:
@@ -72,7 +72,7 @@ class Removals:
         deadline_s = time.monotonic() + PATIENCE_S
         while (descriptor := _lock(self.folder, fcntl.LOCK_EX)) is None:
             if time.monotonic() > deadline_s:
-                raise BackupRunning(self.folder)
+                raise BackupRunning(self.folder.parent)
             time.sleep(PAUSE_S)
         try:
             # What a killed backup left is not in the state that is copied next.

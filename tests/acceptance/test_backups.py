@@ -135,7 +135,7 @@ def test_a_backup_killed_at_any_line_leaves_the_earlier_ones_and_is_continued(
     data: Path, tmp_path: Path, large: bool
 ) -> None:
     folder, copy = tmp_path / "backups", tmp_path / "data"
-    shutil.copytree(data, copy)
+    shutil.copytree(data, copy, ignore=shutil.ignore_patterns("scratch"))
     make_backup(copy, folder)
     lines = run_killed(lambda: make_backup(copy, folder), 0)
     for line in random.Random(5).sample(range(1, lines), min(LARGE_KILLS if large else KILLS, lines - 1)):
@@ -188,7 +188,7 @@ def test_a_second_backup_links_what_the_first_has_and_nothing_to_living_bytes(da
 
 def test_damage_is_reported_kept_out_and_repaired_from_what_is_whole(data: Path, tmp_path: Path) -> None:
     copy, folder = tmp_path / "data", tmp_path / "backups"
-    shutil.copytree(data, copy)
+    shutil.copytree(data, copy, ignore=shutil.ignore_patterns("scratch"))
     one, other = sorted((copy / "blobs").iterdir())[:2]
     whole = one.read_bytes()
     one.write_bytes(bytes(len(whole)))
@@ -215,7 +215,7 @@ def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: 
     folder, full = tmp_path / "backups", tmp_path / "full"
     make_backup(data, folder)
     other = tmp_path / "other"
-    shutil.copytree(data, other)
+    shutil.copytree(data, other, ignore=shutil.ignore_patterns("scratch"))
     with closing(sqlite3.connect(other / "state.db")) as state, state:
         state.execute("UPDATE facts SET value = 'ins_other' WHERE name = 'installation_id'")
     (full / "x").mkdir(parents=True)

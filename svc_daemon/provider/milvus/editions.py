@@ -4,8 +4,8 @@ Milvus has no transactions, and its rows are written one by one. So whatever cha
 it beside the one that is shown: first a row that names the edition and hides it, then its chunks, then the same row
 again, which shows it. Of the editions that are shown, the last counts: editions sort by generation, then by the time of
 writing. So a late writer of an earlier generation changes nothing, on whatever node it runs, and a row is never both
-read and decided upon. Whoever shows an edition removes those before it; a writer that was killed leaves an edition that
-is hidden and named, and the document's next writer removes it.
+read and decided upon. The node that shows an edition removes those before it; a writer that was killed leaves an
+edition that is hidden and named, and the document's next writer removes it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
