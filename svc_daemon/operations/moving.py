@@ -50,7 +50,7 @@ from svc_daemon.errors import StorageError
 from svc_daemon.operations.installations import INSTALLATION_ID, SHARED_SECRET
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.store import checks, tasks, teams, uploads
-from svc_daemon.store.contract import ByteStores
+from svc_daemon.store.contract import ByteStores, gather
 from svc_daemon.store.facts import find_fact, list_facts, put_fact
 from svc_daemon.store.migrations import list_tables
 from svc_daemon.store.moves import (
@@ -65,7 +65,6 @@ from svc_daemon.store.moves import (
     put_arrival,
     put_departure,
 )
-from svc_daemon.store.objects.clients import gather
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
 from svc_daemon.wire.codes import SourceErrorCode

@@ -6,14 +6,20 @@ objects of an S3 store. Callers never see where bytes are: they read ranges or a
 Methods that aren't coroutines and say "blocking" may wait for a disk or the network; call them in a thread.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from svc_daemon.core.uploads.packs import PackItem
+
+T = TypeVar("T")
+
+#: Number of calls of a store that `gather` makes at the same time.
+CALLS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,3 +210,18 @@ class SweptStores(ByteStores, ABC):
     @abstractmethod
     async def delete(self, keys: Sequence[str]) -> None:
         """Delete objects by their keys. Idempotent; raises StorageError."""
+
+
+async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run the calls, some at the same time, and return their results. All have ended when one's error is raised."""
+    slots = asyncio.Semaphore(CALLS_AT_ONCE)
+
+    async def run(call: Coroutine[Any, Any, T]) -> T:
+        async with slots:
+            return await call
+
+    results = await asyncio.gather(*map(run, calls), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]

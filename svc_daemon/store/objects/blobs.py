@@ -12,8 +12,8 @@ from pathlib import Path
 
 from svc_daemon.core import ids
 from svc_daemon.errors import StorageError
-from svc_daemon.store.contract import BlobFacts
-from svc_daemon.store.objects.clients import ListedObject, ObjectClient, gather
+from svc_daemon.store.contract import BlobFacts, gather
+from svc_daemon.store.objects.clients import ListedObject, ObjectClient
 from svc_daemon.store.staging import StagedFile, Staging
 
 log = logging.getLogger(__name__)

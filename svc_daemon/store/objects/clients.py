@@ -7,7 +7,7 @@ error and no log line: errors of the store are reported by their class and HTTP 
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,8 +28,6 @@ CHUNK_BYTES = 8 * 1024 * 1024
 CHUNKS_AT_ONCE = 2
 #: Number of bytes to read at a time when an object is streamed.
 READ_BYTES = 1024 * 1024
-#: Number of requests that one call makes at the same time.
-REQUESTS_AT_ONCE = 16
 #: Number of objects in a page of a listing; S3 returns no more in one answer.
 PAGE_OBJECTS = 1000
 #: How long to wait for a connection, and for the next bytes of an answer, in seconds. The latter includes the time in
@@ -160,21 +158,6 @@ class ObjectClient:
             if not running.cancelled():
                 running.exception()
             raise
-
-
-async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the calls, some at the same time, and return their results. All have ended when one's error is raised."""
-    slots = asyncio.Semaphore(REQUESTS_AT_ONCE)
-
-    async def run(call: Coroutine[Any, Any, T]) -> T:
-        async with slots:
-            return await call
-
-    results = await asyncio.gather(*map(run, calls), return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
 
 
 def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Mapping
 
+from svc_daemon.store.contract import CALLS_AT_ONCE
 from svc_daemon.store.inspections import StoredBytes
 from svc_daemon.store.objects import blobs, parts
-from svc_daemon.store.objects.clients import REQUESTS_AT_ONCE
 from svc_daemon.store.objects.stores import ObjectStores
 
 
@@ -15,7 +15,7 @@ class ObjectInspector:
     There are no staging files among them: those are in the data directories of nodes.
     """
 
-    readers = REQUESTS_AT_ONCE
+    readers = CALLS_AT_ONCE
 
     def __init__(self, stores: ObjectStores) -> None:
         self._stores = stores

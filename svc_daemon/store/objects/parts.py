@@ -18,8 +18,9 @@ from svc_daemon.core.uploads import packs as rules
 from svc_daemon.core.uploads.chains import Chain, PartObject, chain_of, object_name, parse_object
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.errors import StorageError
+from svc_daemon.store.contract import gather
 from svc_daemon.store.objects.blobs import ObjectBlobs
-from svc_daemon.store.objects.clients import ListedObject, gather
+from svc_daemon.store.objects.clients import ListedObject
 from svc_daemon.store.staging import HEAD_BYTES
 
 if TYPE_CHECKING:
