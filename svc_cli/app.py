@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("ask", "Ask a question, and get an answer that quotes its sources with page or lines."),
     "cite": ("cite", "Check the quotes of an answer against the stored files."),
     "eval": ("eval", "Measure how well searches find the expected passages, for example in CI."),
-    "bucket": ("buckets", "List, create, show, change, archive and delete buckets."),
+    "bucket": ("buckets", "List, create, show, change, archive, export, import and delete buckets."),
     "source": ("sources", "List, show, download, retry, refresh, attach, detach and delete sources."),
     "batch": ("batches", "Show the state of files that were uploaded together as a batch."),
     "agent": ("agents", "List, create, show, change and delete agents."),

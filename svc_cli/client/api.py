@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         KeyFieldsDict,
         KeyListDict,
         LimitsAnswerDict,
+        QaCreateDict,
         SearchOptions,
         SearchPageDict,
         SourceAnswerDict,
@@ -229,6 +230,19 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def delete_source(self, source_id: str, *, force: bool = False) -> "DeletedDict":
         """Delete a source from all buckets."""
         return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
+
+    def add_question(
+        self,
+        bucket: str,
+        question: str,
+        answer: str,
+        *,
+        idempotency_key: str | None = None,
+        **fields: "Unpack[QaCreateDict]",
+    ) -> "Reply[SourceAnswerDict]":
+        """Add a question with its answer, which searches of the whole team find, but those of a bucket don't."""
+        body = {"question": question, "answer": answer, **fields}
+        return self._create(f"/v1/buckets/{part(bucket)}/qa", body, idempotency_key)
 
     def attach_source(self, bucket: str, source_id: str) -> "SourceAnswerDict":
         """Add an existing source to another bucket."""

@@ -83,6 +83,7 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
                 "client_file_id": each.client_file_id,
                 "filename": each.description.filename,
                 "size_bytes": each.size_bytes,
+                **({"content_type": each.description.content_type} if each.description.content_type else {}),
             }
             for each in members
         ],

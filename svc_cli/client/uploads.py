@@ -20,6 +20,8 @@ class Description:
     replaces: str | None = None
     #: Name of the sync mapping that owns the source.
     mapping: str | None = None
+    #: The media type, which the service takes over unless the bytes contradict it; None to let it decide.
+    content_type: str | None = None
 
     def body(self) -> dict[str, Any]:
         """Return the fields of a JSON body; unset fields are omitted."""
@@ -31,6 +33,7 @@ class Description:
             "sha256": self.sha256,
             "replaces": self.replaces,
             "mapping": self.mapping,
+            "content_type": self.content_type,
         }
         return {name: value for name, value in fields.items() if value}
 

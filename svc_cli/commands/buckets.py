@@ -9,7 +9,10 @@ from svc_cli.client.waiting import wait_for_task
 from svc_cli.commands.options import (
     DryRunOption,
     Invocation,
+    JobsOption,
+    NoCreateOption,
     TimeoutOption,
+    WaitOption,
     command,
     new_app,
     parse_duration,
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
 app = new_app(
-    "List, create, show, change, archive and delete buckets.",
+    "List, create, show, change, archive, export, import and delete buckets.",
     "svc bucket ls",
     "svc bucket create handbook --name 'Staff handbook'",
     "svc bucket rm drafts old-drafts",
@@ -188,6 +191,66 @@ def archive(
     call.console.show({**answer, "dry_run": True} if dry_run else answer, lambda: text)
     if not restore and not dry_run:
         call.console.next_step(f"svc bucket archive --restore {answer['slug']}")
+
+
+@command(app, "export", "svc bucket export handbook handbook.tar")
+def export(
+    call: Invocation,
+    bucket: BucketArgument,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; it is replaced if it exists.")],
+    timeout: TimeoutOption = None,
+) -> None:
+    """Write a bucket to one file: its files with their titles, tags, metadata and text, and its written answers.
+
+    The same content makes the same file, byte for byte, whenever and wherever it is exported. The command waits until
+    nothing in the bucket is being indexed. FILE is replaced only when everything was read.
+    """
+    from svc_cli.commands.bucket_exports import export_bucket
+
+    export_bucket(call, bucket, file, timeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketImportFlags:
+    """The options of `bucket import`."""
+
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `svc bucket export` wrote.")]
+    bucket: Annotated[
+        str | None,
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [default: as in FILE]"),
+    ] = None
+    as_new: Annotated[
+        bool, typer.Option("--as-new", help="Add a source even if the bucket has other content under its title.")
+    ] = False
+    keep_mapping: Annotated[
+        bool,
+        typer.Option(
+            "--keep-mapping",
+            help="Keep the names of the sync mappings that own the sources; a sync with --prune may remove them.",
+        ),
+    ] = False
+    wait: WaitOption = None
+    timeout: TimeoutOption = None
+    jobs: JobsOption = None
+    no_create: NoCreateOption = False
+    dry_run: DryRunOption = False
+
+
+@command(
+    app,
+    "import",
+    "svc bucket import handbook.tar",
+    "svc bucket import handbook.tar -b handbook-2026 --dry-run",
+)
+def import_file(call: Invocation, flags: BucketImportFlags) -> Exit:
+    """Add what an exported bucket contains to a bucket, and wait until a search finds it.
+
+    First, the whole file is checked. If it is damaged, or has anything that an upload may not have, nothing is changed.
+    The daemon extracts the text from the files again. If you run the same command again, nothing is added twice.
+    """
+    from svc_cli.commands.bucket_exports import import_bucket
+
+    return import_bucket(call, flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -31,6 +31,9 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import UploadOptions, UploadRun, elapsed_ms, look, resumable
 from svc_cli.uploads.selections import FolderPolicy, expand, select
 from svc_cli.uploads.skips import readable_extensions
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import BucketFieldsDict
 
 app = new_app()
 
@@ -163,9 +166,19 @@ def check_jobs(jobs: int) -> int:
 
 
 def provision(
-    call: Invocation, client: Client, known: KnownSources, bucket: str, *, no_create: bool, is_dry: bool
+    call: Invocation,
+    client: Client,
+    known: KnownSources,
+    bucket: str,
+    *,
+    no_create: bool,
+    is_dry: bool,
+    fields: "BucketFieldsDict | None" = None,
 ) -> KnownSources:
-    """Create the bucket if it doesn't exist. Raises ApiError `bucket_not_found` if that isn't possible."""
+    """Create the bucket with these fields if it doesn't exist.
+
+    Raises ApiError `bucket_not_found` if that isn't possible.
+    """
     if known.bucket_id is not None:
         return known
     # A name with an underscore is an id, and a bucket can't be created from an id.
@@ -179,7 +192,7 @@ def provision(
     if is_dry:
         call.console.note(f"the bucket {bucket} would be created.")
         return known
-    made = client.ensure_bucket(bucket)
+    made = client.ensure_bucket(bucket, **(fields or {}))
     if made.get("created"):
         call.console.note(f"created the bucket {bucket}.")
     return KnownSources(made["id"], {})

@@ -21,7 +21,7 @@ _COLOURS = {"ready": "green", "failed": "red", "conflict": "yellow"}
 class Summary:
     """The result of an upload or import."""
 
-    kind: Literal["upload", "import"] = "upload"
+    kind: Literal["upload", "import", "bucket.import"] = "upload"
     bucket: str
     items: list[ReportItem]
     duration_ms: int
@@ -36,8 +36,8 @@ class Summary:
 
     @property
     def noun(self) -> str:
-        """Return the word for an item in the report: `URL` or `file`."""
-        return "URL" if self.kind == "import" else "file"
+        """Return the word for an item in the report."""
+        return {"upload": "file", "import": "URL", "bucket.import": "source"}[self.kind]
 
     @property
     def counts(self) -> dict[str, int]:

@@ -44,6 +44,8 @@ class FileContent:
     data: bytes | None = None
     #: The file's stamp when it was hashed; None for standard input.
     stamp: Stamp | None = None
+    #: Offset of the content's first byte in the file, if it is a member of an archive.
+    start: int = 0
 
     def whole(self) -> bytes:
         """Return all bytes. Raises FileRefused if the file has changed since it was hashed."""
@@ -55,9 +57,9 @@ class FileContent:
             yield self.data[offset:]
             return
         with _opened(self.path) as file:
-            if _stamp(os.fstat(file.fileno())) != self.stamp:
+            if stamp_of(os.fstat(file.fileno())) != self.stamp:
                 raise changed()
-            file.seek(offset)
+            file.seek(self.start + offset)
             left_bytes = self.size_bytes - offset
             while left_bytes:
                 block = file.read(min(BLOCK_BYTES, left_bytes))
@@ -116,10 +118,10 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
             size_bytes += len(block)
             first = first or block
         after = os.fstat(file.fileno())
-    if _stamp(before) != _stamp(after) or size_bytes != before.st_size:
+    if stamp_of(before) != stamp_of(after) or size_bytes != before.st_size:
         return None
     kept = first if size_bytes == len(first) <= KEPT_BYTES else None
-    return FileContent(path, digest.hexdigest(), size_bytes, kept, _stamp(after))
+    return FileContent(path, digest.hexdigest(), size_bytes, kept, stamp_of(after))
 
 
 @contextmanager
@@ -134,7 +136,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise FileRefused(f"the file can't be read: {error.strerror}.", code="svc_file_unreadable") from error
 
 
-def _stamp(facts: os.stat_result) -> Stamp:
+def stamp_of(facts: os.stat_result) -> Stamp:
+    """Return the stamp of a file with these facts."""
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 

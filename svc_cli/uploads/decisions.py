@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from svc_daemon.wire import JsonMapping
+from svc_daemon.wire import Json, JsonMapping
 
 #: What to do if the bucket has a source with the file's title but different bytes.
 OnConflict = Literal["ask", "replace", "as_new"]
@@ -52,3 +52,14 @@ def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -
         settled = [source for source in known if source.get("replaces") not in ids]
         return Decision("replaced", (settled or known)[-1])
     return Decision("conflict", (staying or known)[-1])
+
+
+def title_conflict(source: JsonMapping, hint: str) -> Json:
+    """Return the error for a file, not sent because a source of the bucket has its title and other content."""
+    return {
+        "code": "svc_title_conflict",
+        "message": f"the bucket has different content under this title ({source['id']}); nothing was sent.",
+        "retryable": False,
+        "details": {"source_id": source["id"], "sha256": source["sha256"]},
+        "hint": hint,
+    }

@@ -5,16 +5,20 @@ refresh is requested, so running a command twice creates no duplicates. A refres
 at the host, and costs one request if it has not.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from svc_cli.client.api import Client
 from svc_cli.client.imports import Door, ImportRequest, import_key
+from svc_cli.client.transport import Reply
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.transfers import MOST_EPOCHS, stops_everything, too_many_epochs
 from svc_daemon.wire import JsonMapping
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import SourceAnswerDict
 
 Kind = Literal["auto", "file", "page"]
 
@@ -93,17 +97,26 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 
 
 def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> JsonMapping | None:
-    """Create the source and return it; None in a dry run.
-
-    If the service replays the answer for a source that is no longer in the bucket, the URL is imported again with the
-    key of the next epoch, a counter that is part of the key.
-    """
+    """Create the source and return it; None in a dry run."""
     if options.is_dry:
         client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
         return None
-    for epoch in range(MOST_EPOCHS):
+
+    def send(epoch: int) -> "Reply[SourceAnswerDict]":
         key = import_key(options.bucket_id, wanted, door, epoch)
-        reply = client.import_url(options.bucket_id, wanted, door=door, idempotency_key=key)
+        return client.import_url(options.bucket_id, wanted, door=door, idempotency_key=key)
+
+    return create_once(client, options.bucket_id, send)
+
+
+def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
+    """Create a source that no earlier run has created, and return it, or the one of the earlier run.
+
+    `send` gets the epoch that its idempotency key must contain. If the service replays the answer for a source that is
+    no longer in the bucket, the source is created again in the next epoch.
+    """
+    for epoch in range(MOST_EPOCHS):
+        reply = send(epoch)
         if not reply.is_replay:
             return reply.body
         try:
@@ -112,6 +125,6 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
             if error.code != "source_not_found":
                 raise
             continue
-        if options.bucket_id in source["bucket_ids"]:
+        if bucket_id in source["bucket_ids"]:
             return source
     raise too_many_epochs()

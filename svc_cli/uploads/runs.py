@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from svc_cli.errors import ApiError, FileRefused, Interrupted, SvcError
 from svc_cli.interrupts import shielded
 from svc_cli.progress import Flow, Progress
 from svc_cli.uploads.contents import read
-from svc_cli.uploads.decisions import KnownSources, OnConflict, decide
+from svc_cli.uploads.decisions import KnownSources, OnConflict, decide, title_conflict
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import GRACE_S, Crew, Mode, TransferQueue, take
 from svc_cli.uploads.selections import SelectedFile
@@ -77,26 +77,41 @@ class UploadRun:
         self, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
     ) -> None:
         """Send every file. An error that affects every file ends the run and is stored in `stopped_by`."""
-        self.progress.begin("sending" if not options.is_dry else "comparing", len(files))
         readers = Crew(options.jobs, "read")
+        some = [files[start : start + READ_AT_ONCE] for start in range(0, len(files), READ_AT_ONCE)]
+        tasks = [partial(_examine_some, self.client, each, known, options, max_bytes) for each in some]
+        self.progress.begin("sending" if not options.is_dry else "comparing", len(files))
+        with self._ended(readers):
+            self._send(
+                self._read_ahead(readers, tasks, options.jobs),
+                known.bucket_id or options.bucket,
+                options.jobs,
+                options.mode,
+            )
+
+    def send_entries(self, entries: "Iterable[ReportItem | Transfer]", total: int, bucket_id: str, jobs: int) -> None:
+        """Send the transfers in batches, and keep the items. Errors are handled as in `send_all`."""
+        self.progress.begin("sending", total)
+        with self._ended():
+            self._send(entries, bucket_id, jobs, "batch")
+
+    def _send(self, found: "Iterable[ReportItem | Transfer]", bucket_id: str, jobs: int, mode: Mode) -> None:
         queue = TransferQueue(
             self.client,
-            known.bucket_id or options.bucket,
-            options.jobs,
-            options.mode,
+            bucket_id,
+            jobs,
+            mode,
             on_end=lambda group: self._finish(*(each.item for each in group.transfers)),
             on_sent=self._flow.count,
             on_wait=self._show_progress,
         )
         self.batch_ids = queue.batch_ids
-        some = [files[start : start + READ_AT_ONCE] for start in range(0, len(files), READ_AT_ONCE)]
-        tasks = [partial(_examine_some, self.client, each, known, options, max_bytes) for each in some]
-        with self._ended(readers), queue:
-            for found in self._read_ahead(readers, tasks, options.jobs):
-                if isinstance(found, Transfer):
-                    queue.add(found)
+        with queue:
+            for each in found:
+                if isinstance(each, Transfer):
+                    queue.add(each)
                 else:
-                    self._finish(found)
+                    self._finish(each)
             queue.finish()
 
     def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
@@ -226,14 +241,8 @@ def _examine(
     item.action, source = decide(known.by_title.get(file.title, ()), content.sha256, options.on_conflict)
     if item.action == "conflict" and source:
         item.status, item.ready = source["status"], bool(source["ready"])
-        error = {
-            "code": "svc_title_conflict",
-            "message": f"the bucket has different content under this title ({source['id']}); nothing was sent.",
-            "retryable": False,
-            "details": {"source_id": source["id"], "sha256": source["sha256"]},
-            "hint": "--replace replaces it when the new version is ready, --as-new keeps both.",
-        }
-        item.conflict(source["id"], error)
+        hint = "--replace replaces it when the new version is ready, --as-new keeps both."
+        item.conflict(source["id"], title_conflict(source, hint))
     elif item.action == "unchanged" and source:
         item.follow(source)
     elif options.is_dry:

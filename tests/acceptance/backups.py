@@ -28,15 +28,15 @@ def restore_backup(folder: Path, data: Path) -> RestoreSummary:
     return restore(find_backup(folder), DataFiles(data), options)
 
 
-def run_killed(work: Callable[[], object], line: int) -> int:
-    """Run this in a child that dies, by kill -9, before the given line; how many lines it came."""
+def run_killed(work: Callable[[], object], line: int, counted: tuple[str, ...] = COUNTED) -> int:
+    """Run this in a child that dies, by kill -9, before the given line of these modules; how many lines it came."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:
         lines = 0
 
         def trace(frame: FrameType, event: str, _argument: Any) -> Any:
             nonlocal lines
-            if not frame.f_code.co_filename.endswith(COUNTED):
+            if not frame.f_code.co_filename.endswith(counted):
                 return None
             if event == "line":
                 lines += 1

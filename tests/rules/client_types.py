@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import PAGE
-from svc_daemon.wire import agents, buckets, keys, responses, searches, sources
+from svc_daemon.wire import agents, buckets, keys, qa, responses, searches, sources
 from tests.rules.modules import ROOT
 
 PACKAGE = "svc_cli.client.types"
@@ -35,6 +35,7 @@ INPUTS: tuple[Model, ...] = (
     buckets.BucketUpdate,
     buckets.ChunkingUpdate,
     keys.KeyFields,
+    qa.QaCreate,
     responses.ResponseCreate,
     searches.SearchRequest,
     sources.SourceUpdate,
@@ -43,6 +44,7 @@ INPUTS: tuple[Model, ...] = (
 NAMES: dict[Model, str] = {responses.ResponseCreate: "AskOptions", searches.SearchRequest: "SearchOptions"}
 #: The fields that are parameters of the methods, or that OpenAI's clients alone send.
 PARAMETERS: dict[Model, set[str]] = {
+    qa.QaCreate: {"question", "answer", "webhook"},
     responses.ResponseCreate: set(responses.ResponseCreate.model_fields) - {"buckets", "instructions", "metadata"},
     searches.SearchRequest: {"query"},
 }

@@ -50,6 +50,7 @@ from svc_cli.client.types.keys import KeyDict as KeyDict
 from svc_cli.client.types.keys import KeyFieldsDict as KeyFieldsDict
 from svc_cli.client.types.keys import KeyListDict as KeyListDict
 from svc_cli.client.types.keys import NewKeyDict as NewKeyDict
+from svc_cli.client.types.qa import QaCreateDict as QaCreateDict
 from svc_cli.client.types.responses import AskOptions as AskOptions
 from svc_cli.client.types.responses import IncompleteDetailsDict as IncompleteDetailsDict
 from svc_cli.client.types.responses import InputTokensDetailsDict as InputTokensDetailsDict

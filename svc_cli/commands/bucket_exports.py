@@ -1,0 +1,94 @@
+"""Carries out `svc bucket export` and `svc bucket import`, which move a bucket as one file."""
+
+import time
+from functools import partial
+from pathlib import Path
+
+from svc_cli.commands.buckets import BucketImportFlags
+from svc_cli.commands.options import Invocation, parse_duration
+from svc_cli.commands.upload import check_jobs, provision, stream_item
+from svc_cli.commands.upload_report import Summary
+from svc_cli.console import clean
+from svc_cli.exits import Exit
+from svc_cli.exports.adding import Adding, OpenedExport, open_export, plan_import
+from svc_cli.exports.manifests import check_limits
+from svc_cli.exports.writing import write_export
+from svc_cli.render import counted, size
+from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
+
+
+@resumable
+def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None) -> None:
+    """Write the bucket to the file, and report what is in it."""
+    began_s = time.monotonic()
+    with call.client() as client, call.progress() as progress:
+        exported = write_export(client, bucket, file, progress, parse_duration(timeout))
+    manifest = exported.manifest
+    value = {
+        "v": 1,
+        "type": "bucket.export",
+        "bucket": manifest.bucket.slug,
+        "file": file,
+        "sha256": exported.sha256,
+        "size_bytes": exported.size_bytes,
+        "sources": len(manifest.sources),
+        "questions": len(manifest.questions),
+        "without_text": sum(source.text is None for source in manifest.sources),
+        "duration_ms": elapsed_ms(began_s),
+        "exit_code": int(Exit.DONE),
+    }
+    kinds = [counted(len(manifest.sources), "source"), counted(len(manifest.questions), "written answer")]
+    text = f"wrote {clean(file)}: {', '.join(kinds if manifest.questions else kinds[:1])}, {size(exported.size_bytes)}"
+    call.console.show(value, lambda: text)
+    call.console.next_step(f"svc bucket import {file} --base-url URL")
+
+
+@resumable
+def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
+    """Check the file, add to the bucket what it lacks, and report each source."""
+    began_s = time.monotonic()
+    with call.progress() as progress:
+        opened = open_export(Path(flags.file), progress)
+        bucket = flags.bucket or opened.archive.manifest.bucket.slug
+        with call.client() as client:
+            run = UploadRun(client, progress, partial(stream_item, call, "bucket.import.item"))
+            labels = _add_missing(call, run, opened, bucket, flags)
+    summary = Summary(
+        kind="bucket.import",
+        bucket=bucket,
+        items=[run.items[label] for label in labels if label in run.items],
+        batch_ids=run.batch_ids,
+        duration_ms=elapsed_ms(began_s),
+        is_dry=flags.dry_run,
+        stopped_by=run.stopped_by,
+        remaining=len(labels) - len(run.items),
+    )
+    return summary.show(call.console)
+
+
+def _add_missing(
+    call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
+) -> list[str]:
+    """Send what the bucket lacks; returns the labels of all entries of the export."""
+    client, manifest = run.client, opened.archive.manifest
+    jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
+    check_limits(manifest, limits)
+    client.pace_creates(limits["creates_per_second"]["value"])
+    known, fields = look(client, bucket), manifest.bucket.fields()
+    if known.bucket_id and client.bucket(bucket, members=False)["chunking"] != fields.get("chunking"):
+        call.console.note(f"{bucket} splits documents into passages of other sizes than the exported bucket did.")
+    known = provision(call, client, known, bucket, no_create=flags.no_create, is_dry=flags.dry_run, fields=fields)
+    plan = plan_import(manifest, [each for some in known.by_title.values() for each in some], as_new=flags.as_new)
+    adding = Adding(
+        client=client,
+        bucket_id=known.bucket_id or bucket,
+        opened=opened,
+        keeps_mappings=flags.keep_mapping,
+        is_dry=flags.dry_run,
+    )
+    run.send_entries(adding.files(plan), len(manifest.sources), adding.bucket_id, jobs)
+    if not run.stopped_by:
+        run.do_all("adding questions", adding.questions(plan), jobs)
+    if not run.stopped_by and not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
+        run.wait_for_all(adding.bucket_id, parse_duration(flags.timeout))
+    return [each.label for each in plan]

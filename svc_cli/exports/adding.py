@@ -1,0 +1,207 @@
+"""Imports an export into a bucket: reads the whole file, decides what the bucket lacks, and sends that.
+
+A source of the bucket is the same as one of the export if title and SHA-256 are the same, and a question if its words
+are. What the bucket has is not sent again, so an import that was killed is finished by running it again. If it has
+other content under a title, the source is a conflict, unless both are wanted.
+"""
+
+import hashlib
+import os
+import stat
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from svc_cli.client.api import Client
+from svc_cli.client.transport import Reply
+from svc_cli.client.uploads import Description
+from svc_cli.errors import PathMissing, SvcError
+from svc_cli.exports.archives import Archive, read_archive
+from svc_cli.exports.manifests import ExportedQuestion, ExportedSource, ExportRefused, Manifest, canonical
+from svc_cli.progress import Progress
+from svc_cli.uploads.contents import FileContent, Stamp, stamp_of
+from svc_cli.uploads.decisions import title_conflict
+from svc_cli.uploads.imports import create_once
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.transfers import Transfer, stops_everything
+from svc_daemon.wire import JsonMapping
+
+Entry = ExportedSource | ExportedQuestion
+#: The bytes after which the progress of reading is shown again.
+SHOWN_BYTES = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedExport:
+    """An export that was read to its end, and is undamaged."""
+
+    path: Path
+    #: The stamp of the file; what is sent later is refused if it has changed since.
+    stamp: Stamp
+    archive: Archive
+
+    def content(self, source: ExportedSource) -> FileContent:
+        name = f"bytes/{source.bytes}"
+        size_bytes, start = self.archive.manifest.members[name], self.archive.offsets[name]
+        return FileContent(self.path, source.bytes, size_bytes, stamp=self.stamp, start=start)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEntry:
+    """What to do with an entry of the export, and the source of the bucket that it concerns, if any."""
+
+    #: The title or question; the second entry with the same one is marked by a number.
+    label: str
+    entry: Entry
+    #: `created`: the bucket lacks it. `unchanged`: the bucket has it. `retried`: the bucket has it, but it has failed.
+    #: `conflict`: the bucket has other content under its title.
+    action: Literal["created", "unchanged", "retried", "conflict"]
+    source: JsonMapping | None = None
+
+
+def open_export(path: Path, progress: Progress) -> OpenedExport:
+    """Read and check a whole export. Raises ExportRefused, and PathMissing if there is no file."""
+    try:
+        # Without O_NONBLOCK, opening a pipe without a writer would block forever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise PathMissing(f"There is no file {path}.") from error
+    with os.fdopen(descriptor, "rb") as file:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise ExportRefused(f"{path} is not a regular file.", hint="an import reads the file twice; save it first.")
+        progress.begin("reading MB", facts.st_size // SHOWN_BYTES)
+        archive = read_archive(file, lambda read_bytes: progress.update(read_bytes // SHOWN_BYTES))
+        if stamp_of(os.fstat(descriptor)) != stamp_of(facts):
+            raise ExportRefused(f"{path} changed while it was read.", hint="run the command again.")
+    return OpenedExport(path, stamp_of(facts), archive)
+
+
+def plan_import(manifest: Manifest, known: Sequence[JsonMapping], *, as_new: bool) -> list[PlannedEntry]:
+    """Decide what to do with each entry. `known` are all sources of the bucket. Pure."""
+    entries: list[Entry] = [*manifest.sources, *manifest.questions]
+    here: defaultdict[Hashable, list[JsonMapping]] = defaultdict(list)
+    for source in known:
+        here[_identity_in_bucket(source)].append(source)
+    exported = {_identity(entry) for entry in entries}
+    others = {str(each["title"]): each for each in known if _identity_in_bucket(each) not in exported}
+    # Sources that are the same in every field are paired first: among several with the same title and bytes, those that
+    # the bucket lacks are then the ones that are left.
+    pairs: dict[int, JsonMapping] = {}
+    for is_pair in (_is_equal, lambda *_: True):
+        for place, entry in enumerate(entries):
+            candidates = here[_identity(entry)] if place not in pairs else []
+            found = next((source for source in candidates if is_pair(entry, source)), None)
+            if found is not None:
+                candidates.remove(found)
+                pairs[place] = found
+    labels: Counter[str] = Counter()
+    planned = []
+    for place, entry in enumerate(entries):
+        title = entry.title if isinstance(entry, ExportedSource) else entry.question
+        labels[title] += 1
+        label = title if labels[title] == 1 else f"{title} ({labels[title]})"
+        here_already, other = pairs.get(place), others.get(title) if isinstance(entry, ExportedSource) else None
+        if here_already is not None:
+            action: Literal["retried", "unchanged"] = "retried" if here_already["status"] == "failed" else "unchanged"
+            planned.append(PlannedEntry(label, entry, action, here_already))
+        elif other is not None and not as_new:
+            planned.append(PlannedEntry(label, entry, "conflict", other))
+        else:
+            planned.append(PlannedEntry(label, entry, "created"))
+    return planned
+
+
+def _identity(entry: Entry) -> Hashable:
+    if isinstance(entry, ExportedSource):
+        return entry.title, entry.bytes
+    return entry.question, entry.answer, *entry.alternate_questions
+
+
+def _identity_in_bucket(source: JsonMapping) -> Hashable:
+    if source["type"] != "qa":
+        return source["title"], source["sha256"]
+    return source["question"], source["answer"], *source["alternate_questions"]
+
+
+def _is_equal(entry: Entry, source: JsonMapping) -> bool:
+    names = ("filename", "content_type", "tags", "metadata")
+    return all(getattr(entry, name) == source[name] for name in names if hasattr(entry, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adding:
+    """Carries out a plan in one bucket."""
+
+    client: Client
+    bucket_id: str
+    opened: OpenedExport
+    #: Whether the sources still belong to the sync mappings of the bucket that was exported.
+    keeps_mappings: bool
+    is_dry: bool
+
+    def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
+        """Yield a transfer for each source to send, and an item for each other entry that needs no sending."""
+        for planned in plan:
+            if isinstance(planned.entry, ExportedSource):
+                content, item = self.opened.content(planned.entry), self._item(planned)
+                item.size_bytes, item.sha256 = content.size_bytes, content.sha256
+                is_sent = item.action == "created" and not self.is_dry
+                yield Transfer(item, content, self._description(planned.entry)) if is_sent else item
+
+    def questions(self, plan: Sequence[PlannedEntry]) -> list[Callable[[], ReportItem]]:
+        """Return a task for each question, which adds it if the bucket lacks it."""
+        return [partial(self._ask, each) for each in plan if isinstance(each.entry, ExportedQuestion)]
+
+    def _ask(self, planned: PlannedEntry) -> ReportItem:
+        item = self._item(planned)
+        if item.action != "created" or self.is_dry:
+            return item
+        fields = planned.entry.model_dump(exclude=None if self.keeps_mappings else {"mapping"})
+        bucket_id = self.bucket_id
+
+        def add(epoch: int) -> Reply[Any]:
+            key = f"svc-question-{hashlib.sha256(canonical([bucket_id, epoch, fields])).hexdigest()}"
+            return self.client.add_question(bucket_id, **fields, idempotency_key=key)
+
+        try:
+            item.follow(create_once(self.client, bucket_id, add))
+        except SvcError as error:
+            if stops_everything(error):
+                raise
+            item.refuse(error)
+        return item
+
+    def _item(self, planned: PlannedEntry) -> ReportItem:
+        item, source = ReportItem(path=planned.label, action=planned.action), planned.source
+        if source is None:
+            return item
+        if planned.action == "conflict":
+            item.status, item.ready = source["status"], bool(source["ready"])
+            item.conflict(source["id"], title_conflict(source, "--as-new adds it beside that."))
+        elif planned.action == "unchanged":
+            item.follow(source)
+        elif self.is_dry:
+            item.source_id = source["id"]
+        else:
+            try:
+                item.follow(self.client.retry_source(source["id"]))
+            except SvcError as error:
+                if stops_everything(error):
+                    raise
+                item.refuse(error)
+        return item
+
+    def _description(self, source: ExportedSource) -> Description:
+        return Description(
+            filename=source.filename,
+            title=source.title,
+            tags=tuple(source.tags),
+            metadata=source.metadata,
+            sha256=source.bytes,
+            mapping=source.mapping if self.keeps_mappings else None,
+            content_type=source.content_type,
+        )

@@ -1,0 +1,171 @@
+"""Exports a bucket: lists it once nothing in it is being indexed, then reads texts and bytes source by source.
+
+The texts go to a nameless file first, because the manifest, which has their hashes, comes before them in the archive.
+"""
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+from svc_cli.client.api import Client
+from svc_cli.client.waiting import Watch, is_settled, wait_until_settled
+from svc_cli.downloads import checked, replacing
+from svc_cli.errors import ApiError, SvcError
+from svc_cli.exits import Exit
+from svc_cli.exports.archives import ArchiveWriter
+from svc_cli.exports.manifests import (
+    ExportedBucket,
+    ExportedQuestion,
+    ExportedSource,
+    Manifest,
+    in_order,
+)
+from svc_cli.progress import Progress
+from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.buckets import Chunking
+
+
+class BucketChanged(SvcError):
+    """A source was deleted or replaced while the bucket was exported; no file was written."""
+
+    code = "svc_bucket_changed"
+    exit = Exit.TEMPORARY
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A bucket that was exported."""
+
+    manifest: Manifest
+    #: SHA-256 of the whole file.
+    sha256: str
+    size_bytes: int
+
+
+class TextSpool:
+    """Texts in a file, by their SHA-256."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        #: Offset and size by SHA-256.
+        self.places: dict[str, tuple[int, int]] = {}
+
+    def add(self, text: str) -> str:
+        """Store a text; returns its SHA-256."""
+        data = text.encode()
+        sha256 = hashlib.sha256(data).hexdigest()
+        if sha256 not in self.places:
+            self.places[sha256] = (self._file.seek(0, 2), len(data))
+            self._file.write(data)
+        return sha256
+
+    def read(self, sha256: str) -> bytes:
+        offset, size_bytes = self.places[sha256]
+        self._file.seek(offset)
+        return self._file.read(size_bytes)
+
+
+def write_export(client: Client, bucket: str, output: str, progress: Progress, timeout_s: float | None) -> Exported:
+    """Export a bucket to the file `output`, which is replaced once everything is in it.
+
+    Raises WaitTimedOut if something is still being indexed after `timeout_s`, and BucketChanged.
+    """
+    folder = Path(output).resolve().parent
+    try:
+        with replacing(output) as file, TemporaryFile(dir=folder) as spooled:
+            found = client.bucket(bucket, members=False)
+            listed = list_settled(client, found["id"], progress, timeout_s)
+            return _write(client, file, TextSpool(spooled), (found, listed), progress)
+    except ApiError as error:
+        if error.code != "source_not_found":
+            raise
+        raise BucketChanged(
+            f"A source of {bucket} was deleted or replaced while it was exported; nothing was written.",
+            hint="run the same command again.",
+        ) from error
+
+
+def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: float | None) -> list[JsonMapping]:
+    """Wait until each source of the bucket is ready or has failed; return all, as they were at one moment."""
+    deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        pages = list(client.source_pages(bucket_id, {"status": "all"}))
+        sources: list[JsonMapping] = [source for page in pages for source in page["sources"]]
+        pending = [source["id"] for source in sources if not is_settled(source)]
+        if not pending and len({page["revision"] for page in pages}) == 1:
+            return sources
+        progress.begin("waiting for indexing", len(pending))
+        wait_until_settled(
+            client,
+            Watch(pending, bucket_id),
+            timeout_s=None if deadline_s is None else max(0.0, deadline_s - time.monotonic()),
+            on_change=lambda seen: progress.update(seen.settled_count),
+        )
+
+
+def _write(
+    client: Client,
+    file: BinaryIO,
+    spool: TextSpool,
+    listed: tuple[JsonMapping, list[JsonMapping]],
+    progress: Progress,
+) -> Exported:
+    """Write the archive of a bucket and its sources to the file."""
+    bucket, everything = listed
+    listed_files = [source for source in everything if source["type"] != "qa"]
+    progress.begin("reading texts", len(listed_files))
+    sources = []
+    for done, source in enumerate(listed_files, start=1):
+        text = spool.add(client.source_text(source["id"])["text"]) if source["status"] == "active" else None
+        sources.append(_exported(source, text))
+        progress.update(done)
+    by_name = {f"bytes/{source['sha256']}": source for source in listed_files}
+    sizes = {name: source["size_bytes"] for name, source in by_name.items()}
+    manifest = Manifest(
+        bucket=ExportedBucket(
+            slug=bucket["slug"],
+            name=bucket["name"],
+            description=bucket["description"],
+            metadata=bucket["metadata"],
+            chunking=Chunking(**bucket["chunking"]) if bucket["chunking"] else None,
+        ),
+        sources=in_order(sources),
+        questions=in_order([_asked(source) for source in everything if source["type"] == "qa"]),
+        members=sizes | {f"texts/{sha256}": size_bytes for sha256, (_, size_bytes) in spool.places.items()},
+    )
+    archive = ArchiveWriter(file, manifest)
+    progress.begin("reading files", len(manifest.members))
+    for done, (name, size_bytes) in enumerate(sorted(manifest.members.items()), start=1):
+        found = by_name.get(name)
+        blocks = checked(found, client.source_content(found["id"])) if found else [spool.read(name.rpartition("/")[2])]
+        archive.add(name, size_bytes, blocks)
+        progress.update(done)
+    return Exported(manifest, archive.end(), archive.size_bytes)
+
+
+def _exported(source: JsonMapping, text_sha256: str | None) -> ExportedSource:
+    return ExportedSource(
+        title=source["title"],
+        filename=source["filename"],
+        content_type=source["content_type"],
+        tags=source["tags"],
+        metadata=source["metadata"],
+        mapping=source["mapping"],
+        bytes=source["sha256"],
+        text=text_sha256,
+    )
+
+
+def _asked(source: JsonMapping) -> ExportedQuestion:
+    return ExportedQuestion(
+        question=source["question"],
+        answer=source["answer"],
+        alternate_questions=source["alternate_questions"] or [],
+        tags=source["tags"],
+        metadata=source["metadata"],
+        mapping=source["mapping"],
+    )

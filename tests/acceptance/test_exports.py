@@ -1,0 +1,134 @@
+"""A bucket moves between services as one file: nothing is lost, added or doubled, whatever is killed."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from svc_cli.app import run
+from tests.acceptance.backups import run_killed
+from tests.acceptance.calls import list_sources, upload, wait_ended
+from tests.acceptance.forks import ROOT
+from tests.acceptance.installations import Installation
+from tests.acceptance.workloads import hosting
+from tests.conftest import UNLIMITED, MakeInstallation
+from tests.exports.archives import Handmade
+
+BUCKET = "shelf"
+#: How many lines an export and an import are killed at.
+KILLS, LARGE_KILLS = 2, 100
+#: The lines that are counted are in these modules.
+COUNTED = tuple(f"svc_cli/{name}.py" for name in ("exports/writing", "exports/adding", "downloads", "uploads/runs"))
+
+
+def export(installation: Installation, name: str = "shelf.tar", bucket: str = BUCKET) -> bytes:
+    """Export the bucket; the file's bytes, whose hash the command has reported."""
+    finished = installation.svc("bucket", "export", bucket, name, "--json")
+    assert finished.exit == 0, finished.stdout
+    data = (installation.root / name).read_bytes()
+    assert (finished.json["sha256"], finished.json["size_bytes"]) == (hashlib.sha256(data).hexdigest(), len(data))
+    return data
+
+
+def counts(finished: Any) -> dict[str, int]:
+    return {name: count for name, count in finished.json["counts"].items() if count}
+
+
+def fill_oddly(client: httpx.Client, page_url: str) -> None:
+    """Add to the bucket one of each kind of source, and what only the API can make."""
+    path = f"/v1/buckets/{BUCKET}"
+    twins = [{"tags": "a"}, {"tags": "b"}, {"metadata": json.dumps({"deep": [1, 2.5, None, {"ö": "ü"}]})}]
+    sent = [upload(client, BUCKET, "twin.md", b"# Twin\n\nThe umber twin.\n", title="twin", **each) for each in twins]
+    sent.append(upload(client, BUCKET, "other.md", b"# Twin\n\nThe other twin.\n", title="twin"))
+    sent.append(upload(client, BUCKET, "noise.bin", random.Random(3).randbytes(9000), title="noise \U0001f600"))
+    sent.append(client.post(f"{path}/pages", json={"url": page_url}))
+    question = {"question": "Who minds the quay?", "answer": "Nobody does.", "alternate_questions": ["Whose quay?"]}
+    sent += [client.post(f"{path}/qa", json=question | {"tags": [tag]}) for tag in ("x", "y")]
+    sheet = b"name,stone\nquay,umber\n"
+    opened = {"filename": "sheet", "content_type": "text/csv", "tags": ["a, b"], "mapping": "docs"}
+    session = client.post(f"{path}/uploads", json={**opened, "size_bytes": len(sheet)}).json()
+    client.put(session["upload_url"], content=sheet).raise_for_status()
+    sent.append(client.post(f"{path}/uploads/{session['session_id']}/finalize", json={}))
+    for answer in sent:
+        wait_ended(client, answer.raise_for_status().json()["id"])
+
+
+def found(client: httpx.Client, queries: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+    """What the searches find, less what is an installation's own."""
+    pages = [
+        client.post("/v1/search", json={"query": query, "buckets": [BUCKET], "max_num_results": 20}).raise_for_status()
+        for query in queries
+    ]
+    names = ("title", "filename", "score", "tags", "metadata", "text", "location")
+    return [sorted(json.dumps([hit[name] for name in names]) for hit in page.json()["data"]) for page in pages]
+
+
+def test_a_bucket_that_was_exported_and_imported_is_the_same(make_installation: MakeInstallation, large: bool) -> None:
+    here, there = (make_installation(name, **UNLIMITED, SVC_FETCH_ALLOW="127.0.0.0/8").start() for name in "ab")
+    shutil.copytree(ROOT / ("tests" if large else "docs"), here.root / "docs")
+    with here.client() as client, there.client() as other, hosting() as site:
+        fields = {"name": "The shelf", "description": "Of all kinds.", "metadata": {"kind": "odd"}}
+        client.put(f"/v1/buckets/{BUCKET}", json={**fields, "chunking": {"target": 500, "min": 400, "max": 600}})
+        fill_oddly(client, site.server.url("/umber"))
+        assert here.svc("upload", "docs", "-b", BUCKET).exit == 0
+        data = export(here)
+        assert export(here) == data
+        imported = there.svc("bucket", "import", str(here.root / "shelf.tar"), "--keep-mapping", "--json")
+        total = len(list_sources(client, BUCKET))
+        # What can't be read there can't be read here.
+        assert (imported.exit, imported.failure[1], counts(imported)["created"]) == (3, "unsupported_format", total - 1)
+        assert len(list_sources(other, BUCKET)) == total
+        assert export(there) == data
+        again = there.svc("bucket", "import", str(here.root / "shelf.tar"), "--keep-mapping", "--json")
+        assert (counts(again)["unchanged"], again.json["bytes_sent"]) == (total - 1, 0)
+        assert export(there) == data
+        words = sorted({word for path in (ROOT / "docs").rglob("*.md") for word in path.read_text().split()})
+        queries = [" ".join(random.Random(number).sample(words, 3)) for number in range(49)] + ["umber quay twin"]
+        hits = found(client, queries)
+        assert sum(map(len, hits)) > 200
+        assert found(other, queries) == hits
+    here.hold_to_every_promise()
+    there.hold_to_every_promise()
+
+
+def _run_killed(installation: Installation, line: int, *words: str) -> int:
+    """Run `svc bucket …` in a child that dies, by kill -9, before the given line; how many lines it came."""
+
+    def work() -> None:
+        os.environ.update(installation.environ)
+        os.chdir(installation.root)
+        run(["bucket", *words, "--quiet"])
+
+    return run_killed(work, line, COUNTED)
+
+
+def test_an_export_and_an_import_killed_at_any_line_are_finished_by_running_them_again(
+    installation: Installation, large: bool
+) -> None:
+    kills, moments = LARGE_KILLS if large else KILLS, random.Random(5)
+    count = 250 if large else 20
+    files = [(f"{number}.md", f"# Note {number}\n\nThe umber quay {number}.\n".encode()) for number in range(count)]
+    whole = Handmade.of(*files, text="")
+    (installation.root / "in.tar").write_bytes(whole.write())
+    lines = _run_killed(installation, 0, "import", "in.tar", "-b", "whole")
+    for line in sorted(moments.randint(1, lines) for _ in range(kills)):
+        bucket = f"after-{line}"
+        _run_killed(installation, line, "import", "in.tar", "-b", bucket)
+        finished = installation.svc("bucket", "import", "in.tar", "-b", bucket, "--json")
+        assert (finished.exit, counts(finished)["ready"], finished.json["remaining"]) == (0, count, 0), line
+        with installation.client() as client:
+            assert sorted(each["title"] for each in list_sources(client, bucket)) == sorted(name for name, _ in files)
+    data = export(installation, bucket="whole")
+    lines = _run_killed(installation, 0, "export", "whole", "out.tar")
+    for line in sorted(moments.randint(1, lines) for _ in range(kills)):
+        (installation.root / "out.tar").write_bytes(b"before")
+        _run_killed(installation, line, "export", "whole", "out.tar")
+        assert (installation.root / "out.tar").read_bytes() in (b"before", data), line
+        assert export(installation, "out.tar", "whole") == data, line
+        assert list(installation.root.glob(".*")) == [], line
+    installation.hold_to_every_promise()

@@ -1,0 +1,114 @@
+"""`svc bucket export` and `import` against a real daemon: what is refused, taken over, left, and replaced."""
+
+import os
+from pathlib import Path
+
+from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
+from tests.acceptance.installations import Installation
+from tests.cli.consoles import Json, RunSvc
+from tests.exports.archives import Handmade
+
+TWO = Handmade.of(("a.md", b"# A\n"), ("b.md", b"# B\n"))
+
+
+def counts(summary: Json) -> dict[str, int]:
+    return {name: count for name, count in summary["counts"].items() if count}
+
+
+def test_an_import_that_is_refused_changes_nothing(
+    here: RunSvc, bucket: str, shared_installation: Installation
+) -> None:
+    refused = {
+        "damaged.tar": TWO.write()[:-1],
+        "title.tar": Handmade.of(("a.md", b"# A\n"), title="a\nb").write(),
+        "large.tar": Handmade.of(("a.md", bytes(26_214_401))).write(),
+    }
+    for name, data in refused.items():
+        Path(name).write_bytes(data)
+        finished = here("bucket", "import", name, "-b", bucket, "--json")
+        assert finished.failure == (3, "svc_export_refused"), (name, finished.stdout)
+    Path("good.tar").write_bytes(TWO.write())
+    dry = here("bucket", "import", "good.tar", "-b", bucket, "--dry-run", "--json")
+    assert (dry.exit, {item["action"] for item in dry.json["items"]}) == (0, {"would_create"})
+    os.mkfifo("pipe.tar")
+    for words, failure in (
+        (("good.tar", "--no-create"), (5, "bucket_not_found")),
+        (("no.tar",), (5, "svc_path_not_found")),
+        (("pipe.tar",), (3, "svc_export_refused")),
+        ((".",), (2, "svc_file_refused")),
+    ):
+        assert here("bucket", "import", *words, "-b", bucket, "--json").failure == failure
+    with shared_installation.client() as client:
+        assert client.get(f"/v1/buckets/{bucket}").status_code == 404
+
+
+def test_without_being_asked_an_import_takes_no_mapping_over(
+    here: RunSvc, bucket: str, shared_installation: Installation
+) -> None:
+    export = Handmade.of(("a.md", b"# A\n\nWords.\n"), mapping="docs")
+    export.manifest["bucket"]["slug"] = bucket
+    Path("mapped.tar").write_bytes(export.write())
+    with shared_installation.client() as client:
+        # Without -b into the bucket of the export.
+        for options, into, mapping in (((), bucket, None), (("--keep-mapping", "-b", "kept"), "kept", "docs")):
+            assert here("bucket", "import", "mapped.tar", *options).exit == 0
+            assert [each["mapping"] for each in list_sources(client, into)] == [mapping]
+
+
+def test_an_import_adds_what_the_bucket_lacks_and_replaces_nothing(
+    here: RunSvc, bucket: str, shared_installation: Installation
+) -> None:
+    Path("two.tar").write_bytes(TWO.write())
+    with shared_installation.client() as client:
+        make_bucket(client, bucket)
+        for name, data in (("a.md", b"# A\n"), ("b.md", b"# Another B\n")):
+            wait_ended(client, upload(client, bucket, name, data, title=name, tags="mine").json()["id"])
+        finished = here("bucket", "import", "two.tar", "-b", bucket, "--json")
+        assert finished.failure == (6, "svc_title_conflict")
+        assert counts(finished.json) == {"unchanged": 1, "conflict": 1, "ready": 2}
+        both = here("bucket", "import", "two.tar", "-b", bucket, "--as-new", "--json")
+        assert (both.exit, counts(both.json)) == (0, {"created": 1, "unchanged": 1, "ready": 2})
+        listed = list_sources(client, bucket)
+        assert sorted((each["title"], *each["tags"]) for each in listed) == [
+            ("a.md", "mine"),
+            ("b.md",),
+            ("b.md", "mine"),
+        ]
+        # What was removed since comes back, although its idempotency key was used.
+        (added,) = [each["id"] for each in listed if not each["tags"]]
+        client.delete(f"/v1/sources/{added}").raise_for_status()
+        back = here("bucket", "import", "two.tar", "-b", bucket, "--as-new", "--json")
+        assert (back.exit, counts(back.json)) == (0, {"created": 1, "unchanged": 1, "ready": 2})
+
+
+def test_an_export_waits_until_nothing_is_being_indexed(
+    here: RunSvc, bucket: str, shared_installation: Installation
+) -> None:
+    with shared_installation.client() as client:
+        make_bucket(client, bucket)
+        for number in range(20):
+            upload(client, bucket, f"{number}.md", f"# Note {number}\n".encode() * 50).raise_for_status()
+        finished = here("bucket", "export", bucket, "out.tar", "--json")
+        assert (finished.exit, finished.json["sources"], finished.json["without_text"]) == (0, 20, 0)
+        assert {each["status"] for each in list_sources(client, bucket)} == {"active"}
+    for words, failure in (
+        ((bucket, "."), (2, "svc_usage")),
+        ((bucket, "no/x.tar"), (2, "svc_usage")),
+        (("gone", "x.tar"), (5, "bucket_not_found")),
+    ):
+        assert here("bucket", "export", *words, "--json").failure == failure
+    assert [path.name for path in Path().iterdir()] == ["out.tar"]
+
+
+def test_a_draft_that_a_killed_export_left_is_written_again(
+    here: RunSvc, bucket: str, shared_installation: Installation
+) -> None:
+    with shared_installation.client() as client:
+        make_bucket(client, bucket)
+    assert here("bucket", "export", bucket, "out.tar").exit == 0
+    data = Path("out.tar").read_bytes()
+    Path(".out.tar.part").write_bytes(data * 3)
+    Path("out.tar").chmod(0o600)
+    assert here("bucket", "export", bucket, "out.tar").exit == 0
+    assert (Path("out.tar").read_bytes(), Path("out.tar").stat().st_mode & 0o777) == (data, 0o600)
+    assert [path.name for path in Path().iterdir()] == ["out.tar"]
