@@ -20,7 +20,7 @@ from svc_cli.client.transport import Reply
 from svc_cli.client.uploads import Description
 from svc_cli.errors import PathMissing, SvcError
 from svc_cli.exports.archives import Archive, read_archive
-from svc_cli.exports.manifests import ExportedQuestion, ExportedSource, ExportRefused, Manifest, canonical
+from svc_cli.exports.manifests import ExportedQuestion, ExportedSource, ExportManifest, ExportRefused, canonical
 from svc_cli.progress import Progress
 from svc_cli.uploads.contents import FileContent, Stamp, stamp_of
 from svc_cli.uploads.decisions import title_conflict
@@ -80,7 +80,7 @@ def open_export(path: Path, progress: Progress) -> OpenedExport:
     return OpenedExport(path, stamp_of(facts), archive)
 
 
-def plan_import(manifest: Manifest, known: Sequence[JsonMapping], *, as_new: bool) -> list[PlannedEntry]:
+def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_new: bool) -> list[PlannedEntry]:
     """Decide what to do with each entry. `known` are all sources of the bucket. Pure."""
     entries: list[Entry] = [*manifest.sources, *manifest.questions]
     here: defaultdict[Hashable, list[JsonMapping]] = defaultdict(list)

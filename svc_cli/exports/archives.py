@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from svc_cli.errors import BadAnswer
-from svc_cli.exports.manifests import ExportRefused, Manifest, parse_manifest
+from svc_cli.exports.manifests import ExportManifest, ExportRefused, parse_manifest
 
 #: The manifest, and its checksum in the format of `sha256sum`.
 MANIFEST, CHECKSUM = "manifest.json", "manifest.json.sha256"
@@ -30,7 +30,7 @@ def header_of(name: str, size_bytes: int) -> bytes:
 class ArchiveWriter:
     """Writes an archive to an open file, from its first byte to its last."""
 
-    def __init__(self, file: BinaryIO, manifest: Manifest) -> None:
+    def __init__(self, file: BinaryIO, manifest: ExportManifest) -> None:
         """Write the manifest. Raises ExportRefused if it is too large."""
         self._file = file
         self._digest = hashlib.sha256()
@@ -66,7 +66,7 @@ class ArchiveWriter:
 class Archive:
     """An archive that was read to its end, and is undamaged."""
 
-    manifest: Manifest
+    manifest: ExportManifest
     #: The offset of each member's first byte, by name.
     offsets: dict[str, int]
 

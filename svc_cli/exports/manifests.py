@@ -82,7 +82,7 @@ class ExportedQuestion(_Described):
 Entry = TypeVar("Entry", ExportedSource, ExportedQuestion)
 
 
-class Manifest(_Shape):
+class ExportManifest(_Shape):
     format: Literal["svc-bucket"] = "svc-bucket"
     version: Literal[1] = 1
     bucket: ExportedBucket
@@ -114,7 +114,7 @@ def members_of(sources: Sequence[ExportedSource]) -> set[str]:
     return texts | {f"bytes/{source.bytes}" for source in sources}
 
 
-def parse_manifest(data: bytes) -> Manifest:
+def parse_manifest(data: bytes) -> ExportManifest:
     """Parse a manifest. Raises ExportRefused if it is of another version, or if `svc` would not have written it."""
     try:
         raw = json.loads(data)
@@ -131,7 +131,7 @@ def parse_manifest(data: bytes) -> Manifest:
     for flaw in _flaws_in_json(raw, MOST_LEVELS):
         raise ExportRefused(f"The service would refuse this export: {flaw}")
     try:
-        manifest = Manifest.model_validate(raw)
+        manifest = ExportManifest.model_validate(raw)
     except ValidationError as error:
         (first, *_) = error.errors()
         place = ".".join(map(str, first["loc"]))
@@ -145,14 +145,14 @@ def parse_manifest(data: bytes) -> Manifest:
     return manifest
 
 
-def check_limits(manifest: Manifest, limits: Mapping[str, Mapping[str, Any]]) -> None:
+def check_limits(manifest: ExportManifest, limits: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise ExportRefused for the first field that the service would refuse; `limits` is its answer about them."""
     most = {name: int(limit["value"]) for name, limit in limits.items()}
     for flaw in _flaws(manifest, most):
         raise ExportRefused(f"The service would refuse this export: {flaw}")
 
 
-def _flaws(manifest: Manifest, most: Mapping[str, int]) -> Iterator[str]:
+def _flaws(manifest: ExportManifest, most: Mapping[str, int]) -> Iterator[str]:
     yield from _flaws_in_metadata("the bucket", manifest.bucket.metadata, most)
     for source in manifest.sources:
         yield from _flaws_in_line("a title", source.title, most)

@@ -20,7 +20,7 @@ from svc_cli.exports.manifests import (
     ExportedBucket,
     ExportedQuestion,
     ExportedSource,
-    Manifest,
+    ExportManifest,
     in_order,
 )
 from svc_cli.progress import Progress
@@ -40,7 +40,7 @@ class BucketChanged(SvcError):
 class Exported:
     """A bucket that was exported."""
 
-    manifest: Manifest
+    manifest: ExportManifest
     #: SHA-256 of the whole file.
     sha256: str
     size_bytes: int
@@ -125,7 +125,7 @@ def _write(
         progress.update(done)
     by_name = {f"bytes/{source['sha256']}": source for source in listed_files}
     sizes = {name: source["size_bytes"] for name, source in by_name.items()}
-    manifest = Manifest(
+    manifest = ExportManifest(
         bucket=ExportedBucket(
             slug=bucket["slug"],
             name=bucket["name"],
