@@ -88,10 +88,7 @@ class Grouper:
         if self._mode == "auto" and transfer.size_bytes > LARGE_BYTES:
             yield TransferGroup("session", (transfer,))
             return
-        file_id = transfer.member.client_file_id
-        # A batch has no two files with the same title and content.
-        is_taken = any(each.member.client_file_id == file_id for each in self._waiting)
-        if is_taken or self._waiting_bytes + transfer.size_bytes > BATCH_BYTES:
+        if self._waiting_bytes + transfer.size_bytes > BATCH_BYTES:
             yield from self.rest()
         self._waiting.append(transfer)
         self._waiting_bytes += transfer.size_bytes

@@ -106,9 +106,15 @@ class UploadRun:
             on_wait=self._show_progress,
         )
         self.batch_ids = queue.batch_ids
+        in_batch: set[str] = set()
         with queue:
             for each in found:
                 if isinstance(each, Transfer):
+                    # A batch can't have two files with the same title and content, which an exported bucket may have.
+                    if each.member.client_file_id in in_batch:
+                        queue.flush()
+                        in_batch.clear()
+                    in_batch.add(each.member.client_file_id)
                     queue.add(each)
                 else:
                     self._finish(each)

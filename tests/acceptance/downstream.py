@@ -110,6 +110,8 @@ def use_sources(client: Client, bucket: str, source_ids: list[str]) -> None:
     assert client.sources_page(bucket, {"limit": 2}).get("has_more") is True
     titles = {member["title"] for page in client.source_pages(bucket, {"status": "all"}) for member in page["sources"]}
     assert titles == {member["title"] for member in client.sources(bucket, status="all")}
+    question = client.add_question(bucket, "Who rests?", "All do.", alternate_questions=["Is there rest?"]).body
+    assert (question["type"], question["answer"]) == ("qa", "All do.")
     client.ensure_bucket("second")
     assert client.attach_source("second", third)["id"] == third
     assert client.detach_source("second", third)["bucket_ids"] == [client.bucket(bucket)["id"]]

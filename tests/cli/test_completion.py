@@ -76,7 +76,7 @@ def test_the_names_of_buckets_are_those_of_the_command(tmp_path: Path, odd: OddS
 
 #: Lines of the command line that end where the shell is asked, and what every shell offers there.
 OFFERED = {"up": "upload", "bucket ar": "archive", "upload --wait ": "ready accepted", "upload --no-cr": "--no-create"}
-VERBS = "ls create set show archive rm"
+VERBS = "ls create set show archive export import rm"
 
 
 def test_bash_offers_what_may_come_next() -> None:
