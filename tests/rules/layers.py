@@ -12,9 +12,9 @@ LEVELS = {
     "api workers > operations > process > "
     "store provider extract fetch embed llm > "
     "databases data_directory child_processes > core > errors > settings tools > wire paths logs exits command_groups",
-    "svc_cli": "__main__ > main > app > bucket_names commands > sync evals exports tools > uploads downloads connections > "
-    "client daemon_process service_units > daemon_probes progress render > console > settings credentials > "
-    "certificates > errors interrupts > exits",
+    "svc_cli": "__main__ > main > app > bucket_names commands > sync evals exports tools > "
+    "uploads downloads connections > client daemon_process service_units > daemon_probes progress render > "
+    "console > settings credentials > certificates > errors interrupts > exits",
 }
 
 #: What the command line may know of the daemon.
