@@ -27,6 +27,8 @@ idempotency keys           are copied: a create that is repeated after the move 
 expiries, due times        are times of the wall clock, and go on
 leases                     end: what a worker held is due again. No worker can be alive
 webhook calls              that are due are made from the target, and from nowhere else, since the source isn't served
+events                     are copied in their order, and numbered again by the target; clients go on after the last
+                           one that they have
 rates                      start again: what was used of this minute's limits is forgotten
 search indexes             are rebuilt at the target while it serves, and so are the vectors
 bytes without a row        stay behind, as do damaged ones and the embedding model
@@ -76,6 +78,9 @@ PAGE_ROWS = 500
 #: A column with the end of a lease, whose clock the target doesn't have.
 LEASE = "lease_until_s"
 FACTS = "facts"
+EVENTS = "events"
+#: The column that orders events together with `turn`. The target numbers the copied ones itself, as it does its own.
+EVENT_NUMBER = "seq"
 
 
 class MoveRefused(Exception):
@@ -287,24 +292,32 @@ async def _copy_session(source: Place, target: Place, session_id: str, size_byte
 
 async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: MoveReport) -> Arrival:
     """Copy all rows but the facts. Returns the mark as it is then."""
-    tables = [table for table in list_tables() if table.name != FACTS]
+    tables = [
+        replace(table, key=("turn", EVENT_NUMBER)) if table.name == EVENTS else table
+        for table in list_tables()
+        if table.name != FACTS
+    ]
     names = [table.name for table in tables]
     for table in tables[names.index(arrival.table) if arrival.table else 0 :]:
         after: Values = arrival.after if arrival.table == table.name else ()
+        written = replace(table, columns=tuple(column for column in table.columns if column != EVENT_NUMBER))
         while page := await _read(source, partial(list_rows, table=table, after=after, limit=PAGE_ROWS)):
             after = key_of(table, page[-1])
             arrival = replace(arrival, table=table.name, after=tuple(after))
-            await _write(target, partial(_put_page, table=table, page=page, arrival=arrival))
+            put = partial(_put_page, table=table, written=written, page=page, arrival=arrival)
+            await _write(target, put)
             report.rows += len(page)
             report.note(f"rows: {report.rows}, of {table.name} now")
     return arrival
 
 
-def _put_page(connection: Connection, *, table: Table, page: Sequence[Values], arrival: Arrival) -> None:
-    """Insert the rows, with leases that are over by any clock, and record how far the copy got."""
-    pairs = (zip(table.columns, row, strict=True) for row in page)
-    ended = [[0.0 if column == LEASE and value is not None else value for column, value in row] for row in pairs]
-    insert_rows(connection, table, ended)
+def _put_page(
+    connection: Connection, *, table: Table, written: Table, page: Sequence[Values], arrival: Arrival
+) -> None:
+    """Insert the columns that are written, with leases that are over by any clock, and record how far the copy got."""
+    rows = (dict(zip(table.columns, row, strict=True)) for row in page)
+    ended = [{**row, LEASE: 0.0} if row.get(LEASE) is not None else row for row in rows]
+    insert_rows(connection, written, [[row[column] for column in written.columns] for row in ended])
     put_arrival(connection, arrival)
 
 

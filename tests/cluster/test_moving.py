@@ -98,6 +98,17 @@ def list_sources(client: httpx.Client) -> dict[str, dict[str, Any]]:
     return listed
 
 
+def list_events(client: httpx.Client) -> list[str]:
+    """The ids of all events, oldest first."""
+    ids: list[str] = []
+    page: dict[str, Any] = {"has_more": True}
+    while page["has_more"]:
+        after = {"after": ids[-1]} if ids else {}
+        page = client.get("/v1/events", params={"limit": "1000", **after}).raise_for_status().json()
+        ids += [event["id"] for event in page["data"]]
+    return ids
+
+
 def status_of(client: httpx.Client, source_id: str) -> str | None:
     status: str | None = client.get(f"/v1/sources/{source_id}").json().get("status")
     return status
@@ -241,7 +252,7 @@ def test_an_installation_goes_there_and_back_and_is_the_same_however_often_the_m
     fill(home, files)
     with home.client() as client:
         sessions = [begin_upload(client, name) for name in ("first.txt", "second.txt")]
-        seen = Seen.by(client, files)
+        seen, events = Seen.by(client, files), list_events(client)
     assert (all(seen.results.values()), len(seen.sources)) == (True, files + 4)
     assert home.stop() == 0
     stored = contents(home)
@@ -249,17 +260,17 @@ def test_an_installation_goes_there_and_back_and_is_the_same_however_often_the_m
     killed = move_killed(mover, "cluster", kills, files, count)
     assert contents(home) == stored
     with serving(node, home.files.admin_key) as client:
-        assert Seen.by(client, files) == seen
+        assert (Seen.by(client, files), list_events(client)[: len(events)]) == (seen, events)
         again = upload(client, b"Shared by two buckets.\n", "shared.txt", **{"Idempotency-Key": "shared"})
         assert again == seen.shared
         sessions[0].finish(client)
         wait_until(lambda: is_settled(client), "the upload is ready", LONG_S)
         assert operate(node, "verify", "--read-data").exit == 0
-        seen = Seen.by(client, files)
+        seen, events = Seen.by(client, files), list_events(client)
     killed += move_killed(node, str(back.files.root), kills, files, partial(count_in_folder, back.files))
     assert killed == 2 * kills if large else killed > 0
     with serving(back, home.files.admin_key) as client:
-        assert Seen.by(client, files) == seen
+        assert (Seen.by(client, files), list_events(client)[: len(events)]) == (seen, events)
         sessions[1].finish(client)
     assert stored.items() <= contents(back).items()
     verified = operate(back, "verify", "--read-data")

@@ -94,7 +94,8 @@ def test_a_team_creates_no_faster_on_three_nodes_than_on_one(nodes: Sequence[Ins
             list(threads.map(create, range(3)))
         # The last of each thread may come after the one that was awaited.
         assert len(accepted) <= PER_SECOND + PER_SECOND * (time.monotonic() - began_s)
-        assert {answer.json()["error"]["code"] for answer in refused} == {"upload_rate_limited"}
+        # On a busy machine, clients are as slow as that by themselves.
+        assert {answer.json()["error"]["code"] for answer in refused} <= {"upload_rate_limited"}
         assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
         assert {source["id"] for source in list_sources(client, BUCKET)} == set(accepted)
 
