@@ -9,13 +9,15 @@ Layers
 Each folder is a layer. A file is named after what it deals with, by the same noun in every layer; functions are verbs.
 A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
 
-    command, move_command, model_command
+    command, backup_command, move_command, model_command
                                      the command line of `svc-daemon`
-    cluster_repair, offline_move     `verify` on a cluster; `move`
+    backing_up, restoring, offline_move, cluster_repair
+                                     `backup`; `restore`; `move`; `verify` on a cluster
     serve_command, operator_commands, offline_repair
                                      `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
       server                         creates all components, serves, and shuts down
-      listening_socket, uvicorn_server, os_limits
+      engines                        what opens the stores: those of the data directory, or those of a cluster
+      listening_socket, uvicorn_server, os_limits, service_managers
                                      the parts of `server` that deal with sockets, uvicorn and the operating system
       api | workers                  HTTP requests | background loops
         operations                   one module per noun: apply a policy, then run one transaction
@@ -69,9 +71,21 @@ Invariants
 * A source without text is never `ready`.
 * Each citation mark in an answer refers to text of a source, whatever the model wrote.
 
-To keep these invariants, the daemon never opens a database from a second process, writes only through the single
-writer connection, never uses a file name from a user in a path, runs parsers and models only in child processes, reads
-no clock and no random numbers in `core`, and has no mutable module-level state.
+To keep these invariants, no second process writes a database (a backup only reads), all writes of the daemon use its
+single writer connection, and it never uses a file name from a user in a path. Parsers and models run only in child
+processes. `core` reads no clock and no random numbers, and there is no mutable module-level state.
+
+Events
+------
+Each transition that a client can wait for is a row of the event log, which is written in the transaction that makes the
+transition (`operations.events`). Clients read pages of the log, or follow it as a stream, which resumes after the last
+event that they have. A webhook call has the id of its event.
+
+Clusters
+--------
+Instead of the data directory, several daemons can share PostgreSQL for the state, an S3 store for the bytes and Milvus
+for the index, behind the same interfaces. Each daemon has one writer there too; a transaction that conflicts with one
+of another daemon is run again (`databases.postgres.database`).
 
 State and index
 ---------------

@@ -13,17 +13,14 @@ import typer
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.exits import (
-    EXIT_ADDRESS,
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
-    EXIT_LOCKED,
-    EXIT_MISSING,
-    EXIT_REFUSED,
     EXIT_TEMPORARY,
     EXIT_USAGE,
     progress_notes,
     refuse,
+    refuse_directory,
 )
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
@@ -96,8 +93,9 @@ def restore(
 
 def _mark_restored(as_json: bool) -> None:
     """Complete the restore of a cluster, whose database and bytes were restored by other programs."""
+    from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.operations.restores import mark_restored
-    from svc_daemon.operator_commands import Errand, Refused, Unreachable, run_errand
+    from svc_daemon.operator_commands import Errand, Refused, run_errand
     from svc_daemon.settings import SettingError
 
     if not os.environ.get("SVC_STATE_URL"):
@@ -107,8 +105,8 @@ def _mark_restored(as_json: bool) -> None:
     try:
         errand = Errand(method="POST", path="/admin/restored", body=None, verb=mark_restored)
         made = run_errand(DataFiles(data_dir(os.environ)), errand)
-    except Unreachable as error:
-        refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
     except SettingError as error:
         refuse("svc_usage", str(error), EXIT_USAGE, as_json)
     except (Refused, ServiceError) as error:
@@ -145,24 +143,14 @@ def _show(
 def _refusing(verb: str, as_json: bool) -> Iterator[None]:
     """Catch the errors of a backup or restore: report them in the error format of `svc`, and exit."""
     from svc_daemon.core.problems import find_lack
-    from svc_daemon.data_directory import DirectoryLocked, NoDirectory, NotEmpty
-    from svc_daemon.store.backups import BackupRefused
-    from svc_daemon.store.removals import BackupRunning
+    from svc_daemon.data_directory import DirectoryRefused
 
     # Files created here are readable only by this user.
     os.umask(0o077)
     try:
         yield
-    except BackupRunning as error:
-        refuse("svc_backup_running", error.message, EXIT_LOCKED, as_json, hint=error.hint, retryable=True)
-    except DirectoryLocked as error:
-        refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
-    except NoDirectory as error:
-        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
-    except NotEmpty as error:
-        refuse("svc_data_dir_not_empty", error.message, EXIT_REFUSED, as_json, hint=error.hint)
-    except BackupRefused as error:
-        refuse("svc_backup_refused", error.message, EXIT_USAGE, as_json, hint=error.hint)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
     except (ServiceError, OSError) as error:
         message = error.message if isinstance(error, ServiceError) else f"{error.filename}: {error.strerror}."
         if find_lack(error) is not None:

@@ -15,16 +15,15 @@ from svc_daemon.command_groups import new_group
 from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.exits import (
-    EXIT_ADDRESS,
     EXIT_DONE,
     EXIT_FAILED,
-    EXIT_LOCKED,
     EXIT_MISSING,
     EXIT_REFUSED,
     EXIT_USAGE,
     print_note,
     refuse,
     refuse_as,
+    refuse_directory,
 )
 from svc_daemon.model_command import JsonFlag, models
 from svc_daemon.move_command import move
@@ -109,7 +108,7 @@ def verify(
     Exits with code 0 if there are no problems, and with code 1 if there are any.
     """
     from svc_daemon.cluster_repair import verify_cluster
-    from svc_daemon.data_directory import DirectoryLocked, NoDirectory
+    from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.offline_repair import verify_directory
     from svc_daemon.provider.errors import ProviderError
 
@@ -121,10 +120,8 @@ def verify(
             verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
     except SettingError as error:
         refuse("svc_usage", str(error), EXIT_USAGE, as_json)
-    except DirectoryLocked as error:
-        refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
-    except NoDirectory as error:
-        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
     except NotFound as error:
         refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
     except (ServiceError, ProviderError, OSError) as error:
@@ -321,21 +318,19 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
-    from svc_daemon.data_directory import NoDirectory
-    from svc_daemon.operator_commands import Refused, Unreachable, run_errand
+    from svc_daemon.data_directory import DirectoryRefused
+    from svc_daemon.operator_commands import Refused, run_errand
 
     # Files created here are readable only by this user.
     os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
-    except NoDirectory as error:
-        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
     except ServiceError as error:
         refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
     except Refused as error:
         refuse_as(error.error, _exit_of(error.status), as_json)
-    except Unreachable as error:
-        refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
     except SettingError as error:
         refuse("svc_usage", str(error), EXIT_USAGE, as_json)
     except OSError as error:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 class DirectoryRefused(Exception):
     """The data directory can't be used; `message` has the reason, and `hint` says what to do."""
 
+    #: Names the reason to programs.
+    code: str
+    retryable = False
+
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(f"{message} {hint}")
         self.message = message
@@ -28,6 +32,8 @@ class DirectoryRefused(Exception):
 
 class NoDirectory(DirectoryRefused):
     """There is no installation in the data directory."""
+
+    code = "svc_data_dir_not_found"
 
     def __init__(self, files: DataFiles) -> None:
         super().__init__(
@@ -39,6 +45,8 @@ class NoDirectory(DirectoryRefused):
 class DirectoryLocked(DirectoryRefused):
     """Another process owns the data directory."""
 
+    code = "svc_data_dir_locked"
+
     def __init__(self, files: DataFiles) -> None:
         super().__init__(
             f"Another process is using {files.root}.",
@@ -48,6 +56,8 @@ class DirectoryLocked(DirectoryRefused):
 
 class NotEmpty(DirectoryRefused):
     """The data directory has files, and a restore replaces none."""
+
+    code = "svc_data_dir_not_empty"
 
     def __init__(self, root: Path, found: str) -> None:
         super().__init__(

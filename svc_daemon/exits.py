@@ -5,11 +5,20 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED, EXIT_INTERRUPTED = 7, 12, 14, 130
 
+#: The exit code for each reason for which a directory can't be used.
+_REFUSED = {
+    "svc_data_dir_not_found": EXIT_MISSING,
+    "svc_data_dir_locked": EXIT_LOCKED,
+    "svc_data_dir_not_empty": EXIT_REFUSED,
+    "svc_backup_running": EXIT_LOCKED,
+    "svc_backup_refused": EXIT_USAGE,
+    "svc_daemon_unreachable": EXIT_ADDRESS,
+}
 #: Seconds between two lines of progress.
 PROGRESS_S = 5.0
 
@@ -20,6 +29,20 @@ def refuse(
     """Report an error that this program has detected, and exit."""
     error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
     refuse_as(error, exit_code, as_json)
+
+
+class DirectoryProblem(Protocol):
+    """Why a data directory, or a folder of backups, can't be used; see `data_directory.DirectoryRefused`."""
+
+    code: str
+    message: str
+    hint: str
+    retryable: bool
+
+
+def refuse_directory(error: DirectoryProblem, as_json: bool) -> NoReturn:
+    """Report why a directory can't be used, and exit."""
+    refuse(error.code, error.message, _REFUSED[error.code], as_json, hint=error.hint, retryable=error.retryable)
 
 
 def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:

@@ -230,9 +230,3 @@ def prepare_handler(handler: logging.Handler) -> None:
     """Set the format and the redaction filter of a handler; required for every handler of the daemon."""
     handler.addFilter(Redaction())
     handler.setFormatter(JsonLines())
-
-
-def stop_logging(handler: logging.Handler) -> None:
-    """Remove the handler and close its file."""
-    logging.getLogger().removeHandler(handler)
-    handler.close()

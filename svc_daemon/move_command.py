@@ -12,13 +12,13 @@ import typer
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.exits import (
     EXIT_FAILED,
-    EXIT_LOCKED,
     EXIT_MISSING,
     EXIT_REFUSED,
     EXIT_USAGE,
     print_note,
     progress_notes,
     refuse,
+    refuse_directory,
 )
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
@@ -69,17 +69,15 @@ def move(
 @contextmanager
 def _refusing(as_json: bool) -> Iterator[None]:
     """Report an error of the move, and exit."""
-    from svc_daemon.data_directory import DirectoryLocked, NoDirectory
+    from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.operations.moving import MoveRefused
 
     try:
         yield
     except SettingError as error:
         refuse("svc_usage", str(error), EXIT_USAGE, as_json)
-    except DirectoryLocked as error:
-        refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
-    except NoDirectory as error:
-        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
     except NotFound as error:
         refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
     except MoveRefused as error:

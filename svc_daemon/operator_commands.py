@@ -52,6 +52,9 @@ RESTART = "Restart the daemon, which creates that file again."
 class Unreachable(DirectoryRefused):
     """Another process holds the data directory's lock, but no daemon of that directory answers."""
 
+    code = "svc_daemon_unreachable"
+    retryable = True
+
 
 class Refused(Exception):
     """The daemon returned an error: the HTTP status, and the API's `code`, `message`, `retryable` and `details`."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.logs import REQUEST_ID, JsonLines, RotatingFile, prepare_handler, redact, start_logging, stop_logging
+from svc_daemon.logs import REQUEST_ID, JsonLines, RotatingFile, prepare_handler, redact, start_logging
 from tests.limits import limited
 
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF"  # 43 characters, 256 bits
@@ -37,7 +37,8 @@ def log(tmp_path: Path) -> Iterator[Path]:
     level = root.level
     handler = start_logging(tmp_path / "log" / "daemon.log", "info")
     yield handler.path
-    stop_logging(handler)
+    root.removeHandler(handler)
+    handler.close()
     root.setLevel(level)
 
 

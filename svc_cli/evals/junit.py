@@ -3,7 +3,6 @@
 import re
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from svc_cli.evals.misses import Miss
 from svc_cli.evals.runs import Evaluation
 from svc_cli.evals.summaries import describe
 from svc_cli.evals.thresholds import Thresholds
@@ -48,10 +47,6 @@ def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
 
 def _add_case(suite: Element, name: str, duration_s: float) -> Element:
     return SubElement(suite, "testcase", classname=SUITE, name=_fit(name), time=f"{duration_s:.3f}")
-
-
-def _explained(expected: str, miss: Miss) -> str:
-    return f"{expected}: {miss.message}"
 
 
 def _fit(text: str) -> str:

@@ -26,6 +26,9 @@ PAUSE_S = 0.01
 class BackupRunning(DirectoryRefused):
     """Another process is making a backup of the same data directory, or in the same folder."""
 
+    code = "svc_backup_running"
+    retryable = True
+
     def __init__(self, folder: Path) -> None:
         super().__init__(f"Another backup that uses {folder} is running.", "Wait until it ends.")
 

@@ -47,10 +47,6 @@ class Edition:
     is_shown: bool = False
 
 
-#: All editions of some documents, shown or not, by source.
-EditionsOf = Mapping[str, Sequence[Edition]]
-
-
 def find(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, list[Edition]]:
