@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 from typing import Any
 
 import httpx
@@ -59,11 +59,9 @@ def main() -> None:
                     files = {f"{next(numbers)}": text(number, options.size_bytes) for number in range(options.files)}
                     costs.setdefault((way, name), []).append(cost_ms(side, send, files))
         # The first turn warms both up.
-        middle = {key: round(median(each[1:]), 3) for key, each in costs.items()}
-        results = {way: {name: middle[way, name] for name in sides} for way in ways}
-        for way, found in results.items():
-            pairs = zip(costs[way, "with_ms"][1:], costs[way, "without_ms"][1:], strict=True)
-            found["share"] = round(median((more - less) / less for more, less in pairs), 3)
+        results = {way: {name: round(middle(costs[way, name][1:]), 3) for name in sides} for way in ways}
+        for found in results.values():
+            found["share"] = round(found["with_ms"] / found["without_ms"] - 1, 3)
         report("events", vars(options), results, sides["with_ms"].root)
 
 
@@ -80,6 +78,12 @@ def daemons(folder: Path | None) -> Iterator[dict[str, MeasuredDaemon]]:
         finally:
             for side in sides.values():
                 side.clear()
+
+
+def middle(values: list[float]) -> float:
+    """The mean of the middle half, which is finer than the median: processor time is counted in ticks of 10 ms."""
+    cut = len(values) // 4
+    return fmean(sorted(values)[cut : len(values) - cut])
 
 
 def text(number: int, size_bytes: int) -> bytes:
