@@ -16,8 +16,9 @@ from pathlib import Path
 from svc_cli.errors import UsageError
 from svc_daemon import paths
 
-#: Prefixes of the variables that are written to unit files: our settings, and the authorities that `svc` trusts.
-CARRIED = ("SVC_", "SSL_CERT_")
+#: Prefixes of the variables that are written to unit files: our settings, the authorities that `svc` trusts, and where
+#: traces are sent.
+CARRIED = ("SVC_", "SSL_CERT_", "OTEL_")
 #: Variables that are not written to unit files: keys, and those that only matter for one command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
 #: Seconds after which a service that has failed is restarted.

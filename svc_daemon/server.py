@@ -62,6 +62,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.shortages import Shortages
+from svc_daemon.process.traces import open_traces
 from svc_daemon.service_managers import notifying_service_manager
 from svc_daemon.settings import Limits, LlmSettings, Role, Settings
 from svc_daemon.store.staging import clear_away
@@ -188,6 +189,8 @@ async def _open_process(
         )
     engines = choose_engines(settings.cluster, os.environ)
     context = open_context(stack, settings.limits, files, fetcher, on_broken, engines=engines)
+    if settings.has_traces:
+        context = replace(context, traces=stack.enter_context(contextlib.closing(open_traces())))
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = prepare_installation(files, context.database, context.ids)
@@ -362,6 +365,7 @@ def _hardening(settings: Settings, context: Context) -> Hardening:
         limits=_client_limits(settings.limits),
         clock=context.clock.monotonic,
         count=context.metrics.count_request,
+        traces=context.traces,
     )
 
 

@@ -173,6 +173,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
     now = context.clock.now()
     for task in (document.claim.task for document in documents if document.claim.source.id in ready):
         context.metrics.ready_s.add((now - from_text(task.created_at)).total_seconds())
+        context.traces.record_task(task, now)
     for wake in wakes:
         wake.set()
     context.wakes.note_unembedded(team_id)
@@ -260,13 +261,14 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
     """Retry each task after a pause, or end it as `failed` if no attempt is left or the failure is permanent."""
 
-    def work(connection: Connection) -> list[Failure]:
+    def work(connection: Connection) -> list[tuple[TaskRow, Failure]]:
         held = [(each, source) for each in failures if (source := _held_source(connection, each[0])) is not None]
         ends = [_end_attempt(connection, context, each[0].task, source, each[1], jitter) for each, source in held]
-        return [end for end in ends if end is not None]
+        return [(each[0].task, end) for (each, _), end in zip(held, ends, strict=True) if end is not None]
 
-    for final in await context.write(InTurn(work)):
+    for task, final in await context.write(InTurn(work)):
         context.metrics.failures[final.code] += 1
+        context.traces.record_task(task, context.clock.now(), final.code)
     context.wakes.indexing.set()
     context.wakes.delivering.set()
 

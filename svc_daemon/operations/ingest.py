@@ -188,6 +188,7 @@ def new_indexing_task(context: Context, source: SourceRow, together: int = 1) ->
         max_attempts=context.limits.task_attempts,
         created_at=source.updated_at,
         lane=lanes.choose(is_small=is_small, together=together),
+        trace=context.traces.current(),
     )
 
 

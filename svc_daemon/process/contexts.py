@@ -22,6 +22,7 @@ from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.metrics import Metrics
 from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
+from svc_daemon.process.traces import Traces
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
 from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartStore
@@ -148,6 +149,7 @@ class Context:
     shortages: Shortages
     tallies: Tallies = field(default_factory=Tallies)
     metrics: Metrics = field(default_factory=Metrics)
+    traces: Traces = field(default_factory=Traces)
     #: 32 random bytes, unique to the installation: upload tokens and webhook secrets are derived from it.
     secret: bytes
     #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.
@@ -165,7 +167,7 @@ class Context:
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction, wait until it is durable, and return its result."""
-        result = await asyncio.wrap_future(self.database.submit(work))
+        result = await asyncio.wrap_future(self.database.submit(self.traces.carried(work)))
         self.followers.wake()
         return result
 

@@ -195,6 +195,8 @@ class Settings:
     #: The engines shared with other daemons; None to use the embedded ones in the data directory.
     cluster: ClusterSettings | None = None
     role: Role = Role.ALL
+    #: Whether traces are exported, where OpenTelemetry's own variables say.
+    has_traces: bool = False
     #: The rules of the fault lab; None to leave it off. The command line alone turns it on, never the environment.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
@@ -228,6 +230,7 @@ class Settings:
             llm=LlmSettings.from_environ(environ),
             cluster=cluster,
             role=role,
+            has_traces=_is_on(environ, "SVC_TRACES"),
             faults=faults,
             limits=Limits.from_environ(environ),
         )
@@ -260,6 +263,12 @@ def _host(v6: str | None, host: str | None) -> str | None:
         return str(IPv6Address(v6) if v6 is not None else IPv4Address(host or ""))
     except AddressValueError:
         return None
+
+
+def _is_on(environ: Mapping[str, str], name: str) -> bool:
+    if (text := environ.get(name, "")) not in ("", "0", "1"):
+        raise SettingError(f"{name} must be 0 or 1, not {text!r}.")
+    return text == "1"
 
 
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

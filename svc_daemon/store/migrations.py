@@ -92,6 +92,11 @@ def add_events(connection: Connection) -> None:
         connection.execute(statement)
 
 
+def add_traces(connection: Connection) -> None:
+    """Add the trace of the request that has queued a task."""
+    connection.execute("ALTER TABLE tasks ADD COLUMN trace TEXT")
+
+
 #: The migrations by name, oldest first. A release that changes the schema appends its migration.
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
@@ -99,6 +104,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m009_retitles": add_retitles,
     "m010_changes": count_changes,
     "m011_events": add_events,
+    "m012_traces": add_traces,
 }
 
 

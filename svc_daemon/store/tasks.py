@@ -42,6 +42,8 @@ class TaskRow:
     finished_at: str | None = None
     #: The lane in which the task's document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
     lane: str = lanes.SINGLE
+    #: The W3C `traceparent` of the request that has queued it; None if traces are off.
+    trace: str | None = None
 
     @classmethod
     def from_row(cls, row: Row) -> "TaskRow":
@@ -53,9 +55,9 @@ class TaskRow:
 def create_task(connection: Connection, task: TaskRow) -> None:
     connection.execute(
         "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, token, max_attempts, chunks_done,"
-        " next_attempt_at, created_at, lane)"
+        " next_attempt_at, created_at, lane, trace)"
         " VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :next_attempt_at, :created_at,"
-        " :lane)",
+        " :lane, :trace)",
         {
             "id": task.id,
             "team_id": task.team_id,
@@ -66,6 +68,7 @@ def create_task(connection: Connection, task: TaskRow) -> None:
             "next_attempt_at": task.next_attempt_at,
             "created_at": task.created_at,
             "lane": task.lane,
+            "trace": task.trace,
         },
     )
 

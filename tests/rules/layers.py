@@ -58,6 +58,7 @@ LIBRARY_OWNERS = {
         "svc_daemon.move_command",
         "svc_daemon.command_groups",
     ),
+    "opentelemetry": ("svc_daemon.process.traces",),
     "prometheus_client": ("svc_daemon.api.handlers.metrics",),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),

@@ -4,6 +4,7 @@ From the outermost to the innermost:
 
     ResponseHeaders  assigns the request id, and adds headers to every response, including errors
     AccessLogs       logs each response, including those of Faults
+    Tracing          records each request, if traces are on
     Faults           turns exceptions raised further inside into responses
     Guards           refuses requests before anything is read or looked up
     Deadlines        limits the time for receiving the body
@@ -23,6 +24,8 @@ from svc_daemon.api.layers.deadlines import ClientLimits, Deadlines
 from svc_daemon.api.layers.error_responses import Faults, is_openai_path, raise_again
 from svc_daemon.api.layers.origin_guards import GuardRules, Guards
 from svc_daemon.api.layers.response_headers import ResponseHeaders
+from svc_daemon.api.layers.tracing import Tracing
+from svc_daemon.process.traces import Traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Hardening:
     clock: Callable[[], float] = time.monotonic
     #: Counts each request.
     count: CountRequest = lambda *_: None
+    traces: Traces = field(default_factory=Traces)
     #: Returns whether errors on a path have OpenAI's format.
     openai_style: Callable[[str], bool] = is_openai_path
 
@@ -52,6 +56,7 @@ def middleware(hardening: Hardening, successors: Mapping[str, str] = NO_ALIASES)
     return [
         Middleware(ResponseHeaders, new_id=hardening.new_id, successors=successors),
         Middleware(AccessLogs, clock=hardening.clock, count=hardening.count),
+        Middleware(Tracing, traces=hardening.traces),
         Middleware(Faults, openai_style=hardening.openai_style),
         Middleware(Guards, rules=hardening.rules),
         Middleware(Deadlines, limits=hardening.limits, clock=hardening.clock),

@@ -1,0 +1,128 @@
+"""Traces by OpenTelemetry: one from a request to the moment at which the source that it brought is ready.
+
+    the request          continues the caller's trace, if it sends a `traceparent`
+    └ queued             from the commit until a worker takes the document
+    └ index              from then until it is ready, or has failed for good
+
+The trace is stored with the task, so the worker's spans belong to it after a restart and on other nodes too. Nothing of
+the library is imported, and nothing is stored, unless traces are turned on. What can't be exported is dropped: traces
+delay and fail nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from datetime import datetime
+from typing import Any, TypeVar
+
+from svc_daemon.core.times import from_text
+from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.settings import SettingError
+from svc_daemon.store.tasks import TaskRow
+from svc_daemon.wire.versions import VERSION, install_command
+
+T = TypeVar("T")
+
+#: Describes the response of a request: method, route template, and status or None if the client has left.
+Describe = Callable[[str, str, int | None], None]
+
+
+class Traces:
+    """Traces that are off."""
+
+    is_on = False
+
+    @contextmanager
+    def serving(self, _headers: Mapping[str, str]) -> Iterator[Describe]:
+        """Record the block as a request with these headers; the caller describes its response."""
+        yield lambda *_: None
+
+    def current(self) -> str | None:
+        """Return the `traceparent` of the work in progress; None if there is none."""
+        return None
+
+    def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        """Return the work for another thread, where `current` is the same as here."""
+        return work
+
+    def record_task(self, task: TaskRow, ended_at: datetime, error: str | None = None) -> None:
+        """Record a task that has ended, and the time that it was queued before."""
+
+    def close(self) -> None:
+        """Export what was recorded."""
+
+
+class OpenTelemetry(Traces):
+    """Traces that a provider of OpenTelemetry's SDK exports."""
+
+    is_on = True
+
+    def __init__(self, provider: Any) -> None:
+        from opentelemetry.trace import SpanKind, Status, StatusCode  # noqa: PLC0415
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+
+        self._provider = provider
+        self._tracer = provider.get_tracer("svc", VERSION)
+        self._propagator = TraceContextTextMapPropagator()
+        self._kind, self._failed, self._status = SpanKind.SERVER, StatusCode.ERROR, Status
+
+    @contextmanager
+    def serving(self, headers: Mapping[str, str]) -> Iterator[Describe]:
+        with self._tracer.start_as_current_span(
+            "request", context=self._propagator.extract(headers), kind=self._kind
+        ) as span:
+
+            def describe(method: str, route: str, status: int | None) -> None:
+                span.update_name(f"{method} {route}")
+                span.set_attributes({"http.request.method": method, "http.route": route})
+                if status is not None:
+                    span.set_attribute("http.response.status_code", status)
+                if status is None or status >= 500:
+                    span.set_status(self._status(self._failed))
+
+            yield describe
+
+    def current(self) -> str | None:
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier)
+        return carrier.get("traceparent")
+
+    def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        if isinstance(work, InTurn):
+            # A worker's step, which belongs to many requests.
+            return work
+        held = copy_context()
+        return lambda connection: held.run(work, connection)
+
+    def record_task(self, task: TaskRow, ended_at: datetime, error: str | None = None) -> None:
+        if task.trace is None or task.started_at is None:
+            return
+        facts = {"svc.source_id": task.source_id or "", "svc.task_id": task.id, "svc.attempt": task.attempt}
+        parent = self._propagator.extract({"traceparent": task.trace})
+        moments = [from_text(task.created_at), from_text(task.started_at), ended_at]
+        queued, begun, ended = (round(moment.timestamp() * 1_000_000) * 1000 for moment in moments)
+        self._tracer.start_span("queued", parent, start_time=queued, attributes=facts).end(begun)
+        span = self._tracer.start_span("index", parent, start_time=begun, attributes=facts)
+        if error is not None:
+            span.set_status(self._status(self._failed, error))
+        span.end(ended)
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+
+def open_traces() -> Traces:
+    """Export traces by OTLP, as OpenTelemetry's own variables (`OTEL_…`) say. Raises SettingError."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise SettingError(f"SVC_TRACES needs an extra that is not installed: {install_command('otel')}.") from error
+
+    # The name in OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES takes precedence.
+    defaults = Resource({"service.name": "svc", "service.version": VERSION})
+    provider = TracerProvider(resource=defaults.merge(Resource.create()))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return OpenTelemetry(provider)
