@@ -13,9 +13,8 @@ import pytest
 
 from svc_daemon.listening_socket import bind
 from svc_daemon.settings import Settings
+from tests.acceptance.installations import PATIENCE_S
 from tests.limits import limited
-
-DEADLINE_S = 30
 
 
 @contextmanager
@@ -49,7 +48,7 @@ def test_without_a_descriptor_new_connections_are_closed_at_once_and_later_ones_
     async def work() -> None:
         with bind(Settings(data_dir=tmp_path, port=0)) as listener, ExitStack() as stack:
             address = listener.getsockname()
-            async with asyncio.timeout(DEADLINE_S), await asyncio.start_server(greet, sock=listener, backlog=1000):
+            async with asyncio.timeout(PATIENCE_S), await asyncio.start_server(greet, sock=listener, backlog=1000):
                 clients = [stack.enter_context(socket.socket()) for _ in range(40)]
                 with no_descriptor_left():
                     assert {await answer(client, address) for client in clients} == {b""}

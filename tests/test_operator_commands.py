@@ -11,7 +11,7 @@ from svc_daemon.core.access.api_keys import PRESETS
 from svc_daemon.data_directory import lock_directory
 from svc_daemon.operations.teams import list_teams
 from svc_daemon.operator_commands import Errand, Unreachable, run_errand
-from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.installations import PATIENCE_S, Finished, Installation, wait_until
 from tests.cli.odd_servers import serving
 from tests.conftest import MakeInstallation
 
@@ -200,4 +200,4 @@ def test_a_command_waits_for_a_daemon_that_is_just_starting(make_installation: M
     wait_until(fresh.files.log.exists, "the daemon's lock, which it has before it writes its log")
     assert team_names(fresh) == ["default"]
     process.terminate()
-    process.wait(20)
+    process.wait(PATIENCE_S)

@@ -12,7 +12,7 @@ import pytest
 
 from svc_daemon.os_limits import MOST_DESCRIPTORS
 from tests.acceptance.calls import make_bucket, upload, wait_ended
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.api.servers import is_closed
 from tests.conftest import UNLIMITED, MakeInstallation
 from tests.limits import limited
@@ -72,7 +72,7 @@ def test_soft_limits_of_descriptors_and_memory_are_raised(small: Installation) -
 
 def test_too_little_is_refused_with_a_sentence_that_svc_repeats(small: Installation) -> None:
     for limit, sentence in (("-n 64", "may open only 64 files"), ("-v 800000", "only 781 MB of address space")):
-        assert small.spawn_daemon(under(limit)).wait(30) == 1
+        assert small.spawn_daemon(under(limit)).wait(PATIENCE_S) == 1
         assert sentence in small.printed().splitlines()[-1], limit
     assert small.printed().count("\n") == 2
     command = [*under("-v 800000"), sys.executable, "-m", "svc_cli", "bucket", "ls"]

@@ -9,9 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.acceptance.installations import Installation, wait_until
-
-SILENCE_S = 20
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 
 class Manager:
@@ -20,7 +18,7 @@ class Manager:
     def __init__(self, address: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(f"\0{address[1:]}" if address.startswith("@") else address)
-        self._socket.settimeout(SILENCE_S)
+        self._socket.settimeout(PATIENCE_S)
 
     def receive(self) -> str:
         return self._socket.recv(1000).decode()
@@ -32,7 +30,7 @@ class Manager:
         except TimeoutError:
             return True
         finally:
-            self._socket.settimeout(SILENCE_S)
+            self._socket.settimeout(PATIENCE_S)
 
     def close(self) -> None:
         self._socket.close()
@@ -55,7 +53,7 @@ def test_a_daemon_says_that_it_is_ready_alive_and_stops(manager: Manager, addres
     process = installation.spawn_daemon()
     try:
         assert manager.receive() == "READY=1"
-        assert httpx.get(f"{installation.base_url}/healthz", trust_env=False).status_code == 200
+        assert httpx.get(f"{installation.base_url}/healthz", trust_env=False, timeout=PATIENCE_S).status_code == 200
         assert [manager.receive() for _ in range(3)] == ["WATCHDOG=1"] * 3
         # A daemon that does nothing any more says nothing either, so that it is restarted.
         process.send_signal(signal.SIGSTOP)
@@ -65,7 +63,7 @@ def test_a_daemon_says_that_it_is_ready_alive_and_stops(manager: Manager, addres
         while (state := manager.receive()) == "WATCHDOG=1":
             pass
         assert state == "STOPPING=1"
-        assert process.wait(SILENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.wait()

@@ -7,10 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tests.acceptance.installations import Installation, wait_until
-
-#: Indexing of one document takes milliseconds; many at once on a busy machine take a while.
-READY_TIMEOUT_S = 60.0
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 
 def make_bucket(client: httpx.Client, slug: str) -> str:
@@ -33,7 +30,7 @@ def get_source(client: httpx.Client, source_id: str) -> dict[str, Any]:
     return dict(client.get(f"/v1/sources/{source_id}").raise_for_status().json())
 
 
-def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = READY_TIMEOUT_S) -> dict[str, Any]:
+def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
     """The source once it is ready or failed; raises TooLate."""
 
     def ended() -> dict[str, Any] | None:
@@ -56,7 +53,7 @@ def asked_raw(installation: Installation, path: str, body: dict[str, Any]) -> so
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
-    connection = socket.create_connection(("127.0.0.1", port_of(installation)), timeout=30)
+    connection = socket.create_connection(("127.0.0.1", port_of(installation)), timeout=PATIENCE_S)
     connection.sendall(head.encode() + data)
     return connection
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Self
 
 from tests.acceptance.calls import port_of
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation
 
 CHUNK_BYTES = 16 * 1024
 
@@ -130,7 +130,7 @@ def held(installation: Installation, budget_bytes: int, *words: str) -> "Iterato
         url = f"http://127.0.0.1:{proxy.port}"
         with installation.spawn_svc(*words, "--json", "--base-url", url) as process:
             try:
-                assert proxy.holds.wait(60), "the proxy holds the command"
+                assert proxy.holds.wait(PATIENCE_S), "the proxy holds the command"
                 yield process
             finally:
                 process.kill()

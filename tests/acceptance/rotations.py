@@ -15,7 +15,6 @@ import h11
 CHUNK_BYTES = 64 * 1024
 #: Heads of requests may be as long as daemons take them, and longer.
 HEAD_BYTES = 256 * 1024
-STARTED_S = 10.0
 
 
 class _Peer:
@@ -65,7 +64,7 @@ class Rotation:
         started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(started)), daemon=True)
         self._thread.start()
-        assert started.wait(STARTED_S), "the balancer listens"
+        assert started.wait(60), "the balancer listens"
 
     def close(self) -> None:
         """Cut all connections. Idempotent."""

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.acceptance.installations import PATIENCE_S, wait_until
+
 
 @dataclass(frozen=True)
 class Session:
@@ -26,7 +28,14 @@ class Session:
     def _put(self, port: int, content: bytes, content_range: str) -> int:
         url = urlsplit(self.url)._replace(netloc=f"127.0.0.1:{port}").geturl()
         headers = {"Content-Range": content_range}
-        answer = httpx.put(url, content=content, headers=headers, trust_env=False, timeout=30)
+
+        def sent() -> httpx.Response | None:
+            answer = httpx.put(url, content=content, headers=headers, trust_env=False, timeout=PATIENCE_S)
+            is_busy = answer.status_code == 409 and answer.json()["error"]["code"] == "request_in_progress"
+            return None if is_busy else answer
+
+        # A writer before this one may need a while to let go.
+        answer = wait_until(sent, "an answer")
         if answer.status_code == 200:
             return len(self.data)
         assert answer.status_code == 308, answer.text

@@ -22,7 +22,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.backups import PARTIAL, BackupFolder, BackupRefused
 from tests.acceptance.backups import make_backup, restore_backup, run_killed
 from tests.acceptance.calls import list_sources, make_bucket, search, take_in, wait_ended
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import COMMAND_TIMEOUT_S, Installation, wait_until
 from tests.acceptance.workloads import BUCKETS, Client, hosting
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -75,7 +75,7 @@ def test_backups_under_load_and_kills_have_all_that_was_acknowledged(
             for each in clients:
                 each.join()
         assert [each.failure for each in clients if each.failure] == []
-    wait_until(lambda: _is_idle(installation), "all work is done", 60)
+    wait_until(lambda: _is_idle(installation), "all work is done")
     installation.hold_to_every_promise()
     # Of the killed runs, some may have been complete.
     assert min(count, 7) <= len(BackupFolder(tmp_path / "backups").list_backups()) <= 7
@@ -94,13 +94,13 @@ def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path
         if turn % 2:
             clients[0].join(moments.uniform(0, 0.3))
             installation.crash()
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=COMMAND_TIMEOUT_S)
     summary = json.loads(out)
     assert (process.returncode, summary["problems"]) == (0, [])
     found = restored(folder, data)
     # Then each client knows whether what it was doing has deleted a source.
     were = {each: each.done.total() for each in clients}
-    wait_until(lambda: all(each.done.total() > were[each] for each in clients), "an operation of each client", 60)
+    wait_until(lambda: all(each.done.total() > were[each] for each in clients), "an operation of each client")
     assert [made for made in promised if not made.is_deleted and made.sha256 not in (None, found[made.id])] == []
     shutil.rmtree(data)
 

@@ -4,7 +4,7 @@ import json
 import signal
 from pathlib import Path
 
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.acceptance.sync_folders import count_requests, write
 
 
@@ -42,7 +42,7 @@ def test_following_shows_each_event_once_until_it_is_interrupted(installation: I
         assert following.stdout is not None
         assert [json.loads(following.stdout.readline())["data"]["title"] for _ in titles] == titles
         following.send_signal(signal.SIGINT)
-        assert following.wait(20) == 130
+        assert following.wait(PATIENCE_S) == 130
     finally:
         following.kill()
         following.communicate()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.calls import take_in, upload
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
@@ -61,7 +61,7 @@ def test_a_disk_that_became_read_only_is_a_503_that_may_be_repeated(mounting: In
 def test_a_start_on_a_read_only_disk_is_refused_with_a_sentence(mounting: Installation) -> None:
     mounting.start()
     mounting.stop()
-    assert mounting.spawn_daemon(after(READ_ONLY, mounting.files.root)).wait(30) == 1
+    assert mounting.spawn_daemon(after(READ_ONLY, mounting.files.root)).wait(PATIENCE_S) == 1
     assert "Read-only file system" in mounting.printed()
     assert mounting.printed().count("\n") == 1
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import trustme
 
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
 #: No address: what `svc` finds at 127.0.0.1 has a certificate for another name.
@@ -106,7 +106,7 @@ def test_a_certificate_that_ends_soon_is_a_warning_and_an_expired_one_keeps_the_
 def test_plain_http_to_the_same_port_gets_no_answer(secure: Callable[..., Installation]) -> None:
     installation = secure(NAME).start()
     port = urlsplit(installation.base_url).port
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert not re.search(rb"HTTP/1", client.recv(4096))
     assert installation.health() is not None

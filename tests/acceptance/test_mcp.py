@@ -20,7 +20,7 @@ from mcp.client.stdio import stdio_client
 
 from tests.acceptance.calls import asked_raw, list_sources, make_bucket, upload
 from tests.acceptance.forks import ROOT
-from tests.acceptance.installations import Installation, environment, process_tree, wait_until
+from tests.acceptance.installations import PATIENCE_S, Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 from tests.tools import data_of, http_client, refusal_of, see_the_whole_job
 
@@ -103,7 +103,7 @@ def test_standard_output_carries_the_protocol_alone(shared_installation: Install
         process.stdin.write("".join(f"{json.dumps(message)}\n" for message in messages))
         process.stdin.flush()
         answers = [json.loads(process.stdout.readline()) for _ in range(2)]
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert [answer["id"] for answer in answers] == [1, 2]
     assert "buckets" in answers[1]["result"]["structuredContent"]
     assert (out, process.returncode) == ("", 0)
@@ -133,7 +133,7 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
     run(work)
 
     waiting_for(installation, call).close()
-    line = wait_until(last_call, "the end of a call that nobody waits for", 10)
+    line = wait_until(last_call, "the end of a call that nobody waits for")
     assert line["status"] is None
 
     with waiting_for(installation, call) as connection, connection.makefile("rb") as reader:

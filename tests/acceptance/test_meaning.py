@@ -13,10 +13,10 @@ from tests.acceptance.calls import make_bucket, search, take_in, upload, wait_en
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.vectors import counts, wait_embedded
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.embed.processes import has_ended
 from tests.embed.real_models import REAL_MODEL, needs_real_model
 from tests.embed.tiny_models import write_model
 from tests.embed.vector_servers import vector_server
+from tests.processes import children_of, has_ended
 
 BUCKET = "shelf"
 NOTES = "# Shelf\n\nThe umber binder stands beside number {number}.\n"
@@ -36,7 +36,7 @@ def embedding(installation: Installation) -> dict[str, Any]:
 
 def wait_ready(installation: Installation) -> dict[str, Any]:
     """What the service reports of its model, once that is in use."""
-    wait_until(lambda: embedding(installation)["state"] == "ready", "the model is in use", 60)
+    wait_until(lambda: embedding(installation)["state"] == "ready", "the model is in use")
     return embedding(installation)
 
 
@@ -86,7 +86,7 @@ def test_a_kill_midway_costs_a_batch_and_a_stop_no_time(make_installation: MakeI
     with installation.start().client() as client:
         make_bucket(client, BUCKET)
         ids = [upload(client, BUCKET, f"{n}.md", MANY.encode()).json()["id"] for n in range(4)]
-        child = wait_until(lambda: model_process(installation), "the model's process", 60)
+        child = wait_until(lambda: model_process(installation), "the model's process")
         assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
         wait_until(lambda: counts(installation)[1] > 0, "the first vectors")
     installation.kill()
@@ -108,8 +108,7 @@ def test_a_kill_midway_costs_a_batch_and_a_stop_no_time(make_installation: MakeI
 
 
 def model_process(installation: Installation) -> psutil.Process | None:
-    children = psutil.Process(installation.pid).children() if installation.pid else []
-    return next((child for child in children if "svc_daemon.embed.children" in child.cmdline()), None)
+    return next(iter(children_of(installation.pid, "svc_daemon.embed.children")), None)
 
 
 def test_a_server_makes_the_vectors_and_its_key_is_kept(make_installation: MakeInstallation, tmp_path: Path) -> None:

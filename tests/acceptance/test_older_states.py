@@ -3,12 +3,13 @@
 import hashlib
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.calls import list_sources, make_bucket, search, upload, wait_ended
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
@@ -28,10 +29,12 @@ def fill(installation: Installation, numbers: range) -> None:
 
 
 def stored(installation: Installation) -> list[str]:
-    """The hashes of all stored bytes, those set aside included."""
-    folders = (installation.files.blobs, installation.files.aside)
-    files = [path for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
-    return sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+    """The hashes of all stored bytes, those set aside included, less what the daemon moves meanwhile."""
+    hashes = []
+    for path in (*installation.files.blobs.rglob("*"), *installation.files.aside.rglob("*")):
+        with suppress(FileNotFoundError, IsADirectoryError):
+            hashes.append(hashlib.sha256(path.read_bytes()).hexdigest())
+    return sorted(hashes)
 
 
 def hold_to_have(installation: Installation, count: int) -> None:
@@ -64,7 +67,7 @@ def test_an_older_state_that_is_put_back_loses_no_bytes_and_a_repair_takes_all_i
     before = stored(restored)
     assert len(before) == 15
     restored.start()
-    assert stored(restored) == before
+    wait_until(lambda: stored(restored) == before, "everything is there")
     warning = "10 stored files are not in the state database, and search indexes know 10 of them."
     assert warning in restored.files.log.read_text()
     checks = {check["check"]: check for check in restored.svc("doctor", "--json").json["checks"]}
@@ -87,7 +90,7 @@ def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(installation: Install
     log.write_bytes(data[:middle] + b"\xff" * 4096 + data[middle + 4096 :])
     with installation.start().client() as client:
         assert len(list_sources(client, BUCKET)) < 30
-    assert stored(installation) == before
+    wait_until(lambda: stored(installation) == before, "everything is there")
     installation.stop()
     assert installation.verify("--repair").exit == 0
     installation.start()
@@ -103,7 +106,7 @@ def test_without_its_state_nothing_starts_and_nothing_is_removed(installation: I
     for lose in ways:
         lose(installation.files.state)
         for _ in range(2):
-            assert installation.spawn_daemon().wait(30) == 1
+            assert installation.spawn_daemon().wait(PATIENCE_S) == 1
         assert "Restore a copy of state.db" in installation.printed()
         found = installation.verify("--repair")
         assert (found.exit, "3 stored files; nothing was changed. Restore a copy" in found.stderr) == (2, True)

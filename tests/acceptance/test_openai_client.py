@@ -239,6 +239,6 @@ def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:
             wait_until(lambda: heard == [b"asked"], "the model is asked")
             if streams:
                 assert line.recv(12) == b"HTTP/1.1 200"
-        wait_until(lambda: heard == [b"asked", b""], "the model's server is left", 5)
+        wait_until(lambda: heard == [b"asked", b""], "the model's server is left")
     logged = writing.installation.files.log.read_text()
     assert (LLM_KEY in logged, "Traceback" in logged) == (False, False)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.acceptance.calls import list_sources, make_bucket, port_of, wait_ended
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 BUCKET = "packed"
 
@@ -74,7 +74,7 @@ class Pack:
         head = f"PUT {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Range: bytes {first}-{total - 1}/{total}\r\n"
         # What comes before the daemon reads may be lost: engines answer slowly what it asks them before.
         head += f"Content-Length: {total - first}\r\nExpect: 100-continue\r\n\r\n"
-        with socket.create_connection(("127.0.0.1", port_of(self.installation)), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", port_of(self.installation)), timeout=PATIENCE_S) as connection:
             connection.sendall(head.encode())
             connection.recv(1000)
             connection.sendall(self.data[first : first + length])

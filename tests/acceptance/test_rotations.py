@@ -8,6 +8,7 @@ from threading import Thread
 import httpx
 import pytest
 
+from tests.acceptance.installations import PATIENCE_S
 from tests.acceptance.rotations import Rotation
 
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -58,7 +59,10 @@ def door() -> Iterator[Rotation]:
 
 def test_each_request_of_a_connection_goes_to_the_next_daemon_unchanged_and_a_dead_one_is_a_502(door: Rotation) -> None:
     body = [b"a" * 100_000, b"b", b"c" * 300_000]
-    with ExitStack() as stack, httpx.Client(base_url=f"http://127.0.0.1:{door.port}", trust_env=False) as client:
+    with (
+        ExitStack() as stack,
+        httpx.Client(base_url=f"http://127.0.0.1:{door.port}", trust_env=False, timeout=PATIENCE_S) as client,
+    ):
         for host in HOSTS[:2]:
             stack.enter_context(echoing(host, door.port))
         hosts = []

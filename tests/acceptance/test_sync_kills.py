@@ -68,8 +68,8 @@ def test_a_run_that_is_killed_twice_goes_on_with_the_byte_where_it_was(installat
         before = _acknowledged(installation) if share > 0.2 else 0
         with held(installation, int(_total(docs) * share), "sync", "docs", "-b", BUCKET):
             pass  # killed when about so many bytes have gone out
-        stored = wait_until(lambda: _acknowledged(installation), "what has arrived")
-        assert stored > before
+        wait_until(lambda: _acknowledged(installation) > before, "more has arrived")  # noqa: B023
+    stored = _acknowledged(installation)
     last = sync(installation)
     assert last.exit == 0
     # A block that was on its way when the proxy stopped may be counted a moment too late; nothing else is.
@@ -86,8 +86,8 @@ def test_after_a_kill_an_absent_folder_costs_nothing_and_a_changed_one_is_brough
     with held(installation, 150_000, "sync", "docs", "-b", BUCKET):
         pass
     docs.rename(installation.root / "away")
+    wait_until(lambda: _acknowledged(installation) > 50_000, "what was sent has arrived")
     stored = _acknowledged(installation)
-    assert stored > 50_000
     assert sync(installation).exit in {5, 11}
     assert _acknowledged(installation) >= stored
     (installation.root / "away").rename(docs)

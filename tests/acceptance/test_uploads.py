@@ -81,7 +81,7 @@ def test_a_dead_writer_is_taken_over_while_its_connection_is_open(shared_install
     with socket.create_connection(("127.0.0.1", port)) as dead:
         head = f"PUT {urlsplit(session.url).path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4000000\r\n\r\n"
         dead.sendall(head.encode() + session.data[:3_000_000])
-        wait_until(lambda: session.id in shared_installation.part_sizes(), "the dead writer has begun")
+        wait_until(lambda: shared_installation.part_sizes().get(session.id), "the dead writer has begun")
         offset = session.ask_offset(port)
         assert 0 < offset <= 3_000_000
         assert session.send(port, offset) == len(session.data)

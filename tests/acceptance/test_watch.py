@@ -174,8 +174,8 @@ def test_a_burst_arrives_whole(place: Place, large: bool) -> None:
             file = place.path / f"{number // 100:03}" / f"{number % 100:02}.md"
             file.parent.mkdir(exist_ok=True)
             file.write_text(f"note {number}\n")
-        wait_until(lambda: "syncing" in watch.states[2:] or len(watch.items()) > 1, "the burst is noticed", 15)
-        wait_until(lambda: len(watch.items()) > count, "all of it is searchable", 3600 if large else 120)
+        wait_until(lambda: "syncing" in watch.states[2:] or len(watch.items()) > 1, "the burst is noticed")
+        wait_until(lambda: len(watch.items()) > count, "all of it is searchable", 3600 if large else 300)
         assert len(place.sources()) == len(set(watch.items())) == count + 1
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import psutil
-
 from tests.acceptance.calls import get_source, list_sources, make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
+from tests.processes import children_of
 
 BUCKET = "shelf"
 #: Uploaded before each kill; several waves.
@@ -24,8 +23,7 @@ def has_waves(installation: Installation) -> bool:
 @contextmanager
 def nothing_read(installation: Installation) -> Iterator[None]:
     """The extraction server stands still meanwhile, so that what is uploaded waits together."""
-    children = [child for pid in installation.pids for child in psutil.Process(pid).children()]
-    servers = [child for child in children if "fork_server" in str(child.cmdline())]
+    servers = [server for pid in installation.pids for server in children_of(pid, "fork_server")]
     assert len(servers) == len(installation.pids)
     for server in servers:
         server.suspend()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import COMMAND_TIMEOUT_S, Installation, wait_until
 from tests.acceptance.proxies import held
 from tests.acceptance.sync_folders import BUCKET, counts, fill, found, items, sync, titles, unreadable, withheld, write
 from tests.acceptance.watches import Watch, run_state, watching
@@ -85,7 +85,7 @@ def test_what_is_withheld_is_reported_and_ends_with_its_cause(
     assert lines == [{"type": "sync.withheld", "mapping": "docs", **report}]
     assert found(installation, "aardvark")
     write(folder, "new.docx", make_docx({"Animals": "The badger sleeps."}))
-    wait_until(lambda: watch.items("old.docx")[-1:] == [("detached", "old.docx")], "the old one is taken out", 60)
+    wait_until(lambda: watch.items("old.docx")[-1:] == [("detached", "old.docx")], "the old one is taken out")
     wait_until(lambda: _reports(watch) == [[report], []], "its end is reported")
     assert (run_state(installation, "docs")["withheld"], titles(installation)) == ([], ["new.docx"])
 
@@ -134,7 +134,7 @@ def test_what_an_interrupt_keeps_in_the_bucket_is_reported(installation: Install
         path.unlink()
     with held(installation, 9000, "sync", "docs", "-b", BUCKET, *words) as running:
         running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate(timeout=COMMAND_TIMEOUT_S)
     report = json.loads(out)
     assert "counts" in report, (running.returncode, out)
     detached, gone = report["counts"]["detached"], report["counts"]["gone"]

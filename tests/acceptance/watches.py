@@ -9,10 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.installations import Installation, wait_until
-
-#: A watcher that gets a signal ends at once.
-END_TIMEOUT_S = 20.0
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 
 class Watch:
@@ -57,8 +54,8 @@ class Watch:
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the end; the exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(END_TIMEOUT_S)
-        self._reader.join(END_TIMEOUT_S)
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

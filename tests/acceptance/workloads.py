@@ -21,7 +21,7 @@ from tests.fetch.servers import Exchange, Server, serving
 
 BUCKETS = ("alpha", "beta")
 #: No operation needs longer than a few kills and restarts.
-OPERATION_TIMEOUT_S = 60.0
+OPERATION_TIMEOUT_S = 180.0
 #: No daemon of this installation answers so: its port has gone to another one.
 _STRANGERS = (401, 421)
 

@@ -44,9 +44,9 @@ from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.answers import body_of
-from tests.api.holds import PATIENCE_S, Away
+from tests.api.holds import Away
 from tests.api.loops import Loop
 from tests.api.nodes import Node, Rotation, Shared, node_files, open_node
 
@@ -356,7 +356,7 @@ class Daemon:
 
     def wait_ready(self, *source_ids: str) -> None:
         for source_id in source_ids:
-            wait_until(lambda: self.source(source_id)["ready"], f"{source_id} is ready", PATIENCE_S)  # noqa: B023
+            wait_until(lambda: self.source(source_id)["ready"], f"{source_id} is ready")  # noqa: B023
 
     def wait_status(self, source_id: str, status: str) -> dict[str, Any]:
         """The source once it has the status."""
@@ -365,7 +365,7 @@ class Daemon:
             source = self.source(source_id)
             return source if source["status"] == status else None
 
-        return wait_until(reached, f"{source_id} is {status}", PATIENCE_S)
+        return wait_until(reached, f"{source_id} is {status}")
 
     def members(self, bucket: str = "inbox", **query: str) -> list[str]:
         """Ids that the bucket lists."""

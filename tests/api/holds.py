@@ -8,10 +8,8 @@ from typing import Any
 
 from svc_daemon.databases.contract import Database
 from svc_daemon.errors import StoreUnavailable
+from tests.acceptance.installations import PATIENCE_S
 from tests.provider.failing import FailingProvider
-
-#: Longer than anything of a test takes on a busy machine.
-PATIENCE_S = 30.0
 
 
 class Hold:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from tests.api.holds import PATIENCE_S
+from tests.acceptance.installations import PATIENCE_S
 
 T = TypeVar("T")
 

@@ -329,18 +329,18 @@ def _too_many_sources(stage: Stage, call: Call) -> httpx.Response:
         return stage.send(call.using(f"svc-agent:{stage.agent(policy=policy)}"))
 
 
-def writing(code: E, answer: Callable[..., Any]) -> None:
+def writing(code: E, answer: Callable[..., Any], **limits: float) -> None:
     """Note a spoiler whose model, which is to write the answer, does this."""
 
     def spoil(stage: Stage, call: Call) -> httpx.Response:
-        with chatting(answer) as server, stage.daemon.writing(server.url("/v1"), first_word_s=0.5):
+        with chatting(answer) as server, stage.daemon.writing(server.url("/v1"), **limits):
             return stage.send(call)
 
     SPOILERS[code] = spoil
 
 
 writing(E.ANSWER_FAILED, streaming(b"", status=500))
-writing(E.ANSWER_TIMEOUT, stalling())
+writing(E.ANSWER_TIMEOUT, stalling(), first_word_s=0.5)
 
 
 @spoils(E.SEARCH_DISABLED)

@@ -4,7 +4,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +19,7 @@ from svc_daemon.api.connections.protocols import server_config
 from svc_daemon.api.layers.deadlines import ClientLimits
 from svc_daemon.api.layers.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.layers.origin_guards import GuardRules
-
-#: Long enough for a slow machine; a test that waits this long has failed.
-PATIENCE_S = 10
+from tests.acceptance.installations import PATIENCE_S, wait_until
 
 
 def request_ids() -> Callable[[], str]:
@@ -67,15 +64,7 @@ def serving_client(app: ASGIApp) -> Iterator[httpx.Client]:
 
 
 def client_of(port: int) -> httpx.Client:
-    return httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False)
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Return when the condition holds; fail with `what` when it doesn't in time."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s in vain: {what}"
-        time.sleep(0.005)
+    return httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE_S)
 
 
 @dataclass(frozen=True)

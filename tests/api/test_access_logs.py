@@ -9,7 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from svc_daemon.api.layers import access_logs
-from tests.api.servers import hardened, serving_client, wait_until
+from tests.acceptance.installations import wait_until
+from tests.api.servers import hardened, serving_client
 
 
 async def hello(request: Request) -> Response:

@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.agents import FILTERS, OUT_OF_REACH, change, changed, faults, listed, made, make, show
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
 from tests.api.fixtures import LimitDaemon
-from tests.api.holds import PATIENCE_S
 
 
 def test_a_new_team_has_its_default_agent(shared: Daemon) -> None:

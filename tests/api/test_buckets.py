@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
 
@@ -302,7 +303,7 @@ def test_a_search_that_began_before_the_answer_misses_it_too(working: Daemon) ->
         hold.wait_entered()
         working.stop()
         delete(working)
-    assert body_of(search.result(30))["data"] == []
+    assert body_of(search.result(PATIENCE_S))["data"] == []
 
 
 def test_nothing_new_comes_into_it_and_its_sources_can_be_deleted(daemon: Daemon) -> None:

@@ -19,7 +19,8 @@ from svc_daemon.core.requests import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorEnvelope
-from tests.api.servers import connected, hardened, serving, wait_until
+from tests.acceptance.installations import wait_until
+from tests.api.servers import connected, hardened, serving
 
 SECRET = "the password is hunter2"
 

@@ -13,7 +13,8 @@ from starlette.routing import Route
 
 from svc_daemon.api.forms import OVERHEAD_BYTES, PIECE_BYTES, receive_form
 from svc_daemon.errors import StorageError
-from tests.api.servers import ask, connected, hardened, in_pieces, serving, wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
+from tests.api.servers import ask, connected, hardened, in_pieces, serving
 
 MAX_FILE_BYTES = 3_000_000
 BOUNDARY = "----b0undary"
@@ -209,7 +210,7 @@ def test_curl_sees_why_it_is_refused(port: int, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 20_000_000)
     for options in ([], ["-H", "Expect:"], ["-H", "Transfer-Encoding: chunked"]):
         command = ["curl", "-sS", *options, "-F", f"file=@{tmp_path}/large", f"http://127.0.0.1:{port}/files"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stderr
         assert '"file_too_large"' in done.stdout
 

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 
 import pytest
 import trustme
@@ -14,19 +15,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from svc_daemon.api.layers.deadlines import ClientLimits
-from tests.api.servers import PATIENCE_S, connected, hardened, is_closed, read_answer, serving, wait_until
+from tests.acceptance.installations import PATIENCE_S
+from tests.api.servers import connected, hardened, is_closed, read_answer, serving
 
-LIMITS = ClientLimits(
-    unread_answer_s=60,
-    head_s=0.5,
-    body_grace_s=0.2,
-    keep_alive_s=1,
-    linger_s=0.5,
-    linger_bytes=20_000_000,
-    max_connections=20,
-)
+LIMITS = ClientLimits(linger_s=PATIENCE_S, linger_bytes=20_000_000, max_connections=20)
+#: For clients that run out of time.
+HURRIED = replace(LIMITS, head_s=1, body_grace_s=0.2, keep_alive_s=1, linger_s=0.5)
 POURED_BYTES = 5_000_000
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+UNFINISHED = (b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", GET, b"\x00" * 100)
 
 
 async def hello(request: Request) -> Response:
@@ -79,6 +76,12 @@ def port(authority: trustme.CA) -> Iterator[int]:
         yield port
 
 
+@pytest.fixture(scope="module")
+def hurried(authority: trustme.CA) -> Iterator[int]:
+    with secured(authority, HURRIED) as port:
+        yield port
+
+
 @contextmanager
 def shaken(port: int, trust: ssl.SSLContext) -> Iterator[ssl.SSLSocket]:
     """A connection whose handshake has ended."""
@@ -127,9 +130,9 @@ def shake(client: socket.socket, tls: ssl.SSLObject, arrived: ssl.MemoryBIO, lea
             arrived.write(client.recv(65536))
 
 
-def test_slow_heads_and_bodies_are_timed_out(port: int, trust: ssl.SSLContext) -> None:
+def test_slow_heads_and_bodies_are_timed_out(hurried: int, trust: ssl.SSLContext) -> None:
     for sent in (GET[:20], post("/read", 100) + b"x"):
-        with shaken(port, trust) as client:
+        with shaken(hurried, trust) as client:
             client.sendall(sent)
             answer = read_answer(client)
             assert (answer.status, answer.code) == (408, "request_timeout"), sent
@@ -148,21 +151,21 @@ def test_an_early_refusal_reaches_a_client_that_is_still_sending(port: int, trus
             client.sendall(b"x" * 100_000)
 
 
-def test_a_client_that_reads_late_gets_all_of_the_last_answer(port: int, trust: ssl.SSLContext) -> None:
-    with shaken(port, trust) as client:
+def test_a_client_that_reads_late_gets_all_of_the_last_answer(hurried: int, trust: ssl.SSLContext) -> None:
+    with shaken(hurried, trust) as client:
         client.sendall(b"GET /pour HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         # Longer than the server waits for a client that goes on sending.
-        time.sleep(3 * LIMITS.linger_s)
+        time.sleep(3 * HURRIED.linger_s)
         received = 0
         while data := client.recv(65536):
             received += len(data)
     assert received > POURED_BYTES
 
 
-def test_a_connection_ends_although_its_client_says_nothing_to_that(port: int, trust: ssl.SSLContext) -> None:
+def test_a_connection_ends_although_its_client_says_nothing_to_that(hurried: int, trust: ssl.SSLContext) -> None:
     arrived, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = trust.wrap_bio(arrived, leaving, server_hostname="localhost")
-    with connected(port) as client:
+    with connected(hurried) as client:
         shake(client, tls, arrived, leaving)
         tls.write(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         client.sendall(leaving.read())
@@ -179,13 +182,14 @@ def test_a_client_that_ends_its_body_early_gets_an_answer(port: int, trust: ssl.
 
 
 def test_a_handshake_that_is_not_finished_is_cut_off(
-    port: int, trust: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+    hurried: int, trust: ssl.SSLContext, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for sent in (b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", GET, b"\x00" * 100):
-        with connected(port) as client:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connected(hurried)) for _ in UNFINISHED]
+        for client, sent in zip(clients, UNFINISHED, strict=True):
             client.sendall(sent)
-            wait_until(lambda: is_ended(client), "the server cuts the connection")
-    with shaken(port, trust) as client:
+        assert all(map(is_ended, clients))
+    with shaken(hurried, trust) as client:
         client.sendall(GET)
         assert read_answer(client).status == 200
     # Scanners of the network must not fill the log.

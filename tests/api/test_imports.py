@@ -6,10 +6,10 @@ from typing import Any
 
 import httpx
 
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import LimitDaemon, MakeDaemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sites import Site
 from tests.fetch.servers import Exchange, serving
 

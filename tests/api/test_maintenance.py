@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sessions import batch_status, finalize_batch, open_batch, put
 from tests.workers.rebuilds import begin, wait_rebuilt
 

@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 from starlette.requests import Request
@@ -13,11 +14,12 @@ from starlette.routing import Route
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 from svc_daemon.wire.versions import VERSION
-from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving, wait_until
+from tests.acceptance.installations import wait_until
+from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving
 
-LIMITS = ClientLimits(
-    head_s=0.5, keep_alive_s=1, unread_answer_s=0.5, linger_s=0.5, linger_bytes=20_000_000, max_connections=40
-)
+LIMITS = ClientLimits(linger_bytes=20_000_000, max_connections=40)
+#: For clients that run out of time.
+HURRIED = replace(LIMITS, head_s=0.5, keep_alive_s=1, unread_answer_s=0.5, linger_s=0.5)
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 #: Answers that were being sent and are no longer.
@@ -67,6 +69,12 @@ def port() -> Iterator[int]:
         yield port
 
 
+@pytest.fixture(scope="module")
+def hurried() -> Iterator[int]:
+    with serving(hardened(ROUTES), HURRIED) as port:
+        yield port
+
+
 def post(path: str, length: int) -> bytes:
     """The head of a POST whose body has this length."""
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
@@ -101,9 +109,9 @@ def test_what_is_not_http_gets_the_envelope_and_the_server_goes_on(port: int) ->
     assert ask(port, GET).status == 200
 
 
-def test_a_head_that_is_not_finished_is_timed_out(port: int) -> None:
+def test_a_head_that_is_not_finished_is_timed_out(hurried: int) -> None:
     for heads_before in (0, 1):
-        with connected(port) as client:
+        with connected(hurried) as client:
             for _ in range(heads_before):
                 client.sendall(GET)
                 assert read_answer(client).status == 200
@@ -113,24 +121,24 @@ def test_a_head_that_is_not_finished_is_timed_out(port: int) -> None:
             assert is_closed(client)
 
 
-def test_a_head_that_trickles_is_timed_out(port: int) -> None:
-    with connected(port) as client, pytest.raises(OSError):
+def test_a_head_that_trickles_is_timed_out(hurried: int) -> None:
+    with connected(hurried) as client, pytest.raises(OSError):
         for _ in range(200):
             client.sendall(b"X")
             time.sleep(0.02)
 
 
-def test_a_connection_is_kept_for_the_next_request_and_no_longer(port: int) -> None:
+def test_a_connection_is_kept_for_the_next_request_and_no_longer(hurried: int) -> None:
     for requests in (0, 3):
-        with connected(port) as client:
+        with connected(hurried) as client:
             for _ in range(requests):
                 client.sendall(GET)
                 assert read_answer(client).status == 200
             assert is_closed(client)
 
 
-def test_work_may_take_longer_than_a_head(port: int) -> None:
-    assert ask(port, b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n").document == {"worked": True}
+def test_work_may_take_longer_than_a_head(hurried: int) -> None:
+    assert ask(hurried, b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n").document == {"worked": True}
 
 
 def test_requests_in_a_row_on_one_connection_are_answered_in_order(port: int) -> None:
@@ -152,9 +160,9 @@ def test_an_answer_arrives_in_one_piece_and_a_long_one_whole(port: int) -> None:
     assert data.count(b"x" * 100_000) == 20
 
 
-def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int) -> None:
+def test_a_client_that_does_not_read_its_answer_is_cut_off(hurried: int) -> None:
     ENDED.clear()
-    with connected(port) as client:
+    with connected(hurried) as client:
         client.sendall(b"GET /pour HTTP/1.1\r\nHost: localhost\r\n\r\n")
         wait_until(lambda: bool(ENDED), "the answer is given up")
 
@@ -172,8 +180,8 @@ def test_a_refused_client_may_go_on_sending_for_a_while_and_not_for_ever(port: i
             client.sendall(b"x" * 100_000)
 
 
-def test_a_refused_client_that_stalls_is_cut_off(port: int) -> None:
-    with connected(port) as client:
+def test_a_refused_client_that_stalls_is_cut_off(hurried: int) -> None:
+    with connected(hurried) as client:
         client.sendall(post("/refuse", 100))
         assert read_answer(client).status == 401
         assert is_closed(client)
@@ -234,12 +242,12 @@ def _is_served(port: int) -> bool:
         return False
 
 
-def test_a_socket_in_use_does_not_make_room(port: int) -> None:
+def test_a_socket_in_use_does_not_make_room(hurried: int) -> None:
     with ExitStack() as stack:
-        client = stack.enter_context(connected(port))
+        client = stack.enter_context(connected(hurried))
         client.sendall(b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for _ in range(LIMITS.max_connections * 2):
-            stack.enter_context(connected(port))
+            stack.enter_context(connected(hurried))
         assert read_answer(client).document == {"worked": True}
 
 

@@ -9,7 +9,6 @@ from svc_daemon.wire.sources import SourceAnswer, SourceVerified
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
-from tests.api.holds import PATIENCE_S
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -223,6 +222,6 @@ def test_a_deleted_source_is_gone_at_once_and_its_traces_soon(working: Daemon) -
     for method in ("GET", "DELETE"):
         assert details_of(working.ask(method, path), "source_not_found") == {}
     working.start()
-    wait_until(lambda: working.count("tombstones") == 0, "the tombstone is gone", PATIENCE_S)
+    wait_until(lambda: working.count("tombstones") == 0, "the tombstone is gone")
     assert source_id not in working.blob_names()
     assert working.provider.get_document(working.team_id, source_id) is None

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from svc_daemon.process import locks
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sessions import (
     ask_session,
     finalize,

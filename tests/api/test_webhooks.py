@@ -9,11 +9,10 @@ from standardwebhooks import Webhook
 
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.wire.webhooks import DeliveryList
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.answers import details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sites import Receiver, Site, receiving
 from tests.fetch.servers import Exchange, Seen, serving
 
@@ -40,7 +39,7 @@ def settled(daemon: Daemon, status: str, attempts: int = 1) -> dict[str, Any]:
         match = len(listed) == 1 and (listed[0]["status"], len(listed[0]["attempts"])) == (status, attempts)
         return listed[0] if match else None
 
-    return wait_until(reached, f"the delivery is {status} after {attempts} calls", PATIENCE_S)
+    return wait_until(reached, f"the delivery is {status} after {attempts} calls")
 
 
 def resend(daemon: Daemon, delivery_id: str, **options: Any) -> Any:
@@ -98,7 +97,7 @@ def test_failed_is_sent_with_its_reason_and_ready_after_it_is_another_event(work
         assert (event["reason"], event["data"]["error"]["code"]) == ("no_extractable_text", "no_extractable_text")
         assert (event["data"]["ready"], event["data"]["status"]) == (False, "failed")
         refresh_with_text(working, site, "/blank.txt", source_id)
-        wait_until(lambda: len(receiver.calls) == 2, "both events are sent", PATIENCE_S)
+        wait_until(lambda: len(receiver.calls) == 2, "both events are sent")
     assert events(receiver) == [("source.failed", source_id), ("source.ready", source_id)]
 
 
@@ -108,7 +107,7 @@ def test_attempts_that_are_used_up_are_the_reason(daemon: Daemon, site: Site) ->
         away = ProviderError("The index is away.", retryable=True)
         daemon.provider.fail("put_documents", away, times=daemon.limits.task_attempts)
         daemon.start()
-        wait_until(lambda: _in_due_time(daemon, receiver), "the failure is sent", PATIENCE_S)
+        wait_until(lambda: _in_due_time(daemon, receiver), "the failure is sent")
     assert verified(daemon, receiver.calls[0])["reason"] == "max_attempts_exhausted"
 
 
@@ -180,7 +179,7 @@ def test_a_call_that_is_cut_off_is_made_again_with_the_same_id(make_daemon: Make
     daemon.start()
     with serving(lambda exchange: _answer_late(exchange, goes_on)) as server:
         take(daemon, site.url("/notes.md"), server.url("/hook"))
-        wait_until(lambda: server.requests, "the call is under way", PATIENCE_S)
+        wait_until(lambda: server.requests, "the call is under way")
         daemon.close()
         goes_on.set()
         again = make_daemon()
@@ -219,10 +218,10 @@ def test_ready_by_leaving_the_bucket_that_it_waited_for_is_sent(daemon: Daemon, 
         put_off = "UPDATE memberships SET due_at = '2999-01-01T00:00:00.000Z' WHERE bucket_id = :bucket_id"
         daemon.write(lambda connection: connection.execute(put_off, {"bucket_id": second}))
         daemon.start("syncing")
-        wait_until(lambda: daemon.members() == [source_id], "it is in the first bucket", PATIENCE_S)
+        wait_until(lambda: daemon.members() == [source_id], "it is in the first bucket")
         assert (daemon.source(source_id)["ready"], deliveries(daemon)) == (False, [])
         assert daemon.ask("DELETE", leave.format(source_id=source_id)).is_success
-        wait_until(lambda: deliveries(daemon), "the event is written", PATIENCE_S)
+        wait_until(lambda: deliveries(daemon), "the event is written")
         daemon.wake()
         settled(daemon, "delivered")
     assert events(receiver) == [("source.ready", source_id)]
@@ -232,9 +231,9 @@ def test_a_slow_receiver_delays_no_other(working: Daemon, site: Site) -> None:
     goes_on = threading.Event()
     with serving(lambda exchange: _answer_late(exchange, goes_on)) as slow, receiving() as quick:
         take(working, site.url("/notes.md"), slow.url("/hook"))
-        wait_until(lambda: slow.requests, "the slow one is called", PATIENCE_S)
+        wait_until(lambda: slow.requests, "the slow one is called")
         take(working, site.url("/blank.txt"), quick.url)
-        wait_until(lambda: quick.calls, "the quick one is called meanwhile", PATIENCE_S)
+        wait_until(lambda: quick.calls, "the quick one is called meanwhile")
         goes_on.set()
 
 
@@ -275,7 +274,7 @@ def test_each_team_has_its_own_secret_and_a_key_sees_the_deliveries_of_its_bucke
 def test_deliveries_are_listed_by_status_source_and_page(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         sources = [take(working, site.url(path), receiver.url) for path in ("/notes.md", "/blank.txt")]
-        wait_until(lambda: len(deliveries(working, status="delivered")) == 2, "both are sent", PATIENCE_S)
+        wait_until(lambda: len(deliveries(working, status="delivered")) == 2, "both are sent")
     assert deliveries(working, status="failed") == []
     assert [each["source_id"] for each in deliveries(working, source_id=sources[1])] == [sources[1]]
     first = working.show(DELIVERIES, limit="1")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from svc_daemon.core.answers.conversations import RULES
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import details_of
 from tests.api.asking import CHAT, DOORS, HANDBOOK, RESPONSES, annotations_of, ask, events_of, send, stream, text_of
 from tests.api.daemons import Daemon
@@ -106,8 +107,8 @@ FAILING += [streaming(saying("")), streaming(saying(" ", "\n")), streaming(), st
 
 def test_a_model_that_fails_before_its_first_word_is_a_plain_error(knowing: Daemon, door: str) -> None:
     for script in FAILING:
-        code = "answer_timeout" if script is FAILING[-1] else "answer_failed"
-        with chatting(script) as server, knowing.writing(server.url("/v1"), first_word_s=0.3):
+        code, first_word_s = ("answer_timeout", 0.3) if script is FAILING[-1] else ("answer_failed", PATIENCE_S)
+        with chatting(script) as server, knowing.writing(server.url("/v1"), first_word_s=first_word_s):
             for streams in (False, True):
                 details_of(send(knowing, door, VACATION, stream=streams), code)
 
@@ -121,7 +122,8 @@ HALFWAY: list[tuple[Script, str]] = [
 
 @pytest.mark.parametrize(("script", "code"), HALFWAY)
 def test_a_model_that_fails_halfway_fails_every_form_of_the_answer(knowing: Daemon, script: Script, code: str) -> None:
-    with chatting(script) as server, knowing.writing(server.url("/v1"), silent_s=0.3):
+    silent_s = 0.3 if code == "answer_timeout" else PATIENCE_S
+    with chatting(script) as server, knowing.writing(server.url("/v1"), silent_s=silent_s):
         plain = [send(knowing, door, VACATION) for door in DOORS]
         events, chat = stream(knowing, VACATION), send(knowing, CHAT, VACATION, stream=True)
     for answer in plain:

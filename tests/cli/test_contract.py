@@ -15,7 +15,7 @@ from svc_cli.exits import Exit, exit_for_answer
 from svc_cli.main import BUCKET_NAMES
 from svc_daemon.wire.versions import VERSION
 from tests.acceptance.forks import Fork
-from tests.acceptance.installations import Installation, environment, wait_until
+from tests.acceptance.installations import PATIENCE_S, Installation, environment, wait_until
 from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
 
@@ -138,7 +138,7 @@ def test_ctrl_c_ends_with_130_and_one_json_value(tmp_path: Path, odd: OddServer)
     process = Fork(words, env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     wait_until(lambda: any(path == "/v1/buckets" for _, path, _ in odd.requests), "the first request")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, json.loads(out)["error"]["code"]) == (130, "svc_interrupted")
     assert b"Traceback" not in err
 

@@ -8,7 +8,7 @@ import pytest
 
 from svc_cli.commands.doctor import least_free_bytes
 from svc_cli.daemon_process import Installation as Found
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.cli.consoles import RunSvc
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -81,7 +81,7 @@ def test_the_log_is_shown_and_followed(shared_installation: Installation) -> Non
     shared_installation.svc("bucket", "ls")
     assert json.loads(following.stdout.readline())["type"] == "log"
     following.send_signal(signal.SIGINT)
-    following.communicate(timeout=30)
+    following.communicate(timeout=PATIENCE_S)
     assert following.returncode == 130
 
 
@@ -90,7 +90,7 @@ def test_run_is_the_daemon_itself(fresh: Installation) -> None:
     wait_until(lambda: fresh.health() is not None, "the daemon's first answer")
     assert fresh.pid == running.pid
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 0
 
 

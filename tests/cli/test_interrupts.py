@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -22,7 +21,7 @@ from svc_cli.uploads.contents import read
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import Crew, TransferQueue, take
 from svc_cli.uploads.transfers import Transfer
-from tests.acceptance.installations import environment
+from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer
 
 #: Presses Ctrl-C when the command begins to load its own modules.
@@ -58,7 +57,7 @@ def test_an_interrupt_that_a_destructor_dropped_is_sent_again(capfd: pytest.Capt
     taken.acquire()
     with pytest.raises(KeyboardInterrupt):
         next(items())  # the generator goes away here, and its interrupt with it
-        taken.acquire(timeout=30)
+        taken.acquire(timeout=PATIENCE_S)
     assert "ignored" not in capfd.readouterr().err
 
 
@@ -82,11 +81,11 @@ def test_a_shield_of_another_thread_holds_nothing_back() -> None:
     def hold() -> None:
         with shielded():
             entered.set()
-            leave.wait(30)
+            leave.wait(PATIENCE_S)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(PATIENCE_S)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     leave.set()
@@ -95,11 +94,21 @@ def test_a_shield_of_another_thread_holds_nothing_back() -> None:
 
 def test_a_waiting_main_thread_is_interrupted_and_the_crew_still_ends() -> None:
     crew, done = Crew(2, "test"), SimpleQueue[Future[bool]]()
-    go_on = threading.Event()
-    futures = [crew.give(partial(go_on.wait, 30), done) for _ in range(4)]
-    pressing = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
-    pressing.start()
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def work() -> bool:
+        begun.release()
+        return go_on.wait(PATIENCE_S)
+
+    def press() -> None:
+        for _ in range(2):
+            begun.acquire()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    futures = [crew.give(work, done) for _ in range(4)]
+    pressing = threading.Thread(target=press)
     with pytest.raises(KeyboardInterrupt):
+        pressing.start()
         while take(done) is None:
             pass
     pressing.join()
@@ -114,7 +123,7 @@ def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(od
 
     def open_batch(_query: str) -> tuple[int, Any, dict[str, str]]:
         asked.set()
-        assert interrupted.wait(30)
+        assert interrupted.wait(PATIENCE_S)
         (items,) = [json.loads(body)["files"] for path, _, body in odd.calls if path.endswith("/batches")]
         place = {"session_id": "ses_1", "upload_url": f"{odd.url}/up"}
         opened = [place | {"client_file_id": each["client_file_id"]} for each in items]
@@ -132,7 +141,7 @@ def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(od
     ):
         queue.add(Transfer(ReportItem(path="a.md", action="created"), content, description))
         queue.flush()
-        assert asked.wait(30)
+        assert asked.wait(PATIENCE_S)
         threading.Timer(0.1, interrupted.set).start()
         raise KeyboardInterrupt
 

@@ -13,6 +13,7 @@ import trustme
 from svc_cli.client import Client, NetworkFailed
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import UsageError
+from tests.acceptance.installations import PATIENCE_S
 from tests.cli.odd_servers import serving
 
 ONCE = RetryPolicy(attempts=1)
@@ -36,7 +37,7 @@ def served(*connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None) -
     thread.start()
     with closing(listener):
         yield f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
-        thread.join(30)
+        thread.join(PATIENCE_S)
 
 
 def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_closed() -> None:

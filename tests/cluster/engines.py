@@ -1,6 +1,7 @@
 """Starts the engines that others build, each as a process of this test run, and ends it by its process id."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -33,10 +34,25 @@ def scratch_folder(*, in_memory: bool = True) -> Iterator[Path]:
         yield Path(name)
 
 
+#: Below those that the system gives to connections, each of which could take a port before its engine listens.
+PORTS = range(20_000, 32_000)
+#: Keep other processes of the tests from choosing the same ports.
+_CLAIMS: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """A port of loopback that nobody listens on, and that no other test gets while this process runs."""
+    while True:
+        port = random.choice(PORTS)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0svc-test-port-{port}")
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            claim.close()
+            continue
+        _CLAIMS.append(claim)
+        return port
 
 
 def listens(port: int) -> bool:

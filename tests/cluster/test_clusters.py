@@ -22,13 +22,12 @@ from svc_daemon.process.clusters import Cluster, join_cluster
 from svc_daemon.process.contexts import Wake, Wakes
 from svc_daemon.settings import Limits
 from svc_daemon.store.migrations import migrate_shared
-from tests.acceptance.installations import TooLate
+from tests.acceptance.installations import PATIENCE_S, TooLate
 from tests.cluster.postgres import PostgresEngine, running_postgres
 from tests.operations.locks_suite import LocksContract, Pair, free, started
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(creates_per_second=5, bytes_per_minute=1000)
-DEADLINE_S = 30.0
 #: A node that takes a lock, says so, and does nothing until it is killed.
 HOLDING = """\
 import sys, time
@@ -65,7 +64,7 @@ async def join(url: str) -> AsyncIterator[Join]:
 
 
 async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
-    for _ in range(round(DEADLINE_S / 0.05)):
+    for _ in range(round(PATIENCE_S / 0.05)):
         if await is_true():
             return
         await asyncio.sleep(0.05)
@@ -74,7 +73,7 @@ async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
 
 async def until_set(wake: Wake, what: str) -> None:
     try:
-        await asyncio.wait_for(wake.wait(), DEADLINE_S)
+        await asyncio.wait_for(wake.wait(), PATIENCE_S)
     except TimeoutError:
         raise TooLate(what) from None
 

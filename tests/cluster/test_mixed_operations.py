@@ -86,7 +86,7 @@ class Outages:
     def crash_state(self) -> None:
         self.engines.postgres.kill()
         # What it had started ends by itself, and holds its files until then.
-        wait_until(self._has_state_started, "PostgreSQL is back", 60)
+        wait_until(self._has_state_started, "PostgreSQL is back")
 
     def _has_state_started(self) -> bool:
         with suppress(TooLate):

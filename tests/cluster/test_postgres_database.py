@@ -21,11 +21,11 @@ from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError, StoreUn
 from svc_daemon.store import migrations
 from svc_daemon.store.buckets import BucketRow, take_census
 from svc_daemon.store.migrations import MIGRATIONS, join_shared, migrate_shared
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.cluster.cutting import cutting
 from tests.cluster.postgres import HOST, PASSWORD, PostgresEngine, running_postgres, system_programs
 from tests.databases.contract_suite import DatabaseContract, OpenDatabase, stored
-from tests.databases.notes import DEADLINE_S, ids, insert, prepare, submit_all
+from tests.databases.notes import ids, insert, prepare, submit_all
 from tests.store.rows import add_bucket, add_source, add_teams
 
 OpenNode = Callable[..., PostgresDatabase]
@@ -89,7 +89,7 @@ def test_nodes_that_write_at_once_lose_nothing_and_run_conflicts_again(open_node
     nodes[0].write(insert(1, "0"))
     with ThreadPoolExecutor(12) as pool:
         futures = [pool.submit(nodes[number % 3].write, count_up) for number in range(300)]
-        answered = sorted(future.result(DEADLINE_S) for future in futures)
+        answered = sorted(future.result(PATIENCE_S) for future in futures)
     assert answered == list(range(1, 301))
     assert sum(node.conflicts for node in nodes) > 0
 
@@ -99,7 +99,7 @@ def test_nodes_that_take_turns_have_no_conflict(open_node: OpenNode) -> None:
     nodes[0].write(insert(1, "0"))
     with ThreadPoolExecutor(12) as pool:
         futures = [pool.submit(nodes[number % 3].write, InTurn(count_up)) for number in range(300)]
-        answered = sorted(future.result(DEADLINE_S) for future in futures)
+        answered = sorted(future.result(PATIENCE_S) for future in futures)
     assert (answered, [node.conflicts for node in nodes]) == (list(range(1, 301)), [0, 0, 0])
 
 
@@ -113,7 +113,7 @@ def test_what_one_reads_and_another_writes_is_never_skewed(open_node: OpenNode) 
 
     with ThreadPoolExecutor(9) as pool:
         added = [pool.submit(nodes[number % 3].write, partial(add, number)) for number in range(1, 91)]
-        assert sum(each.result(DEADLINE_S) for each in added) == 10
+        assert sum(each.result(PATIENCE_S) for each in added) == 10
 
 
 def test_two_nodes_change_one_bucket_at_once_without_a_conflict(engine: PostgresEngine) -> None:
@@ -130,7 +130,7 @@ def test_two_nodes_change_one_bucket_at_once_without_a_conflict(engine: Postgres
     def add(number: int, connection: Connection) -> None:
         add_source(connection, f"first-{number}", bucket)
         # Another node does the same before this transaction ends.
-        second.submit(lambda other: add_source(other, f"second-{number}", bucket)).result(DEADLINE_S)
+        second.submit(lambda other: add_source(other, f"second-{number}", bucket)).result(PATIENCE_S)
 
     for number in range(10):
         first.write(partial(add, number))
@@ -150,10 +150,10 @@ def test_work_with_endless_conflicts_fails_alone_and_not_for_ever(open_node: Ope
         count_up(connection)
 
     before, lost, after = submit_all(database, [insert(2), overtaken, insert(3)])
-    refused = lost.exception(DEADLINE_S)
+    refused = lost.exception(PATIENCE_S)
     assert isinstance(refused, StorageError)
     assert (refused.rule.status, refused.details["retry_after_seconds"], type(refused)) == (503, 1, StorageError)
-    assert (before.result(DEADLINE_S), after.result(DEADLINE_S), len(runs) > SINGLE_TRIES) == (2, 3, True)
+    assert (before.result(PATIENCE_S), after.result(PATIENCE_S), len(runs) > SINGLE_TRIES) == (2, 3, True)
     assert database.read(ids) == [1, 2, 3]
 
 
@@ -207,7 +207,7 @@ def test_a_server_that_restarts_or_is_away_is_back_by_itself(
                 assert refused.value.as_error()["retryable"] and isinstance(refused.value, StoreUnavailable)
         assert not database.is_broken
         engine.start(engine.is_ready)
-        wait_until(lambda: "in reach again" in caplog.text, "the outage ends", DEADLINE_S)
+        wait_until(lambda: "in reach again" in caplog.text, "the outage ends")
     assert (database.read(ids), database.write(insert(9))) == ([1, 2, 3], 9)
     assert PASSWORD not in caplog.text and quote(PASSWORD, safe="") not in caplog.text
 
@@ -221,14 +221,14 @@ def test_a_transaction_of_a_node_that_hangs_holds_nobody_up_for_ever(open_node: 
         connection.execute("SET LOCAL idle_in_transaction_session_timeout = '300ms'")
         count_up(connection)
         begun.set()
-        let_go.wait(DEADLINE_S)
+        let_go.wait(PATIENCE_S)
 
     future = hanging.submit(hang)
-    assert begun.wait(DEADLINE_S)
-    assert database.submit(count_up).result(DEADLINE_S) == 1
+    assert begun.wait(PATIENCE_S)
+    assert database.submit(count_up).result(PATIENCE_S) == 1
     let_go.set()
     # Its own connection is gone, so it runs again, and counts from there.
-    assert (future.result(DEADLINE_S), database.write(count_up)) == (None, 3)
+    assert (future.result(PATIENCE_S), database.write(count_up)) == (None, 3)
 
 
 def test_nodes_that_start_at_once_make_one_schema(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def test_two_nodes_embed_each_text_once(make_node: MakeNode, vectors: VectorServ
         (node.root / "key").write_text(name)
         node.environ["SVC_EMBED_API_KEY_FILE"] = str(node.root / "key")
         nodes.append(node.start())
-    wait_until(lambda: len(count(vectors)) == DOCUMENTS, "everything is embedded", 60)
+    wait_until(lambda: len(count(vectors)) == DOCUMENTS, "everything is embedded")
     assert (len(texts_by_node(vectors)), set(count(vectors).values())) == (2, {1})
     assert [node.stop() for node in nodes] == [0, 0]
 

@@ -10,7 +10,8 @@ import pytest
 
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
-from tests.databases.notes import DEADLINE_S, busy_writer, ids, insert, submit_all
+from tests.acceptance.installations import PATIENCE_S
+from tests.databases.notes import busy_writer, ids, insert, submit_all
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT COUNT(*) FROM n"
 OpenDatabase = Callable[[], Database]
@@ -38,11 +39,11 @@ class DatabaseContract:
 
     def test_what_waits_together_shares_one_commit_up_to_a_bound(self, database: Database) -> None:
         futures = submit_all(database, [insert(number) for number in range(self.group_limit)])
-        assert [future.result(DEADLINE_S) for future in futures] == list(range(self.group_limit))
+        assert [future.result(PATIENCE_S) for future in futures] == list(range(self.group_limit))
         # One commit for the work that held the writer, one for all the others.
         assert (database.operations, database.commits) == (self.group_limit + 1, 2)
         futures = submit_all(database, [insert(-number) for number in range(1, self.group_limit + 2)])
-        assert (futures[-1].result(DEADLINE_S), database.commits) == (-self.group_limit - 1, 5)
+        assert (futures[-1].result(PATIENCE_S), database.commits) == (-self.group_limit - 1, 5)
 
     def test_many_threads_write_with_fewer_commits_and_lose_nothing(
         self, database: Database, open_database: OpenDatabase
@@ -60,7 +61,7 @@ class DatabaseContract:
             seen.append(number)
 
         futures = submit_all(database, [partial(note, number) for number in range(50)])
-        futures[-1].result(DEADLINE_S)
+        futures[-1].result(PATIENCE_S)
         assert seen == list(range(50))
 
     def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(self, database: Database) -> None:
@@ -70,9 +71,9 @@ class DatabaseContract:
 
         before, wrong, double, after, seen = submit_all(database, [insert(1), half_done, insert(1), insert(2), ids])
         # Work sees what was written before it.
-        assert [future.result(DEADLINE_S) for future in (before, after, seen)] == [1, 2, [1, 2]]
-        assert isinstance(wrong.exception(DEADLINE_S), LookupError)
-        assert isinstance(double.exception(DEADLINE_S), self.duplicate)
+        assert [future.result(PATIENCE_S) for future in (before, after, seen)] == [1, 2, [1, 2]]
+        assert isinstance(wrong.exception(PATIENCE_S), LookupError)
+        assert isinstance(double.exception(PATIENCE_S), self.duplicate)
         assert database.read(ids) == [1, 2]
         assert database.commits == 2
 
@@ -81,8 +82,8 @@ class DatabaseContract:
             kept, dropped = database.submit(insert(1)), database.submit(insert(2))
             assert dropped.cancel()
             assert not running.cancel()
-        running.result(DEADLINE_S)
-        kept.result(DEADLINE_S)
+        running.result(PATIENCE_S)
+        kept.result(PATIENCE_S)
         assert database.read(ids) == [1]
 
     def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(self, database: Database) -> None:
@@ -129,7 +130,7 @@ class DatabaseContract:
             futures = [database.submit(insert(number)) for number in numbers]
             closing = threading.Thread(target=database.close)
             closing.start()
-        closing.join(DEADLINE_S)
+        closing.join(PATIENCE_S)
         assert not closing.is_alive()
         assert [future.result(0) for future in futures] == list(numbers)
         assert stored(open_database) == list(numbers)
@@ -140,7 +141,7 @@ class DatabaseContract:
         database.close()
         database.close()
         with ThreadPoolExecutor(1) as pool:
-            late = lambda: pool.submit(database.read, ids).result(DEADLINE_S)  # noqa: E731
+            late = lambda: pool.submit(database.read, ids).result(PATIENCE_S)  # noqa: E731
             for call in (lambda: database.submit(insert(1)), lambda: database.read(ids), late):
                 with pytest.raises(StorageError):
                     call()
@@ -156,12 +157,12 @@ class DatabaseContract:
 
         with ThreadPoolExecutor(1) as pool:
             read = pool.submit(database.read, work)
-            assert reading.wait(DEADLINE_S)
+            assert reading.wait(PATIENCE_S)
             closing = threading.Thread(target=database.close)
             closing.start()
-            closing.join(DEADLINE_S)
+            closing.join(PATIENCE_S)
             assert not closing.is_alive()
-            assert isinstance(read.exception(DEADLINE_S), self.interrupted)
+            assert isinstance(read.exception(PATIENCE_S), self.interrupted)
 
     def test_columns_have_names_and_positions(self, database: Database) -> None:
         database.write(insert(3, "text"))

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.databases.contract import Connection, Database
-
-#: Nothing here takes nearly so long; a test that waits longer has found a standstill.
-DEADLINE_S = 30
+from tests.acceptance.installations import PATIENCE_S
 
 
 def prepare(connection: Connection) -> None:
@@ -38,15 +36,15 @@ def held(start: Callable[[Callable[[Connection], None]], "Future[None]"]) -> Ite
     def hold(connection: Connection) -> None:
         ids(connection)
         begun.set()
-        assert let_go.wait(DEADLINE_S)
+        assert let_go.wait(PATIENCE_S)
 
     started = start(hold)
-    assert begun.wait(DEADLINE_S)
+    assert begun.wait(PATIENCE_S)
     try:
         yield started
     finally:
         let_go.set()
-    started.result(DEADLINE_S)
+    started.result(PATIENCE_S)
 
 
 def busy_writer(database: Database) -> AbstractContextManager["Future[None]"]:

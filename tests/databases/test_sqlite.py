@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from svc_daemon.databases.sqlite import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, SqliteDatabase
+from tests.acceptance.installations import PATIENCE_S
 from tests.databases.contract_suite import DatabaseContract, OpenDatabase
-from tests.databases.notes import DEADLINE_S, held, ids, prepare
+from tests.databases.notes import held, ids, prepare
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_readers_that_overlap_without_end_do_not_let_the_log_grow_without_end(da
     stop = threading.Event()
 
     def read_on(begin: threading.Barrier) -> None:
-        begin.wait(DEADLINE_S)
+        begin.wait(PATIENCE_S)
         while not stop.is_set():
             database.read(lambda connection: (ids(connection), stop.wait(0.05)))
 
@@ -78,5 +79,5 @@ def test_readers_that_overlap_without_end_do_not_let_the_log_grow_without_end(da
         peak = _write_megabytes(database, 80)
         stop.set()
         for read in reads:
-            read.result(DEADLINE_S)
+            read.result(PATIENCE_S)
     assert peak < LOG_WAIT_BYTES + 4 * 10**6

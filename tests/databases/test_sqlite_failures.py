@@ -13,7 +13,8 @@ import pytest
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
 from tests.acceptance.forks import ROOT
-from tests.databases.notes import DEADLINE_S, ids, ids_in, insert, prepare, submit_all
+from tests.acceptance.installations import PATIENCE_S
+from tests.databases.notes import ids, ids_in, insert, prepare, submit_all
 from tests.limits import limited
 
 
@@ -39,7 +40,7 @@ _BEGINNING = """
 
 def run_program(source: str, path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(_BEGINNING) + textwrap.dedent(source), str(path)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S * 2, check=False)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S * 2, check=False)
     assert ended.returncode == 0, ended.stderr
 
 
@@ -47,7 +48,7 @@ def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Pat
     database = SqliteDatabase(path, prepare=_prepare_small)
     sizes = [10, 10, 200_000, 10, 10]
     futures = submit_all(database, [insert(number, "x" * size) for number, size in enumerate(sizes)])
-    kept = [number for number, future in enumerate(futures) if future.exception(DEADLINE_S) is None]
+    kept = [number for number, future in enumerate(futures) if future.exception(PATIENCE_S) is None]
     refused = futures[2].exception()
     assert isinstance(refused, StorageError)
     assert isinstance(refused.__cause__, sqlite3.OperationalError)
@@ -69,8 +70,8 @@ def test_full_raised_as_another_error_by_the_work_is_still_full(path: Path) -> N
             raise LookupError("no room") from error
 
     with pytest.raises((StorageError, LookupError)):
-        database.submit(work).result(DEADLINE_S)
-    assert database.submit(insert(2)).result(DEADLINE_S) == 2
+        database.submit(work).result(PATIENCE_S)
+    assert database.submit(insert(2)).result(PATIENCE_S) == 2
     assert not database.is_broken
     database.close()
 
@@ -119,7 +120,7 @@ def test_damage_found_by_a_piece_of_work_ends_writing(path: Path) -> None:
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
     database = SqliteDatabase(path, prepare=lambda _: None, on_broken=broken.append)
-    failure = database.submit(insert(1_000_000)).exception(DEADLINE_S)
+    failure = database.submit(insert(1_000_000)).exception(PATIENCE_S)
     # An error that were its own cause would send those who follow the causes round for ever.
     assert isinstance(failure, StorageError) and failure.__cause__ is not None and failure.__cause__.__cause__ is None
     with pytest.raises(StorageError):

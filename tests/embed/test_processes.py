@@ -19,8 +19,8 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.processes import LocalEmbedder
 from svc_daemon.embed.runtimes import Runtime
-from tests.acceptance.installations import wait_until
-from tests.embed.processes import has_ended
+from tests.acceptance.installations import PATIENCE_S, wait_until
+from tests.processes import children_of, has_ended
 
 Open = Callable[..., LocalEmbedder]
 Children = Callable[[], list[psutil.Process]]
@@ -62,8 +62,8 @@ def children(unharmed: LocalEmbedder) -> Children:
     """Processes of models that run beside the one for all."""
 
     def living() -> list[psutil.Process]:
-        mine = (child for child in psutil.Process().children() if not has_ended(child) and child.pid != unharmed.pid)
-        return [child for child in mine if "svc_daemon.embed.children" in child.cmdline()]
+        models = children_of(None, "svc_daemon.embed.children")
+        return [child for child in models if child.pid != unharmed.pid and not has_ended(child)]
 
     return living
 
@@ -124,7 +124,7 @@ def test_a_process_that_dies_fails_what_it_was_asked_and_is_replaced(open_embedd
         asked = pool.submit(embedder.embed, TEXTS)
         child.kill()
         with pytest.raises(EmbedFailed, match="ended"):
-            asked.result(30)
+            asked.result(PATIENCE_S)
     assert embedder.embed(TEXTS) == before
     assert children() != [child]
 
@@ -155,7 +155,7 @@ def test_one_that_keeps_dying_is_started_after_ever_longer_pauses(open_embedder:
 def test_a_query_is_given_up_at_its_deadline(stuck: Stuck) -> None:
     embedder, child = stuck
     with ThreadPoolExecutor(1) as pool:
-        failed = pool.submit(embedder.embed_query, "x", time.monotonic() + 0.2).exception(timeout=5)
+        failed = pool.submit(embedder.embed_query, "x", time.monotonic() + 0.2).exception(PATIENCE_S)
     assert isinstance(failed, EmbedFailed) and "not embedded in time" in str(failed)
     child.resume()
     assert embedder.embed_query("x", None)
@@ -215,7 +215,7 @@ def test_a_query_does_not_wait_for_a_model_that_loads_for_ever(
         with pytest.raises(EmbedFailed, match="not loaded within"):
             embedder.embed_query("x", time.monotonic() + 0.1)
         with pytest.raises(EmbedFailed):
-            starting.result(30)
+            starting.result(PATIENCE_S)
     wait_until(lambda: has_ended(child), "its end")
 
 
@@ -224,9 +224,9 @@ def test_closing_ends_the_process_and_what_it_does(stuck: Stuck) -> None:
     with ThreadPoolExecutor(2) as pool:
         asked, closing = pool.submit(embedder.embed, TEXTS), pool.submit(embedder.close)
         with pytest.raises(EmbedFailed):
-            asked.result(30)
+            asked.result(PATIENCE_S)
         child.resume()
-        closing.result(30)
+        closing.result(PATIENCE_S)
     assert has_ended(child)
     with pytest.raises(EmbedFailed, match="no longer in use"):
         embedder.embed_query("x", None)
@@ -239,7 +239,7 @@ def test_one_that_is_loading_can_be_closed(open_embedder: Open, children: Childr
         wait_until(children, "the process")
         embedder.close()
         # It may just have been ready.
-        assert starting.exception(30) is None or isinstance(starting.exception(), EmbedFailed)
+        assert starting.exception(PATIENCE_S) is None or isinstance(starting.exception(), EmbedFailed)
     assert children() == []
 
 

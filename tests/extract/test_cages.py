@@ -17,14 +17,14 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.wire.codes import SourceErrorCode
+from tests.acceptance.installations import PATIENCE_S
 from tests.extract.conftest import Extract, MakeExtractor
 from tests.extract.readings import document_at
+from tests.processes import children_of, has_ended
 from tests.samples import PROSE, make_endless_pdf, make_pdf
 
 pytestmark = pytest.mark.anyio
 
-#: Far more than anything here takes, so that only a hang reaches it.
-DEADLINE_S = 20
 OVER_LIMIT, CRASHED = SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, SourceErrorCode.EXTRACTION_CRASHED
 PARSERS = ("lxml", "pypdfium2", "docx", "pptx", "trafilatura", "selectolax", "python_calamine")
 
@@ -34,7 +34,7 @@ async def read(extractor: Extractor, path: Path) -> Extraction:
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         await asyncio.sleep(0.01)
@@ -42,12 +42,7 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 def servers_of(extractor: Extractor) -> list[psutil.Process]:
     """The fork server, once it runs: this process's child that has the extractor's scratch folder in its command."""
-    found = []
-    for child in psutil.Process().children():
-        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            if str(extractor.scratch_dir) in child.cmdline():
-                found.append(child)
-    return found
+    return children_of(None, str(extractor.scratch_dir))
 
 
 def server_of(extractor: Extractor) -> psutil.Process:
@@ -144,7 +139,7 @@ async def test_a_killed_fork_server_fails_its_documents_takes_its_children_along
     (child,) = server.children()
     server.kill()
     await fails(reading, CRASHED, "server ended", retryable=True)
-    await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the child's end")
+    await until(lambda: has_ended(child), "the child's end")
     assert (await read(extractor, prose)).chunks
     assert server_of(extractor).pid != server.pid
     await until_all_is_gone(extractor)
@@ -172,15 +167,26 @@ async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: Ma
 
 
 async def test_no_more_children_run_at_once_than_the_limit_allows(make_extractor: MakeExtractor, endless: Path) -> None:
-    extractor = await make_extractor(children=2, wall_seconds=0.6)
+    extractor = await make_extractor(children=2)
     readings = [asyncio.create_task(read(extractor, endless)) for _ in range(4)]
-    most = 0
-    while not all(reading.done() for reading in readings):
-        # The server may still be starting.
-        most = max(most, *(len(server.children()) for server in servers_of(extractor)), 0)
-        await asyncio.sleep(0.01)
-    assert most == 2
-    assert [str(reading.exception()).split(":")[0] for reading in readings] == ["extraction_limit_exceeded"] * 4
+    seen: set[psutil.Process] = set()
+
+    def running() -> set[psutil.Process]:
+        """Those that were not seen yet; the server may still be starting."""
+        return {child for server in servers_of(extractor) for child in server.children()} - seen
+
+    for left in (2, 0):
+        await until(lambda: len(running()) >= 2, "two children")
+        for _ in range(10):
+            assert len(running()) == 2
+            await asyncio.sleep(0.01)
+        seen |= running()
+        for child in seen:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        await until(lambda: sum(not reading.done() for reading in readings) == left, "the end of two")  # noqa: B023
+    ended = await asyncio.gather(*readings, return_exceptions=True)
+    assert [type(each) for each in ended] == [ExtractionFailed] * 4
 
 
 async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, endless: Path) -> None:
@@ -232,7 +238,7 @@ async def test_when_the_daemon_is_killed_server_children_and_scratch_go_too(endl
             family = daemon.children(recursive=True)
         finally:
             daemon.kill()
-    await until(lambda: not any(process.is_running() for process in family), "the end of all")
+    await until(lambda: all(map(has_ended, family)), "the end of all")
     assert not (tmp_path / "scratch").exists()
 
 

@@ -134,8 +134,8 @@ async def test_what_ends_a_child_costs_the_document_at_hand_alone(
     ends: list[tuple[Callable[[psutil.Process], None], dict[str, int], SourceErrorCode, str]] = [
         (lambda child: child.kill(), {}, CRASHED, "died on the document (exit status -9)"),
         (lambda child: psutil.Process(child.ppid()).kill(), {}, CRASHED, "server ended"),
-        # Only a document that takes a second is over this limit, however long the others took.
-        (lambda child: child.suspend(), {"wall_seconds": 1}, OVER_LIMIT, "more than 1 s."),
+        # Only a document that takes three seconds is over this limit, however long the others took.
+        (lambda child: child.suspend(), {"wall_seconds": 3}, OVER_LIMIT, "more than 3 s."),
     ]
     for end, limits, code, words in ends:
         extractor = await make_extractor(**limits)

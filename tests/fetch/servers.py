@@ -10,6 +10,7 @@ from socket import socket
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 from svc_daemon.core.access.addresses import AddressPolicy, AllowedNetwork
+from tests.acceptance.installations import PATIENCE_S
 
 HERE = "127.0.0.1"
 
@@ -109,7 +110,7 @@ class _QuietServer(ThreadingTCPServer):
 
 
 def _serve(server: Server, script: Script, plain: socket, tls: ssl.SSLContext | None) -> None:
-    plain.settimeout(10)
+    plain.settimeout(PATIENCE_S)
     with ExitStack() as stack:
         connection = stack.enter_context(tls.wrap_socket(plain, server_side=True)) if tls else plain
         stream = stack.enter_context(connection.makefile("rb"))

@@ -12,11 +12,10 @@ from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
+from tests.acceptance.installations import PATIENCE_S
 from tests.fetch.servers import Exchange, Kept, Names, Server, serving
 
 LIMITS = FetchLimits(fetch_s=0.3, post_s=0.3, connect_s=0.1)
-#: Far more than the deadline and far less than anything that ignores it would take.
-SOON_S = 3
 
 
 @contextmanager
@@ -28,7 +27,7 @@ def timed_out() -> Iterator[None]:
 
 
 def fetch(fetcher: Fetcher, url: str, sink: Kept | None = None) -> None:
-    asyncio.run(asyncio.wait_for(fetcher.fetch(url, sink or Kept()), SOON_S))
+    asyncio.run(asyncio.wait_for(fetcher.fetch(url, sink or Kept()), PATIENCE_S))
 
 
 def answer(exchange: Exchange) -> None:
@@ -68,7 +67,7 @@ def test_a_server_that_never_speaks_tls_is_left_in_time_and_for_good() -> None:
     async def scenario(listener: socket.socket) -> None:
         server = Server(listener.getsockname()[1])
         with timed_out():
-            await asyncio.wait_for(Fetcher(server.policy, LIMITS).fetch(server.url(scheme="https"), Kept()), SOON_S)
+            await asyncio.wait_for(Fetcher(server.policy, LIMITS).fetch(server.url(scheme="https"), Kept()), PATIENCE_S)
         await asyncio.to_thread(_read_to_the_end, listener)
 
     # Until the fetch has failed nothing accepts: only the kernel takes the connection.
@@ -80,7 +79,7 @@ def _read_to_the_end(listener: socket.socket) -> None:
     """Raises TimeoutError while the other side holds the connection open."""
     connection, _ = listener.accept()
     with connection, suppress(ConnectionResetError):
-        connection.settimeout(2)
+        connection.settimeout(PATIENCE_S)
         while connection.recv(4096):
             pass
 
@@ -96,9 +95,9 @@ def test_a_resolver_that_hangs_is_left_in_time_by_a_fetch_and_by_a_check(monkeyp
     with timed_out():
         fetch(hanging, url)
     with timed_out():
-        asyncio.run(asyncio.wait_for(hanging.check(url), SOON_S))
+        asyncio.run(asyncio.wait_for(hanging.check(url), PATIENCE_S))
     # The system's resolver too.
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(10) and [])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(2 * PATIENCE_S) and [])
     with timed_out():
         fetch(Fetcher(AddressPolicy(), LIMITS), url)
     answered.set()
@@ -126,7 +125,8 @@ def test_an_address_that_takes_no_connection_leaves_time_for_the_next() -> None:
             knocking.connect_ex(full.getsockname())
         # Nothing listens at the second address.
         names = Names(files_example=[["127.0.0.2", "127.0.0.3", "127.0.0.1"]])
-        fetch(Fetcher(server.loopback_policy, LIMITS, names), server.url(host="files.example"), sink := Kept())
+        limits = FetchLimits(fetch_s=PATIENCE_S, connect_s=0.5)
+        fetch(Fetcher(server.loopback_policy, limits, names), server.url(host="files.example"), sink := Kept())
         for knocking in waiting:
             knocking.close()
     assert bytes(sink.data) == b"x"
@@ -144,11 +144,11 @@ def test_a_canceled_fetch_empties_the_sink_and_closes_the_connection() -> None:
 
     async def scenario(server: Server) -> None:
         task = asyncio.create_task(Fetcher(server.policy).fetch(server.url(), sink))
-        await asyncio.to_thread(arrived.wait, 5)
+        await asyncio.to_thread(arrived.wait, PATIENCE_S)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await asyncio.to_thread(closed.wait, 5)
+        assert await asyncio.to_thread(closed.wait, PATIENCE_S)
 
     with serving(script) as server:
         asyncio.run(scenario(server))

@@ -11,6 +11,7 @@ import pytest
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
+from tests.acceptance.installations import PATIENCE_S
 from tests.fetch.servers import Exchange, Kept, Server, serving
 
 BODY = b"Refunds are paid within five days.\n" * 100
@@ -159,7 +160,7 @@ def test_fetches_run_beside_each_other() -> None:
     barrier, sinks = threading.Barrier(8), [Kept() for _ in range(8)]
 
     def script(exchange: Exchange) -> None:
-        barrier.wait(5)
+        barrier.wait(PATIENCE_S)
         exchange.answer(body=exchange.request.path.encode())
 
     async def scenario(server: Server) -> None:

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from svc_daemon.fetch.resolvers import MAX_LOOKUPS, SystemResolver
+from tests.acceptance.installations import PATIENCE_S
 
 
 class Hanging:
@@ -18,7 +19,7 @@ class Hanging:
 
     def look_up(self, name: str, *_: object, **__: object) -> list[object]:
         self.asked.release()
-        self.may_answer.wait(10)
+        self.may_answer.wait(PATIENCE_S)
         if name == "late.example":
             raise socket.gaierror("late")
         return [(0, 0, 0, "", ("1.1.1.1", 0))]
@@ -37,7 +38,7 @@ def test_lookups_that_hang_are_bounded_and_hold_up_no_thread_of_the_loop(monkeyp
         resolver = SystemResolver()
         given_up = [asyncio.create_task(resolver.resolve(f"{i}.example")) for i in range(MAX_LOOKUPS)]
         for _ in given_up:
-            assert await asyncio.to_thread(hanging.asked.acquire, timeout=5)
+            assert await asyncio.to_thread(hanging.asked.acquire, timeout=PATIENCE_S)
         for task in given_up:
             task.cancel()
         waiting = asyncio.create_task(resolver.resolve("one-more.example"))
@@ -46,7 +47,7 @@ def test_lookups_that_hang_are_bounded_and_hold_up_no_thread_of_the_loop(monkeyp
         threads = sum(thread.name == "resolver" for thread in threading.enumerate())
         assert not done
         hanging.may_answer.set()
-        assert await asyncio.wait_for(waiting, 5) == ["1.1.1.1"]
+        assert await asyncio.wait_for(waiting, PATIENCE_S) == ["1.1.1.1"]
         return threads
 
     assert asyncio.run(scenario()) == MAX_LOOKUPS
@@ -57,7 +58,7 @@ def test_an_answer_for_a_loop_that_has_closed_is_dropped(monkeypatch: pytest.Mon
 
     async def scenario() -> None:
         task = asyncio.create_task(SystemResolver().resolve("late.example"))
-        assert await asyncio.to_thread(hanging.asked.acquire, timeout=5)
+        assert await asyncio.to_thread(hanging.asked.acquire, timeout=PATIENCE_S)
         task.cancel()
 
     # A lookup of another test may still hang in this process.
@@ -65,5 +66,5 @@ def test_an_answer_for_a_loop_that_has_closed_is_dropped(monkeypatch: pytest.Mon
     asyncio.run(scenario())
     (thread,) = [thread for thread in set(threading.enumerate()) - others if thread.name == "resolver"]
     hanging.may_answer.set()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()

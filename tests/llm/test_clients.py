@@ -17,14 +17,16 @@ from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 from svc_daemon.llm.streams import LINE_BYTES
 from svc_daemon.settings import LlmSettings
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.fetch.servers import Exchange, Script
 from tests.llm.chats import DONE, chatting, chunk, event, saying, stalling, streaming
 
 KEY = "hunter2-key"
-LIMITS = LlmLimits(connect_s=1.0, first_word_s=1.0, silent_s=1.0, total_s=20.0, answer_characters=1000)
-#: Far more than any limit here, and far less than a client that has none would take.
-SOON_S = 15.0
+LIMITS = LlmLimits(
+    connect_s=PATIENCE_S, first_word_s=PATIENCE_S, silent_s=PATIENCE_S, total_s=PATIENCE_S, answer_characters=1000
+)
+#: For a model that is given up.
+HURRIED = replace(LIMITS, connect_s=0.5, first_word_s=0.5, silent_s=0.5)
 MESSAGES = (Message("system", "Be brief."), Message("user", "Why?"))
 
 
@@ -39,15 +41,15 @@ async def opened(base_url: str, limits: LlmLimits = LIMITS, key: str = KEY) -> A
 
 def ask(base_url: str, limits: LlmLimits = LIMITS, key: str = KEY) -> list[str | Ending]:
     async def asked() -> list[str | Ending]:
-        async with opened(base_url, limits, key) as client, asyncio.timeout(SOON_S):
+        async with opened(base_url, limits, key) as client, asyncio.timeout(2 * PATIENCE_S):
             return [piece async for piece in client.write(MESSAGES)]
 
     return asyncio.run(asked())
 
 
-def look(base_url: str) -> str | None:
+def look(base_url: str, limits: LlmLimits = LIMITS) -> str | None:
     async def looked() -> str | None:
-        async with opened(base_url) as client:
+        async with opened(base_url, limits) as client:
             return await client.look()
 
     return asyncio.run(looked())
@@ -183,18 +185,20 @@ STALLING: dict[str, Script] = {
 
 @pytest.mark.parametrize("script", STALLING.values(), ids=STALLING.keys())
 def test_a_server_that_stalls_is_given_up(script: Script) -> None:
-    limits = replace(LIMITS, total_s=0.5) if script is STEADY else LIMITS
+    limits = replace(LIMITS, total_s=0.5) if script is STEADY else HURRIED
     assert failure(script, limits).is_timeout
 
 
 def test_a_server_that_is_not_there_is_reported() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.socket() as taken:
+        # Bound, so that no other program may listen there.
+        taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    for base_url in (f"http://127.0.0.1:{port}/v1", f"http://nowhere.invalid:{port}/v1"):
-        with pytest.raises(LlmFailed, match=r"Nothing answers.*SVC_LLM_BASE_URL") as failed:
-            ask(base_url)
-        assert not failed.value.is_timeout
-        assert "Nothing answers" in str(look(base_url))
+        for base_url in (f"http://127.0.0.1:{port}/v1", f"http://nowhere.invalid:{port}/v1"):
+            with pytest.raises(LlmFailed, match=r"Nothing answers.*SVC_LLM_BASE_URL") as failed:
+                ask(base_url)
+            assert not failed.value.is_timeout
+            assert "Nothing answers" in str(look(base_url))
 
 
 def test_a_server_that_takes_no_connection_is_given_up() -> None:
@@ -206,7 +210,7 @@ def test_a_server_that_takes_no_connection_is_given_up() -> None:
             each.setblocking(False)
             each.connect_ex(full.getsockname())
         with pytest.raises(LlmFailed) as failed:
-            ask(f"http://127.0.0.1:{full.getsockname()[1]}/v1")
+            ask(f"http://127.0.0.1:{full.getsockname()[1]}/v1", HURRIED)
         assert failed.value.is_timeout
 
 
@@ -217,7 +221,7 @@ def test_a_look_finds_out_whether_the_server_is_there_and_takes_the_key() -> Non
         (request,) = server.requests
         assert (request.method, request.path) == ("GET", "/v1/models")
     with chatting(silent) as server:
-        assert "does not answer" in str(look(server.url("/v1")))
+        assert "does not answer" in str(look(server.url("/v1"), HURRIED))
 
 
 def test_who_stops_listening_ends_the_work() -> None:
@@ -233,7 +237,7 @@ def test_who_stops_listening_ends_the_work() -> None:
             async with aclosing(client.write(MESSAGES)) as pieces:
                 await anext(pieces)
             # The client itself stays open.
-            await asyncio.to_thread(wait_until, lambda: gone, "the server learns of it", SOON_S)
+            await asyncio.to_thread(wait_until, lambda: gone, "the server learns of it")
 
     with chatting(script) as server:
         asyncio.run(listen_once(server.url("/v1")))

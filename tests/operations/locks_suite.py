@@ -7,9 +7,8 @@ import pytest
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.locks import TAKEOVER_S, Locks
+from tests.acceptance.installations import PATIENCE_S
 
-#: A request that has not ended by then will not end by itself.
-PATIENCE_S = 20.0
 #: The locks as two requests see them.
 Pair = tuple[Locks, Locks]
 

@@ -15,10 +15,10 @@ from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.process import locks
 from svc_daemon.store.uploads import UploadRow, get_upload, list_uploads
+from tests.acceptance.installations import PATIENCE_S
 from tests.api import sessions
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sessions import finalize, finalize_batch, open_batch, open_session, outcomes, put, state_of, stored_bytes
 
 FILES = [(f"f{number}", b"Crane %d.\n" % number) for number in range(5)]

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from svc_daemon.process.gates import UPLOADS_TURN_S, Gates
+from tests.acceptance.installations import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -31,4 +32,4 @@ async def test_indexing_waits_for_the_end_of_the_last_upload_and_for_none_where_
 async def test_uploads_without_end_do_not_stop_indexing() -> None:
     gates = Gates()
     with gates.uploading():
-        await asyncio.wait_for(gates.let_uploads_go_first(), UPLOADS_TURN_S * 40)
+        await asyncio.wait_for(gates.let_uploads_go_first(), PATIENCE_S)

@@ -8,9 +8,9 @@ import pytest
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.sources import list_all_ids
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.holds import PATIENCE_S
 
 
 def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:

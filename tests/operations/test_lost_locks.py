@@ -17,9 +17,9 @@ from svc_daemon.process.locks import LocalLocks, session_lock
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import get_batch
 from svc_daemon.store.uploads import UploadRow, get_upload
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sessions import finalize, open_batch, open_session, put, stored_bytes
 from tests.operations.locks_suite import free
 

@@ -8,9 +8,9 @@ import pytest
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.holds import PATIENCE_S
 from tests.workers.rebuilds import adding, join
 
 OLD, NEW, NEWER = b"The umber quay, first edition.\n", b"The umber quay, second edition.\n", b"The umber quay, third.\n"

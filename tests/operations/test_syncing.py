@@ -7,9 +7,9 @@ import pytest
 from svc_daemon.operations import syncing
 from svc_daemon.operations.syncing import Sync
 from svc_daemon.provider.errors import ProviderFailed
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.holds import PATIENCE_S
 from tests.workers.rebuilds import add_unsynced, join, leave
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)

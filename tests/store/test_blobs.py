@@ -20,12 +20,11 @@ from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.blobs import Blobs, FolderSync
 from svc_daemon.store.staging import HEAD_BYTES, SPILL_BYTES, StagedFile
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.limits import limited
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_S = 30
 SIZES = [1, HEAD_BYTES, SPILL_BYTES - 1, SPILL_BYTES, SPILL_BYTES + 1, 3 * SPILL_BYTES + 7]
 SMALL_AND_SPILLED = [10, SPILL_BYTES + 10]
 
@@ -205,12 +204,12 @@ async def test_a_keep_that_is_cancelled_leaves_nothing(
 
     def hang(_: Path) -> None:
         syncing.set()
-        assert let_go.wait(DEADLINE_S)
+        assert let_go.wait(PATIENCE_S)
 
     _on_folder_sync(monkeypatch, hang)
 
     keeping = asyncio.create_task(_keep(blobs, _content(size_bytes)))
-    await asyncio.to_thread(syncing.wait, DEADLINE_S)
+    await asyncio.to_thread(syncing.wait, PATIENCE_S)
     keeping.cancel()
     # The thread is still at work: the caller must not go on before it has ended.
     await asyncio.wait([keeping], timeout=0.05)
@@ -280,18 +279,18 @@ def test_racers_share_the_folders_syncs(tmp_path: Path, monkeypatch: pytest.Monk
     def slow(folder: Path) -> None:
         syncs.append(folder)
         begun.set()
-        assert let_go.wait(DEADLINE_S)
+        assert let_go.wait(PATIENCE_S)
 
     _on_folder_sync(monkeypatch, slow)
     shared = FolderSync(tmp_path)
     with ThreadPoolExecutor(21) as pool:
         calls = [pool.submit(shared.sync)]
-        assert begun.wait(DEADLINE_S)
+        assert begun.wait(PATIENCE_S)
         calls += [pool.submit(shared.sync) for _ in range(20)]
-        wait_until(lambda: shared._asked == 21, "everybody to queue up", DEADLINE_S)
+        wait_until(lambda: shared._asked == 21, "everybody to queue up")
         let_go.set()
         for call in calls:
-            call.result(DEADLINE_S)
+            call.result(PATIENCE_S)
     assert len(syncs) == 2
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.workers.embedding import EmbeddingWorker
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.daemons import Daemon
 from tests.api.embedders import WordEmbedder
 
@@ -42,7 +43,7 @@ class ShelfModel(WordEmbedder):
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         self.batches.append(len(texts))
         self.on_batch(texts)
-        assert self.gate.wait(30), "nobody opened the gate"
+        assert self.gate.wait(PATIENCE_S), "nobody opened the gate"
         if self.is_closed:
             raise EmbedFailed("closed")
         return super().embed(texts)

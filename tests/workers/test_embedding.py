@@ -17,7 +17,6 @@ from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
 from tests.workers.rebuilds import LONG as QUAYS
 from tests.workers.rebuilds import begin, delete, index_file, wait_rebuilt
 from tests.workers.shelves import Shelf, ShelfModel, start_embedding
@@ -60,7 +59,7 @@ def wait_state(daemon: Daemon, state: str) -> str | None:
         now: dict[str, str | None] = daemon.show("/healthz")["embedding"]
         return now if now["state"] == state else None
 
-    return wait_until(reached, f"embedding is {state}", PATIENCE_S)["message"]
+    return wait_until(reached, f"embedding is {state}")["message"]
 
 
 def found(daemon: Daemon, query: str, mode: str = "semantic") -> list[str]:

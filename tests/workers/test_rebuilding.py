@@ -9,10 +9,10 @@ import pytest
 from svc_daemon.operations.syncing import claim_syncs, complete_syncs
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from tests import samples
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import details_of, without_id
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
 from tests.workers import rebuilds
 from tests.workers.rebuilds import LONG, adding, begin, contents, delete, importing, join, leave, show, wait_rebuilt
 

@@ -20,12 +20,13 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.runners import LONGEST_S
 from tests import samples
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of
 from tests.api.daemons import UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
 from tests.api.loops import Loop
 from tests.api.sessions import finalize_batch, open_batch, put
+from tests.processes import children_of
 from tests.workers.rebuilds import delete
 from tests.workers.test_shortages import refused, short_pauses
 
@@ -61,13 +62,11 @@ def killing(scratch: Path) -> Iterator[list[int]]:
 
     def kill_slow() -> None:
         while not stop.wait(0.005):
-            for server in psutil.Process().children():
-                with suppress(psutil.Error):
-                    children = server.children() if str(scratch) in server.cmdline() else []
-                    for child in children:
-                        if child.pid not in killed and child.cpu_times().user > 0.3:
-                            child.kill()
-                            killed.append(child.pid)
+            with suppress(psutil.Error):
+                for child in [child for server in children_of(None, str(scratch)) for child in server.children()]:
+                    if child.pid not in killed and child.cpu_times().user > 0.3:
+                        child.kill()
+                        killed.append(child.pid)
 
     killer = threading.Thread(target=kill_slow)
     killer.start()

@@ -1,0 +1,23 @@
+"""Looking at processes that may end at any moment."""
+
+from contextlib import suppress
+
+import psutil
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Whether it runs no more; where nobody reaps it, it is still listed."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE or not process.is_running()
+    except psutil.NoSuchProcess:
+        return True
+
+
+def children_of(pid: int | None, word: str) -> list[psutil.Process]:
+    """The children of a process, of this one for None, that have the word in their command."""
+    found = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess):
+            if word in " ".join(child.cmdline()):
+                found.append(child)
+    return found
