@@ -252,7 +252,7 @@ async def test_a_daemon_starts_while_the_fork_server_of_a_killed_one_clears_up(t
                 scratch.rmdir()
                 return
 
-    for _ in range(10):
+    for _ in range(4):
         extractor, removing = Extractor(scratch), asyncio.create_task(asyncio.to_thread(remove_once))
         assert (await read(extractor, prose)).text == "Some words."
         await extractor.close()
