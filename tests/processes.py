@@ -1,8 +1,22 @@
 """Looking at processes that may end at any moment."""
 
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import psutil
+
+
+@contextmanager
+def reading_nothing(pids: Iterable[int]) -> Iterator[None]:
+    """The extraction servers of these daemons stand still meanwhile, so that what is uploaded waits."""
+    servers = [server for pid in pids for (server,) in [children_of(pid, "fork_server")]]
+    for server in servers:
+        server.suspend()
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.resume()
 
 
 def has_ended(process: psutil.Process) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from svc_cli.client.calls import Calls
 from svc_cli.client.transport import Request, StreamedEvents, Transport
 from svc_cli.errors import ApiError, NetworkFailed, SvcError
+from svc_cli.interrupts import shielded
 from svc_daemon.wire import Json, headers
 
 if TYPE_CHECKING:
@@ -64,17 +65,19 @@ class EventFollower:
 
     def __enter__(self) -> Self:
         self._open()
-        self._thread.start()
+        with shielded():
+            self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_over = True
-        if self._stream is not None:
-            self._stream.abort()
-        # It ends at once, unless the service is away and the thread waits for its next try.
-        self._thread.join(END_S)
+        with shielded():
+            self._is_over = True
+            if self._stream is not None:
+                self._stream.abort()
+            # It ends at once, unless the service is away and the thread waits for its next try.
+            self._thread.join(END_S)
 
     def take(self, timeout_s: float | None = None) -> list[Json]:
         """Return the events that have come, after waiting for the first one; none if the time is over.

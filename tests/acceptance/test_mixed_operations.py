@@ -14,7 +14,7 @@ from tests.acceptance.workloads import BUCKETS, OPERATION_TIMEOUT_S, Client, Sit
 from tests.conftest import UNLIMITED, MakeInstallation
 
 CLIENTS = 6
-OPERATIONS = 300
+OPERATIONS = 210
 LARGE_OPERATIONS = 3000
 #: One end of the daemon in so many operations; every fourth is a stop.
 OPERATIONS_PER_END = 25

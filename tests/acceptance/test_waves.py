@@ -1,16 +1,12 @@
 """Waves of small documents survive kill -9 of a real daemon: no document fails for having been in work."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 from tests.acceptance.calls import get_source, list_sources, make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
-from tests.processes import children_of
+from tests.processes import reading_nothing
 
 BUCKET = "shelf"
-#: Uploaded before each kill; several waves.
-FILES = 150
 TEXT = "# Binder {number}\n\n" + "The umber binder leans on the shelf.\n\n" * 400
 
 
@@ -20,21 +16,7 @@ def has_waves(installation: Installation) -> bool:
     return health is not None and health["queue"]["running"] > 3
 
 
-@contextmanager
-def nothing_read(installation: Installation) -> Iterator[None]:
-    """The extraction server stands still meanwhile, so that what is uploaded waits together."""
-    servers = [server for pid in installation.pids for server in children_of(pid, "fork_server")]
-    assert len(servers) == len(installation.pids)
-    for server in servers:
-        server.suspend()
-    try:
-        yield
-    finally:
-        for server in servers:
-            server.resume()
-
-
-def test_kills_in_the_middle_of_waves_fail_double_and_lose_nothing(installation: Installation) -> None:
+def test_kills_in_the_middle_of_waves_fail_double_and_lose_nothing(installation: Installation, large: bool) -> None:
     ids: list[str] = []
 
     def add(number: int) -> str:
@@ -44,14 +26,15 @@ def test_kills_in_the_middle_of_waves_fail_double_and_lose_nothing(installation:
 
     with installation.client() as client:
         make_bucket(client, BUCKET)
-    for kill in range(3):
-        with nothing_read(installation), ThreadPoolExecutor(4) as clients:
-            ids += clients.map(add, range(kill * FILES, (kill + 1) * FILES))
+    files, kills = (150, 3) if large else (100, 2)
+    for kill in range(kills):
+        with reading_nothing(installation.pids), ThreadPoolExecutor(4) as clients:
+            ids += clients.map(add, range(kill * files, (kill + 1) * files))
         wait_until(lambda: has_waves(installation), "waves are in work")
         installation.crash()
     with installation.client() as client:
         assert {wait_ended(client, source_id, 120)["status"] for source_id in ids} == {"active"}
         assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(ids)
-        (hit, *_) = search(client, f"binder {FILES}", BUCKET)
-        assert get_source(client, hit["source_id"])["title"] in (f"{FILES}.md", f"{FILES}")
+        (hit, *_) = search(client, f"binder {files}", BUCKET)
+        assert get_source(client, hit["source_id"])["title"] in (f"{files}.md", f"{files}")
     installation.hold_to_every_promise()

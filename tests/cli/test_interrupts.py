@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -144,6 +145,29 @@ def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(od
         assert asked.wait(PATIENCE_S)
         threading.Timer(0.1, interrupted.set).start()
         raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_a_follower_begins_or_ends_waits_for_the_locks_of_its_thread(
+    odd: OddServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd.answers["GET /v1/events"] = (200, b": hello\n\n", {"Content-Type": "text/event-stream"})
+    done: list[str] = []
+    with Client(odd.url, "sk-test") as client:
+        follower = client.follow_events()
+        for name, work in (("start", follower.__enter__), ("join", partial(follower.__exit__, None, None, None))):
+            real = getattr(follower._thread, name)
+
+            def pressed(*arguments: Any) -> None:
+                signal.raise_signal(signal.SIGINT)
+                real(*arguments)  # noqa: B023
+                done.append(name)  # noqa: B023
+
+            listen()
+            with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+                patched.setattr(follower._thread, name, pressed)
+                work()
+        follower._thread.join(PATIENCE_S)
+    assert done == ["start", "join"]
 
 
 def test_an_interrupt_while_the_command_is_loaded_shows_no_traceback(tmp_path: Path) -> None:

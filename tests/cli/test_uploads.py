@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.calls import list_sources, wait_ended
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.consoles import RunSvc, only, write
+from tests.processes import reading_nothing
 
 Upload = Callable[..., Finished]
 
@@ -152,7 +153,8 @@ def test_a_bucket_that_is_archived_or_may_not_be_made_takes_nothing(upload: Uplo
 
 def test_a_time_out_leaves_the_work_going(upload: Upload, shared_installation: Installation) -> None:
     _write("a.md")
-    finished = upload("a.md", "--timeout", "0")
+    with reading_nothing(shared_installation.pids):
+        finished = upload("a.md", "--timeout", "0")
     (source_id,) = finished.json["error"]["details"]["source_ids"]
     assert finished.failure == (8, "svc_timeout")
     with shared_installation.client() as client:
