@@ -35,14 +35,22 @@ SMALL_RUNS = {
 
 
 #: What takes seconds: run with `--large`, and otherwise only shown to be a program.
-LONG = ("bench_extraction", "bench_backups", "bench_uploads", "bench_starts", "bench_sync", "bench_ready")
+LONG = (
+    "bench_mixed",
+    "bench_extraction",
+    "bench_backups",
+    "bench_uploads",
+    "bench_starts",
+    "bench_sync",
+    "bench_ready",
+)
 
 
 @pytest.mark.parametrize("line", SMALL_RUNS, ids=lambda line: line.split()[0])
 def test_a_benchmark_prints_one_json_line(line: str, tmp_path: Path, run_main: RunMain, large: bool) -> None:
     if line.startswith(LONG) and not large:
         with pytest.raises(SystemExit, match="0"):
-            run_main(line.split()[0], "--help")
+            run_main(line.split(maxsplit=1)[0], "--help")
         return
     if "bench_calls" in line and not can_trace():
         pytest.skip("no strace is installed, or it may not trace here")
