@@ -18,6 +18,9 @@ from svc_daemon.wire.codes import ErrorCode
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
     """Convert a source to its API form, as the key may see it."""
+    task = None
+    if source.task_id is not None and source.task_type is not None and source.task_status is not None:
+        task = sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
     return sources.Source(
         id=source.id,
         type=source.type,
@@ -30,7 +33,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         content_type=source.content_type,
         size_bytes=source.size_bytes,
         sha256=source.sha256,
-        task=_view_task_reference(source),
+        task=task,
         tags=list(source.tags),
         metadata=source.metadata,
         mapping=source.mapping,
@@ -136,9 +139,3 @@ def withheld_by(source: SourceRow) -> str | None:
     """Return the code `team_store_maintenance` while the team's index is rebuilt, unless the source has failed."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None
-
-
-def _view_task_reference(source: SourceRow) -> sources.TaskReference | None:
-    if source.task_id is None or source.task_type is None or source.task_status is None:
-        return None
-    return sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)

@@ -181,9 +181,12 @@ async def content(request: Request) -> Response:
     if facts is None:
         # A delete has removed the blob since the source was read.
         raise NotFound(E.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
+    # The name under which browsers save the file (RFC 6266).
+    quoted = quote(source.filename)
+    name = f'filename="{quoted}"' if quoted == source.filename else f"filename*=utf-8''{quoted}"
     headers = {
         "Content-Length": str(facts.size_bytes),
-        "Content-Disposition": _disposition(source.filename),
+        "Content-Disposition": f"attachment; {name}",
         "ETag": f'"{source.sha256}"',
         "Last-Modified": format_datetime(facts.modified_at, usegmt=True),
         "Accept-Ranges": "none",
@@ -194,12 +197,6 @@ async def content(request: Request) -> Response:
     if request.method == "HEAD":
         return Response(media_type=source.content_type, headers=headers)
     return StreamingResponse(blob.stream(), media_type=source.content_type, headers=headers)
-
-
-def _disposition(filename: str) -> str:
-    """Build the header under which browsers save the file (RFC 6266)."""
-    quoted = quote(filename)
-    return f'attachment; filename="{filename}"' if quoted == filename else f"attachment; filename*=utf-8''{quoted}"
 
 
 async def text(request: Request) -> Response:

@@ -138,8 +138,11 @@ class ObjectParts:
         return hashed.copy() if hashed is not None and known == chain else None
 
     async def _list(self, session_ids: Sequence[str]) -> list[Chain]:
-        listed = await self._list_objects(session_ids)
-        return [chain_of(filter(None, map(_part_of, listed[session_id]))) for session_id in session_ids]
+        listed, chains = await self._list_objects(session_ids), []
+        for session_id in session_ids:
+            named = [(found, parse_object(found.key.rpartition("/")[2])) for found in listed[session_id]]
+            chains.append(chain_of(part for found, part in named if part and part.size_bytes == found.size_bytes))
+        return chains
 
     async def _list_objects(self, session_ids: Sequence[str]) -> dict[str, list[ListedObject]]:
         """List the objects of each session, many sessions of a batch by a few requests."""
@@ -291,8 +294,3 @@ def session_of(found: ListedObject) -> str | None:
     """Return the id of the session whose bytes this object contains; None if it contains none."""
     places = found.key.split("/")
     return places[2] if len(places) == 4 and places[0] == FOLDER and ids.PART_NAME.fullmatch(places[2]) else None
-
-
-def _part_of(found: ListedObject) -> PartObject | None:
-    part = parse_object(found.key.rpartition("/")[2])
-    return part if part is not None and part.size_bytes == found.size_bytes else None
