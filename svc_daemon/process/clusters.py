@@ -2,8 +2,8 @@
 
 a change that any node can continue   the node wakes its own worker, and notifies the others, after the commit
 a request needs a lock of another     that node is notified, and lets go of the lock if it may
-a node dies                           the server frees its locks, leases expire, and the look of a worker, which
-                                      comes at least every few seconds, finds what the node announced to nobody
+a node dies                           the server frees its locks, and leases expire; workers look for work every few
+                                      seconds, so they find what the node has left without a notice
 notices were not received             all workers look once the node receives them again
 """
 
@@ -41,7 +41,7 @@ class Notices:
         self._wakes = wakes
         self._announced: set[str] = set()
         #: Interrupts the requests that hold the locks with these keys.
-        self.let_go: Callable[[Sequence[int]], object] = len
+        self.let_go: Callable[[Sequence[int]], object] = lambda _: None
         wakes.look_s = LOOK_S
         for name, wake in wakes.shared().items():
             wake.announce = partial(self.announce, name)
