@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -59,7 +60,15 @@ def test_counters_agree_with_what_was_sent(daemon: Daemon) -> None:
     assert 0 < grown("svc_state_commit_seconds_count") <= grown("svc_state_operations_total")
     assert grown("svc_state_commit_seconds_sum") > 0
     assert value(after, "svc_tasks", type=INDEXING, status="queued") == 0
-    assert min(value(after, "svc_disk_bytes", of=each) for each in ("state", "index", "free")) > 0
+
+
+@pytest.mark.sqlite
+@pytest.mark.index_files
+def test_what_the_files_and_the_disk_have_is_shown(working: Daemon) -> None:
+    working.make_bucket()
+    working.add_ready()
+    shown = scrape(working)
+    assert min(value(shown, "svc_disk_bytes", of=each) for each in ("state", "index", "free")) > 0
 
 
 def test_failures_are_counted_by_their_code(daemon: Daemon) -> None:

@@ -11,6 +11,15 @@ from pathlib import Path
 from svc_daemon.provider.contract import SearchProvider
 from tests.cluster.engines import Engine, free_port, listens, running
 
+#: Has the server take pymilvus's pings, as Milvus does; it ends a connection that had several without a call between.
+_PINGS_TAKEN = """
+import grpc
+plain_server = grpc.server
+def server_with_pings(*arguments, options=(), **named):
+    return plain_server(*arguments, options=[*options, ("grpc.http2.max_ping_strikes", 0)], **named)
+grpc.server = server_with_pings
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class RunningMilvus:
@@ -46,7 +55,7 @@ def keep_indexes_there(url: str) -> None:
 def running_milvus(folder: Path, prelude: str = "") -> Iterator[RunningMilvus]:
     """A server that keeps its data in this folder, and runs the prelude in it first."""
     port = free_port()
-    code = f"{prelude}\nimport sys; from milvus_lite.cmdline import main; sys.exit(main())"
+    code = f"{_PINGS_TAKEN}{prelude}\nimport sys; from milvus_lite.cmdline import main; sys.exit(main())"
     # One call at a time: milvus-lite does not take writes from several threads at once.
     options = ("--data-dir", str(folder / "data"), "--host", "127.0.0.1", "--port", str(port), "--max-workers", "1")
     engine = Engine(folder, [sys.executable, "-c", code, "server", *options])
