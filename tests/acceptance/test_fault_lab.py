@@ -13,6 +13,8 @@ from svc_daemon.wire.codes import ErrorCode
 from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
+# A daemon of a cluster refuses to have faults.
+pytestmark = pytest.mark.sqlite
 FILES = "POST /v1/buckets/{bucket}/files"
 
 

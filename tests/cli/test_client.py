@@ -16,7 +16,7 @@ from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.storage import Storage
 from svc_cli.client.uploads import idempotency_key
 from svc_cli.errors import BadAnswer, UsageError
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import CuttingProxy
 from tests.cli.odd_servers import OddServer
 
@@ -131,13 +131,15 @@ def test_the_rest_alone_is_sent_when_a_session_goes_on(client: Client) -> None:
 
     with pytest.raises(Stopped):
         client.send_bytes(opened.body["upload_url"], Cut(DATA))
+    session_id = opened.body["session_id"]
+    wait_until(lambda: client.upload_status("b", session_id)["received_bytes"], "some of it is stored", 60)
     again = client.open_upload("b", FILE, len(DATA), "goes-on")
-    assert (again.is_replay, again.body["session_id"]) == (True, opened.body["session_id"])
+    assert (again.is_replay, again.body["session_id"]) == (True, session_id)
     left = client.send_bytes(again.body["upload_url"], BytesContent(DATA), resume=True)
     # The next sender takes over at once: what still lay in the buffers of the old connection is sent again.
     assert len(DATA) - 2_000_000 <= left < len(DATA)
     assert client.send_bytes(again.body["upload_url"], BytesContent(DATA), resume=True) == 0
-    assert client.upload_status("b", opened.body["session_id"])["received_bytes"] == len(DATA)
+    assert client.upload_status("b", session_id)["received_bytes"] == len(DATA)
 
 
 def test_a_whole_file_goes_up_in_one_call_of_the_library(client: Client) -> None:
