@@ -155,8 +155,8 @@ def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | 
     if position is None:
         raise ServiceError(
             ErrorCode.EVENTS_EXPIRED,
-            f"The event {after!r} is no longer kept, or unknown since a restore; look at what you wait for, and follow"
-            " the events after `latest`.",
+            f"The event {after!r} is no longer kept, or a restore has lost it. Look up the state of what you wait for,"
+            " and continue after `latest`.",
         )
     return after, position
 

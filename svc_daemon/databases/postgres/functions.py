@@ -1,8 +1,8 @@
-"""The functions of SQLite, and two of ours, that the store's statements call and PostgreSQL lacks.
+"""The functions that the store's statements call and PostgreSQL lacks: those of SQLite, and some of ours.
 
-They are made in the schema of the tables, once for each version of this module. Documents are JSON in a text column.
-A function that is a single expression, or a single FROM, becomes part of the statement that calls it, which is what
-makes filters over many rows fast.
+They are created in the schema of the tables, once for each version of this module. Documents are JSON in a text column.
+PostgreSQL inlines a function that is a single expression, or a single FROM, into the statement that calls it: filters
+over many rows are fast for that reason.
 
 The turns of `store.events` are transaction numbers: `this_turn` is that of the running transaction, `unsettled_turn`
 the lowest that still runs, so that all below are committed or rolled back, and `next_turn` one that none has had yet.
