@@ -9,6 +9,7 @@ The stores of a cluster can't be read at one moment, so what changes during a ch
 checks twice, and `confirmed` keeps the problems that were found both times.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from svc_daemon.errors import StorageError
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.provider.inspections import InspectedDocument, Inspector
 from svc_daemon.store import checks, teams, tombstones, uploads
+from svc_daemon.store.checks import BlobRow
 from svc_daemon.store.facts import find_fact
 from svc_daemon.store.inspections import BytesInspector, StoredBytes
 from svc_daemon.store.migrations import check_current
@@ -118,8 +120,8 @@ def confirmed(first: InstallationFindings, second: InstallationFindings) -> Inst
     return InstallationFindings(problems, second.counts, second.aside)
 
 
-def _pages(inspection: Inspection, team_id: str | None = None) -> Iterator[list[SourceRow]]:
-    """Iterate over the sources of the team, or of all teams, by pages."""
+def _pages(inspection: Inspection, team_id: str) -> Iterator[list[SourceRow]]:
+    """Iterate over the sources of the team, by pages."""
     after = ""
     while page := inspection.state.read(
         partial(checks.list_every_source, team_id=team_id, after_id=after, limit=PAGE_ROWS)
@@ -134,11 +136,15 @@ def _check_blobs(
     """Check the blobs. Returns those without a row, by the source id in their name, or by the whole name."""
     hash_of = inspection.bytes.hash if read_data else None
     with ThreadPoolExecutor(inspection.bytes.readers) as readers:
-        for page in _pages(inspection):
-            stored = [unowned.pop(source.blob_name, None) for source in page]
+        after = ""
+        while page := inspection.state.read(partial(checks.list_blob_rows, after_id=after, limit=PAGE_ROWS)):
+            after = page[-1].source_id
+            stored = [unowned.pop(row.blob_name, None) for row in page]
             findings.counts["sources"] += len(page)
             findings.counts["blobs"] += sum(each is not None for each in stored)
-            for found in readers.map(partial(_check_bytes, hash_of), page, stored):
+            check = partial(_check_bytes, hash_of)
+            # Only reading the bytes is worth a thread.
+            for found in map(check, page, stored) if hash_of is None else readers.map(check, page, stored):
                 findings.problems.extend(found)
     # Don't report bytes that are dealt with anyway: deleted blobs are removed, and moved-aside parts of open uploads
     # are moved back.
@@ -153,27 +159,30 @@ def _check_blobs(
 
 
 def _check_bytes(
-    hash_of: Callable[[str, StoredBytes], str] | None, source: SourceRow, stored: StoredBytes | None
+    hash_of: Callable[[str, StoredBytes], str] | None, row: BlobRow, stored: StoredBytes | None
 ) -> list[Problem]:
     """Check the bytes of a source. They may have been moved aside; the next start moves them back."""
-    broken = partial(Problem, repair=Repair.FAIL_SOURCE, about=_about(source))
-    blob = f"blob {source.blob_name} of source {source.id}"
     if stored is None or not stored.is_plain:
-        known = source.error or {}
-        is_known = source.status == readiness.FAILED and known.get("code") == SourceErrorCode.STORED_BYTES_LOST
-        return [] if is_known else [broken("I3", f"source {source.id} has no blob")]
-    if stored.size_bytes != source.size_bytes:
-        return [broken("I2", f"{blob} has {stored.size_bytes} bytes, its row has {source.size_bytes}")]
+        is_known = json.loads(row.error or "{}").get("code") == SourceErrorCode.STORED_BYTES_LOST
+        return [] if is_known else [_broken(row, "I3", f"source {row.source_id} has no blob")]
+    blob = f"blob {row.blob_name} of source {row.source_id}"
+    if stored.size_bytes != row.size_bytes:
+        return [_broken(row, "I2", f"{blob} has {stored.size_bytes} bytes, its row has {row.size_bytes}")]
     if hash_of is None:
         return []
     try:
-        actual = hash_of(source.blob_name, stored)
+        actual = hash_of(row.blob_name, stored)
     except FileNotFoundError:
-        return [broken("I3", f"source {source.id} has no blob")]
+        return [_broken(row, "I3", f"source {row.source_id} has no blob")]
     except OSError as error:
-        return [broken("I2", f"{blob} can't be read: {error.strerror}")]
-    wrong = f"{blob} hashes to {actual}, its row has {source.sha256}"
-    return [broken("I2", wrong)] if actual != source.sha256 else []
+        return [_broken(row, "I2", f"{blob} can't be read: {error.strerror}")]
+    wrong = f"{blob} hashes to {actual}, its row has {row.sha256}"
+    return [_broken(row, "I2", wrong)] if actual != row.sha256 else []
+
+
+def _broken(row: BlobRow, invariant: str, message: str) -> Problem:
+    about = {"source_id": row.source_id, "team_id": row.team_id, "blob": row.blob_name}
+    return Problem(invariant, message, Repair.FAIL_SOURCE, about)
 
 
 def _check_leftovers(inspection: Inspection, findings: InstallationFindings) -> None:

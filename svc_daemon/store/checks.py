@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from svc_daemon.core.lanes import LANES
 from svc_daemon.core.problems import Problem, Repair
@@ -230,6 +231,28 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
                 what = "it" if agent.created_at == "" else "its stored policy"
                 message = f"agent {agent.id} of {team_id} retrieves nothing: {what} {agent.policy_fault}"
                 yield Problem("I15", message, about={"agent_id": agent.id, "team_id": team_id})
+
+
+class BlobRow(NamedTuple):
+    """What the row of a source says about its bytes."""
+
+    source_id: str
+    team_id: str
+    blob_name: str
+    size_bytes: int
+    sha256: str
+    #: The error of a failed source, as JSON.
+    error: str | None
+
+
+def list_blob_rows(connection: Connection, after_id: str, limit: int) -> list[BlobRow]:
+    """List what the sources of all teams say about their bytes, by id. Much faster than reading whole sources."""
+    rows = connection.execute(
+        "SELECT id, team_id, COALESCE(blob, id), size_bytes, sha256, CASE status WHEN 'failed' THEN error END"
+        " FROM sources WHERE id > :after ORDER BY id LIMIT :limit",
+        {"after": after_id, "limit": limit},
+    ).fetchall()
+    return [BlobRow(*row) for row in rows]
 
 
 def list_every_source(
