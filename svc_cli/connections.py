@@ -1,5 +1,6 @@
 """Connects to the configured service: finds its address, verifies that it is the right one, and selects the key."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,10 +61,7 @@ def reach(
         )
     if health.answer.get("faults"):
         console.note("the daemon's fault lab is on, so errors may be made up.")
-    if health.version != VERSION:
-        console.note(
-            f"the daemon is version {health.version}, this svc is {VERSION}; `svc daemon restart` aligns them."
-        )
+    _note_version(health.version, console, is_ours=destination.admin_key is not None)
     return destination, health, is_new
 
 
@@ -137,6 +135,20 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
         hint="`svc config list --explain` shows where the address comes from; only a local daemon starts by itself.",
         details={"address": origin},
     )
+
+
+def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
+    """Note that the service is of another release than this `svc`, which is what is installed on this machine."""
+    if running == VERSION:
+        return
+    installed, served = (tuple(map(int, re.findall(r"\d+", version))) for version in (VERSION, running))
+    if is_ours and installed > served:
+        console.note(
+            f"version {VERSION} is installed, and the daemon still runs {running};"
+            " `svc daemon restart` changes to the new one, and loses nothing."
+        )
+    else:
+        console.note(f"the service is version {running}, this svc is {VERSION}.")
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:

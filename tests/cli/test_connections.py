@@ -122,7 +122,24 @@ def test_an_overlapping_version_works_with_one_notice(svc: RunSvc, at_odd: RunSv
     odd.answer_health(api="1-7", version="9.0.0")
     odd.answers["GET /v1/buckets"] = BUCKETS
     finished = svc("bucket", "ls", "--base-url", odd.url)
-    assert (finished.exit, finished.stderr.count("9.0.0")) == (0, 1)
+    assert (finished.exit, finished.stderr.count("9.0.0"), "restart" in finished.stderr) == (0, 1, False)
+
+
+def test_a_newer_release_that_is_installed_is_noted_once_with_what_changes_to_it(
+    svc: RunSvc, odd: OddServer, files: DataFiles
+) -> None:
+    odd.prove_health(SECRET, "ins_1")
+    prove = odd.answers["GET /healthz"]
+
+    def older(query: str) -> tuple[int, Any, dict[str, str]]:
+        status, facts, headers = prove(query)
+        return status, {**facts, "version": "0.0.9"}, headers
+
+    odd.answers["GET /healthz"] = older
+    for words, is_noted in ((("ls",), True), (("ls", "--quiet"), False), (("ls", "--json"), False)):
+        finished = svc("bucket", *words)
+        assert (finished.exit, finished.stderr.count("0.0.9")) == (0, int(is_noted)), words
+        assert ("`svc daemon restart`" in finished.stderr) == is_noted, words
 
 
 def test_a_stored_key_is_not_sent_when_another_installation_took_the_address(svc: RunSvc, odd: OddServer) -> None:
