@@ -21,7 +21,7 @@ from svc_cli.commands.options import (
 from svc_cli.commands.status import render_buckets
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.render import counted, fields
+from svc_cli.render import counted, fields, size
 from svc_daemon.wire import Json, JsonMapping
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def show(call: Invocation, bucket: BucketArgument) -> None:
         ("failed", store.get("failed_member_count") or None),
         ("ready", counts["retrievable"]),
         ("pending", store["pending_member_count"]),
+        ("size", size(answer["size_bytes"]) if "size_bytes" in answer else None),
         ("to be split again", _left(answer) or None),
         ("chunk size", (answer["chunking"] or {}).get("target")),
         ("metadata", "  ".join(f"{key}={value}" for key, value in (answer.get("metadata") or {}).items())),

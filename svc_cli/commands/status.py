@@ -16,7 +16,7 @@ from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.commands.status_screens import Screen
 from svc_cli.console import Console
 from svc_cli.exits import Exit
-from svc_cli.render import table
+from svc_cli.render import size, table
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class _AllView(_View):
 
 def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
     """Render a table of buckets, those with failed sources first; an empty string if there are no buckets."""
-    heads = ("failed", "bucket", "state", "ready", "pending", "name")
+    heads = ("failed", "bucket", "state", "ready", "pending", "size", "name")
     ordered = sorted(buckets, key=lambda bucket: not _failed(bucket))
     rows = [
         (
@@ -193,6 +193,7 @@ def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
             bucket["status"] if bucket["status"] != "active" else bucket["bucketStore"]["status"],
             bucket["counts"]["retrievable"],
             _pending(bucket),
+            size(bucket.get("size_bytes", 0)),
             bucket["name"] if bucket["name"] != bucket["slug"] else "",
         )
         for bucket in ordered

@@ -92,6 +92,7 @@ def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
             failed_member_count=census.failed,
             rechunking_member_count=census.rechunking,
         ),
+        size_bytes=census.size_bytes,
         revision=census.revision,
         lastDeleteError=bucket.last_delete_error,
         createdAt=bucket.created_at,

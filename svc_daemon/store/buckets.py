@@ -69,6 +69,8 @@ class Census:
     in_maintenance: bool = False
     #: Members that are still to be rechunked.
     rechunking: int = 0
+    #: Total size of the members' stored files in bytes.
+    size_bytes: int = 0
 
     @property
     def total(self) -> int:
@@ -224,8 +226,8 @@ def list_revisions(connection: Connection, bucket_ids: Collection[str]) -> dict[
 def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
     """Count the bucket's members. If `members` is true, also list the ids of the active ones."""
     groups = connection.execute(
-        "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking"
-        " FROM memberships m"
+        "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"
+        " SUM(s.size_bytes) AS size_bytes FROM memberships m"
         " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
         {"bucket_id": bucket_id},
     ).fetchall()
@@ -257,6 +259,7 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
         failed_syncs=failed_syncs,
         in_maintenance=maintenance is not None,
         rechunking=sum(group["rechunking"] for group in groups),
+        size_bytes=sum(int(group["size_bytes"]) for group in groups),
     )
 
 

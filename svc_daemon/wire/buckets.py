@@ -121,6 +121,8 @@ class Bucket(WireModel):
     memberCount: int
     counts: BucketCounts
     bucketStore: BucketStore
+    #: Total size of the members' stored files in bytes; a member of two buckets counts in both.
+    size_bytes: int = 0
     #: Incremented whenever the members of the bucket change.
     revision: int
     lastDeleteError: str | None

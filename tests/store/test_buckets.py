@@ -81,6 +81,7 @@ class History:
         totals: dict[str, Any] = {
             "pending": sum(pending for _, pending, _ in facts.values()),
             "indexed": len(indexed_ids),
+            "size_bytes": 3 * len(members),
         }
         totals["retrievable"] = sum(self.sources[source_id][0] != "qa" for source_id in indexed_ids)
         totals["failed"] = sum(self.sources[source_id][1] == "failed" for source_id in members)

@@ -86,6 +86,8 @@ class BucketDict(TypedDict):
     """Number of active members."""
     counts: BucketCountsDict
     bucketStore: BucketStoreDict
+    size_bytes: int
+    """Total size of the members' stored files in bytes; a member of two buckets counts in both."""
     revision: int
     """Incremented whenever the members of the bucket change."""
     lastDeleteError: str | None
