@@ -5,9 +5,19 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from svc_daemon.wire.field_errors import plain
+
 
 class CommandGroup(TyperGroup):
     """A group of commands whose help shows a whole sentence for each command."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an invalid option is reported without the Python terms of Typer's message."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = plain(error.message)
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands with their sentences, wrapped to the width; Click would truncate the sentences."""

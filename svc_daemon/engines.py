@@ -10,13 +10,14 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from svc_daemon.data_directory import has_state
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
@@ -32,7 +33,15 @@ from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.inspections import BytesInspector
-from svc_daemon.store.migrations import check_shared_current, join_shared, migrate, migrate_shared
+from svc_daemon.store.migrations import (
+    PendingMigration,
+    check_shared_current,
+    join_shared,
+    list_pending,
+    list_pending_shared,
+    migrate,
+    migrate_shared,
+)
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import install_command
 
@@ -48,6 +57,9 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
     """Open the state in the data directory. Raises StorageError, also if it is missing although it has stored files."""
     refuse_lost_state(files)
+    if has_state(files):
+        # A state of a newer release must stay as it is: opening it for writing would empty its write-ahead log.
+        list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
 
@@ -185,6 +197,20 @@ def open_cluster(
         stack.callback(server.close)
         index = MilvusInspector(server)
         yield OpenCluster(state, stores, ObjectInspector(stores), index, partial(count_nodes, state_url))
+
+
+def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) -> tuple[list[PendingMigration], int]:
+    """List what the database of the cluster lacks, and count the nodes that are connected to it. Changes nothing.
+
+    Raises StorageError, and NotFound if it has no installation.
+    """
+    with _needing_extra():
+        from svc_daemon.databases.postgres.servers import PostgresServer  # noqa: PLC0415
+        from svc_daemon.databases.postgres.sessions import count_nodes  # noqa: PLC0415
+
+    state_url = checked_tls(cluster.state_url, {**environ, AUTHORITIES: _find_authorities(environ)})
+    with closing(PostgresServer(state_url).connect_first()) as connection:
+        return list_pending_shared(connection), count_nodes(state_url)
 
 
 def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:

@@ -50,6 +50,7 @@ from svc_daemon.llm.contract import Llm
 from svc_daemon.logs import start_logging
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.installations import (
+    keeping_copies,
     prepare_installation,
     prepare_operator_token,
     write_secret,
@@ -194,6 +195,7 @@ async def _open_process(
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = prepare_installation(files, context.database, context.ids)
+    stack.enter_context(keeping_copies(files, context.database))
     cage_limits = CageLimits(
         children=settings.limits.extract_children + 1,
         memory_bytes=settings.limits.extract_memory_bytes,

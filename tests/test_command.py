@@ -33,6 +33,12 @@ def test_help_has_a_short_flag(tmp_path: Path) -> None:
         assert (short.exit, short.stdout) == (0, long.stdout), words
 
 
+def test_a_wrong_option_is_reported_in_plain_words(tmp_path: Path) -> None:
+    refused = run(tmp_path, "serve", "--role", "nonsense")
+    assert (refused.exit, "'nonsense' is not one of 'all'" in refused.stderr) == (USAGE, True)
+    assert "Value error" not in refused.stderr
+
+
 def test_a_wrong_setting_is_one_line_that_names_it(tmp_path: Path) -> None:
     for name, value in (
         *(("SVC_LISTEN", "7820"), ("SVC_LISTEN", "example.org:80"), ("SVC_LISTEN", "127.0.0.1:99999")),

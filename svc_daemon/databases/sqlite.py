@@ -288,16 +288,26 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+@contextmanager
+def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a read-only connection to a file that another process may have open, and write to.
+
+    This process holds no lock against that. A read-only connection never checkpoints.
+    """
+    opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    with closing(opened) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+        yield connection
+
+
 def copy_database(source: Path, target: Path) -> None:
     """Copy the database as it is at this moment to a new file, which the caller makes durable. Raises StorageError.
 
-    Another process may have it open, open it meanwhile, and write to it. This process holds no lock against that: it
-    reads one snapshot, and a read-only connection never checkpoints.
+    Another process may have it open, open it meanwhile, and write to it.
     """
     try:
-        opened = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-        with closing(opened) as origin, closing(sqlite3.connect(target)) as copy:
-            origin.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+        with open_beside(source) as origin, closing(sqlite3.connect(target)) as copy:
             # Hold one snapshot: otherwise each commit of the other process would make the copy begin again.
             origin.execute("BEGIN")
             origin.execute("SELECT count(*) FROM sqlite_master").fetchone()

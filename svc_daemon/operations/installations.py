@@ -1,8 +1,10 @@
 """The first start of a data directory: create an installation id, one team, and an admin key for this user."""
 
+import logging
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,16 +18,21 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.facts import find_fact, keep_fact
+from svc_daemon.store.facts import find_fact, keep_fact, put_fact
 from svc_daemon.store.keys import create_key
+from svc_daemon.store.migrations import MIGRATIONS, list_copies
 from svc_daemon.store.moves import find_arrival, find_departure
 from svc_daemon.store.staging import clear_away
 from svc_daemon.store.teams import create_team
 from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
 
+log = logging.getLogger(__name__)
+
 INSTALLATION_ID = "installation_id"
 #: The name of the fact that has the secret of an installation with several nodes.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
+#: The name of the fact that has the newest migration of the schema that was last served, where it was upgraded.
+SERVED_SCHEMA = "served_schema"
 
 
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
@@ -95,6 +102,23 @@ def _refuse_stored_files(files: DataFiles) -> None:
             f" {files.state.name}-shm; `svc-daemon verify --repair` then recovers files that it lacks. Or, to start"
             f" with no data, move {files.blobs.name} away."
         )
+
+
+@contextmanager
+def keeping_copies(files: DataFiles, database: Database) -> Iterator[None]:
+    """Remove the copies of the state from before upgrades, once they aren't needed to go back to the older release.
+
+    They are kept until a service with the new schema has ended cleanly, which is recorded at the end of the block, and
+    is started again.
+    """
+    newest, copies = next(reversed(MIGRATIONS)), list_copies(files.state)
+    if copies and database.read(partial(find_fact, name=SERVED_SCHEMA)) == newest:
+        for copy in copies:
+            clear_away(copy)
+        log.info("the state from before the upgrade is removed: %s", ", ".join(copy.name for copy in copies))
+    yield
+    if list_copies(files.state) and not database.is_broken:
+        database.write(partial(put_fact, name=SERVED_SCHEMA, value=newest))
 
 
 def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:

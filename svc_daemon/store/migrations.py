@@ -1,15 +1,29 @@
 """Creates the schema of the state database, and upgrades it by running migrations in order.
 
-Each migration is committed together with the record that it was applied. The database is copied before pending
-migrations run. A database with migrations that this release doesn't know was made by a newer release, and is refused.
+Theory of operation, of an upgrade:
+
+    older release -> copied -> one migration after another -> up to date
+
+The database is copied to a file next to it, `state.db.before-<last migration>`, which gets its name when it is durable.
+Each migration is committed together with the record that it was applied. So a crash costs at most the migration that
+was running: the next start keeps the copy, and goes on with the migrations that are missing. The copy is removed at the
+next start after the new release has served and was stopped cleanly (`operations.installations.keeping_copies`). On a
+database server, all migrations are one transaction, and there is no copy.
+
+A database with migrations that this release doesn't know was made by a newer release, and is refused before anything
+is written.
 """
 
+import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
+from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.store import rates
 from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
@@ -128,11 +142,43 @@ def migrate(connection: sqlite3.Connection) -> None:
         return
     import sqlite_utils  # noqa: PLC0415
 
-    _copy(connection, suffix=f"before-{pending[0]}")
+    _copy(connection, copy_place(Path(connection.execute("PRAGMA database_list").fetchone()["file"])))
     state = sqlite_utils.Migrations("state")
     for name, change in MIGRATIONS.items():
         state(name=name)(lambda db, change=change: change(db.conn))
     state.apply(sqlite_utils.Database(connection))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMigration:
+    """A migration that an upgrade runs."""
+
+    name: str
+    #: What it does, as a sentence.
+    purpose: str
+
+
+def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigration]:
+    """List the migrations that the database in this file lacks, oldest first.
+
+    If another process may have it open, `is_in_use` must be true. The file is not changed. Raises StorageError if it
+    can't be read, or if this release can't upgrade it.
+    """
+    try:
+        with open_beside(path) if is_in_use else open_unchanging(path) as connection:
+            return _describe(_applied(connection))
+    except sqlite3.Error as error:
+        raise StorageError(f"The database {path} can't be opened: {error}.") from error
+
+
+def list_pending_shared(connection: Connection) -> list[PendingMigration]:
+    """List the migrations that the database of a server lacks. Raises NotFound or StorageError; changes nothing."""
+    return _describe(_find_applied_to_shared(connection))
+
+
+def _describe(applied: Collection[str]) -> list[PendingMigration]:
+    missing = {name: change for name, change in MIGRATIONS.items() if name not in applied}
+    return [PendingMigration(name, (change.__doc__ or "").partition("\n")[0]) for name, change in missing.items()]
 
 
 def migrate_shared(connection: Connection) -> None:
@@ -198,13 +244,17 @@ def check_shared_current(connection: Connection) -> None:
 
     Raises NotFound if the database has no schema. Nothing is changed.
     """
+    if list_pending_shared(connection):
+        raise StorageError(_OLDER)
+
+
+def _find_applied_to_shared(connection: Connection) -> set[str]:
     is_there = connection.execute(
         "SELECT 1 FROM information_schema.tables WHERE table_name = 'migrations' AND table_schema = current_schema()"
     ).fetchall()
     if not is_there:
         raise NotFound(ErrorCode.NOT_FOUND, NO_INSTALLATION)
-    if not set(MIGRATIONS) <= _applied_to_shared(connection):
-        raise StorageError(_OLDER)
+    return _applied_to_shared(connection)
 
 
 def list_tables() -> list[Table]:
@@ -258,9 +308,37 @@ def _applied(connection: Connection) -> list[str]:
     return applied
 
 
-def _copy(connection: sqlite3.Connection, suffix: str) -> None:
-    """Copy the database to a file next to it, so that a failed migration loses nothing."""
-    path = Path(connection.execute("PRAGMA database_list").fetchone()["file"])
-    with sqlite3.connect(path.with_name(f"{path.name}.{suffix}")) as copy:
-        connection.backup(copy)
-    copy.close()
+def copy_place(path: Path) -> Path:
+    """Return where the copy of a database from before its upgrade to this release is kept."""
+    return path.with_name(f"{path.name}.before-{list(MIGRATIONS)[-1]}")
+
+
+def list_copies(path: Path) -> list[Path]:
+    """List the copies of the database from before upgrades, also those that a crash has left unfinished."""
+    return sorted(path.parent.glob(f"{path.name}.before-m*"))
+
+
+def _copy(connection: sqlite3.Connection, place: Path) -> None:
+    """Copy the database to this place, durably, so that a failed upgrade loses nothing.
+
+    A copy that is older by a migration is kept: it was made before an upgrade to this release that was interrupted.
+    """
+    if place.exists():
+        with open_unchanging(place) as copied:
+            if len(_applied(copied)) < len(_applied(connection)):
+                return
+    staged = place.with_name(f"{place.name}.partial")
+    staged.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(staged)) as copy:
+            connection.backup(copy)
+        descriptor = os.open(staged, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+    staged.replace(place)
+    sync_folder(place.parent)

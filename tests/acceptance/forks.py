@@ -34,6 +34,7 @@ DAEMON_MODULES = (
     "svc_daemon.offline_repair",
     "svc_daemon.backing_up",
     "svc_daemon.restoring",
+    "svc_daemon.upgrading",
     "svc_daemon.operator_commands",
 )
 #: What the server loads besides; for a run whose daemons need more libraries.

@@ -6,12 +6,12 @@ from tests.rules.modules import Module, is_within
 
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
-    "svc_daemon": "__main__ > command > backup_command move_command > model_command > "
-    "operator_commands restoring backing_up cluster_repair offline_move serve_command > offline_repair > server > "
-    "engines listening_socket service_managers uvicorn_server os_limits certificates > "
+    "svc_daemon": "__main__ > command > admin_commands backup_command migrate_command move_command > model_command > "
+    "operator_commands restoring backing_up upgrading cluster_repair offline_move serve_command > offline_repair > "
+    "server > engines listening_socket service_managers uvicorn_server os_limits certificates > "
     "api workers > operations > process > "
     "store provider extract fetch embed llm > "
-    "databases data_directory child_processes > core > errors > settings tools > wire paths logs exits command_groups",
+    "databases data_directory child_processes > core > errors > settings tools command_groups > wire paths logs exits",
     "svc_cli": "__main__ > main > app > bucket_names commands > sync evals exports tools > "
     "uploads downloads connections > client daemon_process service_units > daemon_probes progress render > "
     "console > settings credentials > certificates > errors interrupts > exits",
@@ -54,7 +54,9 @@ LIBRARY_OWNERS = {
         "svc_cli.commands",
         "svc_daemon.command",
         "svc_daemon.model_command",
+        "svc_daemon.admin_commands",
         "svc_daemon.backup_command",
+        "svc_daemon.migrate_command",
         "svc_daemon.move_command",
         "svc_daemon.command_groups",
     ),

@@ -95,7 +95,7 @@ def test_a_data_directory_of_the_seven_migrations_keeps_all_it_has(former: Conne
     assert {source.pop("batch_id") for source in after["sources"]} == {None}
     assert [batch.pop("ended_at") for batch in after["batches"]] == [each["created_at"] for each in before["batches"]]
     assert {(task.pop("lane"), task.pop("trace")) for task in after["tasks"]} == {("single", None)}
-    assert (after, _copies(former)) == (before, ["state.db.before-m008_lanes"])
+    assert (after, _copies(former)) == (before, [f"state.db.before-{list(MIGRATIONS)[-1]}"])
     team = find_team(former, "acme")
     assert team is not None and find_fact(former, "installation_id") is not None
     assert [key.name for key in list_keys(former, team.id)] == ["admin"]

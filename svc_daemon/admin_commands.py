@@ -1,0 +1,301 @@
+"""`svc-daemon team`, `svc-daemon key` and `svc-daemon search`, with and without a running daemon."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote
+
+import typer
+
+from svc_daemon.command_groups import new_group
+from svc_daemon.core.times import from_text, parse_span_s, to_text
+from svc_daemon.errors import ServiceError
+from svc_daemon.exits import (
+    EXIT_FAILED,
+    EXIT_MISSING,
+    EXIT_REFUSED,
+    EXIT_USAGE,
+    print_note,
+    refuse,
+    refuse_as,
+    refuse_directory,
+)
+from svc_daemon.model_command import JsonFlag
+from svc_daemon.paths import DataFiles, data_dir
+from svc_daemon.settings import SettingError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from svc_daemon.operator_commands import Errand
+
+Model = TypeVar("Model", bound="BaseModel")
+
+teams = new_group("team", "Create, list and remove teams, and rebuild their search indexes.")
+keys = new_group("key", "Create API keys for any team.")
+search = new_group("search", "Turn searches off for maintenance, and on again.")
+
+TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team, by id or name.")]
+
+
+@teams.command("create")
+def create_team(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the team, which must be unique.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Create a team, and print its first admin key; the key can't be shown again."""
+    from svc_daemon.operations import teams as verbs
+    from svc_daemon.operator_commands import Errand
+    from svc_daemon.wire.teams import TeamCreate
+
+    body = _model(TeamCreate, {"name": name}, as_json)
+    verb = partial(verbs.create_team, fields=body)
+    errand = Errand(
+        method="POST",
+        path="/admin/teams",
+        body=body,
+        verb=verb,
+        on_install=lambda files: print_note(
+            f"there was no installation in {files.root}; a new one is created, with the team `default`"
+        ),
+    )
+    made = _perform(errand, as_json)
+    _show_key(made, as_json)
+
+
+@teams.command("ls")
+def list_teams(as_json: JsonFlag = False) -> None:
+    """List the teams, with the number of their sources and the size of their stored files and search indexes."""
+    from svc_daemon.operations import teams as verbs
+    from svc_daemon.operator_commands import Errand
+
+    errand = Errand(
+        method="GET", path="/admin/teams", body=None, verb=lambda connection, _: verbs.list_teams(connection)
+    )
+    listed = _perform(errand, as_json)
+    index = DataFiles(data_dir(os.environ)).index
+    for team in listed["teams"]:
+        # In a cluster, the index is not in files.
+        team["index_bytes"] = sum(path.stat().st_size for path in index.glob(f"{team['id']}.db*"))
+    if as_json:
+        print(json.dumps(listed, ensure_ascii=False))
+        return
+    for team in listed["teams"]:
+        sizes = f"{team['sources']} sources, {team['size_bytes']} bytes, index {team['index_bytes']} bytes"
+        removing = ", being removed" if team["status"] == "removing" else ""
+        print(f"{team['id']}  {team['name']}  ({sizes}{removing})")
+
+
+@teams.command("rm")
+def remove_team(
+    team: TeamArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm that everything of the team is to be removed.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remove a team and everything that it has: sources, buckets, agents, keys, events and its search index.
+
+    Its keys stop working at once. If the daemon is not running, the rest is done when it is started.
+    """
+    from svc_daemon.operations.team_removals import queue_removal
+    from svc_daemon.operator_commands import Errand
+
+    if not yes:
+        message = f"This removes the team {team!r} and everything that it has, and can't be undone."
+        refuse("svc_usage", message, EXIT_USAGE, as_json, hint="Add --yes.")
+    path = f"/admin/teams/{quote(team, safe='')}"
+    removed = _perform(Errand(method="DELETE", path=path, body=None, verb=partial(queue_removal, team=team)), as_json)
+    if as_json:
+        print(json.dumps(removed, ensure_ascii=False))
+        return
+    print(f"{removed['name']} ({removed['id']}) is being removed, with {removed['sources']} sources")
+    print_note("its keys don't work any more; `svc-daemon team ls` shows it until nothing of it is left")
+
+
+@teams.command("rebuild")
+def rebuild_team(team: TeamArgument, as_json: JsonFlag = False) -> None:
+    """Rebuild the search index of a team from its stored files.
+
+    If the daemon is not running, the index is rebuilt when it is started.
+    """
+    from svc_daemon.operations.rebuilding import queue_rebuild
+    from svc_daemon.operations.views import view_task
+    from svc_daemon.operator_commands import Errand
+
+    path = f"/admin/teams/{quote(team, safe='')}/rebuild"
+    errand = Errand(
+        method="POST",
+        path=path,
+        body=None,
+        verb=lambda connection, ids: view_task(queue_rebuild(connection, ids, team)),
+    )
+    task = _perform(errand, as_json)
+    if as_json:
+        print(json.dumps(task, ensure_ascii=False))
+        return
+    print(task["id"])
+    print_note(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
+
+
+@keys.command("create")
+def create_key(
+    team: Annotated[str, typer.Option(metavar="TEAM", help="The team, by id or name.")],
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRESET",
+            help="Let the key do everything (admin), add and delete sources (ingest), or search and read (read).",
+        ),
+    ] = None,
+    can: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CAPABILITY", help="Give the key this capability, such as knowledge:search; repeatable."),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Set a name that shows what the key is for.")] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Store the key as svc's admin key on this machine, instead of printing it.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Create an API key for a team and print it; the key can't be shown again."""
+    from svc_daemon.operations import teams as verbs
+    from svc_daemon.operator_commands import Errand
+    from svc_daemon.wire.teams import OperatorKeyCreate
+
+    fields = {
+        "team": team,
+        "name": name,
+        "preset": preset,
+        "capabilities": can,
+        "expires_at": _moment(expires, as_json),
+    }
+    body = _model(OperatorKeyCreate, fields, as_json)
+    verb = partial(verbs.create_team_key, fields=body)
+    made = _perform(Errand(method="POST", path="/admin/keys", body=body, verb=verb), as_json)
+    _show_key(_saved(made, as_json) if save else made, as_json)
+
+
+@search.command("off")
+def search_off(
+    retry_after: Annotated[
+        int, typer.Option(metavar="SECONDS", help="Ask clients to try again after this many seconds.")
+    ] = 60,
+    as_json: JsonFlag = False,
+) -> None:
+    """Refuse the searches and questions of all teams until `svc-daemon search on` is run."""
+    _switch_search({"enabled": False, "retry_after_seconds": retry_after}, as_json)
+
+
+@search.command("on")
+def search_on(as_json: JsonFlag = False) -> None:
+    """Accept searches and questions again."""
+    _switch_search({"enabled": True}, as_json)
+
+
+@search.command("status")
+def search_status(as_json: JsonFlag = False) -> None:
+    """Show whether searches are turned on."""
+    from svc_daemon.operations.maintenance import show_search
+    from svc_daemon.operator_commands import Errand
+
+    def verb(connection: Any, _: Any) -> "BaseModel":
+        return show_search(connection)
+
+    _show_search(_perform(Errand(method="GET", path="/admin/search", body=None, verb=verb), as_json), as_json)
+
+
+def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
+    from svc_daemon.operations.maintenance import switch_search
+    from svc_daemon.operator_commands import Errand
+    from svc_daemon.wire.switches import SearchSwitchChange
+
+    body = _model(SearchSwitchChange, fields, as_json)
+    errand = Errand(method="PUT", path="/admin/search", body=body, verb=partial(switch_search, change=body))
+    _show_search(_perform(errand, as_json), as_json)
+
+
+def _show_search(switch: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(switch))
+        return
+    retry_after_s = switch["retry_after_seconds"]
+    print("search is on" if switch["enabled"] else f"search is off; clients are asked to wait {retry_after_s} s")
+
+
+def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
+    from svc_daemon.api.bodies import parse_model
+
+    try:
+        return parse_model(fields, model)
+    except ServiceError as error:
+        refuse_as({**error.as_error(), "details": error.details}, EXIT_REFUSED, as_json)
+
+
+def _moment(expires: str | None, as_json: bool) -> str | None:
+    """Convert a duration such as `30d` or a timestamp to the time at which a key expires."""
+    if expires is None:
+        return None
+    try:
+        span_s = parse_span_s(expires)
+        moment = from_text(expires) if span_s is None else datetime.now(UTC) + timedelta(seconds=span_s)
+        return to_text(moment)
+    except (ValueError, OverflowError):
+        forms = "a duration such as 12h or 30d, or a time such as 2030-01-31T12:00:00Z"
+        refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", EXIT_USAGE, as_json)
+
+
+def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
+    from svc_daemon.data_directory import DirectoryRefused
+    from svc_daemon.operator_commands import Refused, run_errand
+
+    # Files created here are readable only by this user.
+    os.umask(0o077)
+    try:
+        return run_errand(DataFiles(data_dir(os.environ)), errand)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
+    except ServiceError as error:
+        refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
+    except Refused as error:
+        refuse_as(error.error, _exit_of(error.status), as_json)
+    except SettingError as error:
+        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+    except OSError as error:
+        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+
+
+def _exit_of(status: int) -> int:
+    if status >= 500:
+        return EXIT_FAILED
+    return EXIT_MISSING if status == 404 else EXIT_REFUSED
+
+
+def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
+    """Store the key as the admin key that `svc` uses on this machine, replacing the previous one."""
+    from svc_daemon.operations.installations import write_secret
+
+    path = DataFiles(data_dir(os.environ)).admin_key
+    try:
+        write_secret(path, made["key"]["key"])
+    except OSError as error:
+        message = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
+        refuse("svc_file_refused", message, EXIT_USAGE, as_json, hint="Repair that and ask again.")
+    return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
+
+
+def _show_key(made: dict[str, Any], as_json: bool) -> None:
+    team, key = made["team"], made["key"]
+    if as_json:
+        print(json.dumps(made, ensure_ascii=False))
+        return
+    named = f"key {key['id']} of team {team['name']} ({team['id']})"
+    if "saved_in" in made:
+        print(f"{named} is in {made['saved_in']}")
+        return
+    print(key["key"])
+    print_note(f"{named}; it is not shown again")

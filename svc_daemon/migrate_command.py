@@ -1,0 +1,59 @@
+"""`svc-daemon migrate`: upgrades the state to this release, or reports what an upgrade would do."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.exits import EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, refuse, refuse_directory
+from svc_daemon.model_command import JsonFlag
+from svc_daemon.paths import DataFiles, data_dir
+from svc_daemon.settings import ClusterSettings, SettingError
+
+
+def migrate(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be done; the service may be running.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Upgrade the state to this release, as the next start would do.
+
+    The state is copied first. An interrupted upgrade is continued by the next one.
+
+    Example: svc-daemon migrate --dry-run
+    """
+    # Files created here are readable only by this user.
+    os.umask(0o077)
+    with _refusing(as_json):
+        from svc_daemon.upgrading import plan_upgrade, upgrade, upgrade_cluster
+
+        cluster, files = ClusterSettings.from_environ(os.environ), DataFiles(data_dir(os.environ))
+        if cluster is not None:
+            report = upgrade_cluster(cluster, os.environ, files, dry_run=dry_run)
+        else:
+            report = plan_upgrade(files) if dry_run else upgrade(files)
+    print(json.dumps(report.as_json()) if as_json else "\n".join(report.lines()))
+
+
+@contextmanager
+def _refusing(as_json: bool) -> Iterator[None]:
+    """Report an error of the upgrade, and exit."""
+    from svc_daemon.data_directory import DirectoryRefused
+
+    try:
+        yield
+    except SettingError as error:
+        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
+    except NotFound as error:
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
+    except ServiceError as error:
+        refuse("svc_migrate_refused", error.message, EXIT_FAILED, as_json)
+    except OSError as error:
+        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)

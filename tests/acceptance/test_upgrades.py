@@ -1,0 +1,222 @@
+"""A data directory of an older release is upgraded whole, whatever is killed; one of a newer release stays as it is."""
+
+import hashlib
+import random
+import shutil
+import sqlite3
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from svc_daemon.offline_repair import check_files
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.migrations import FORMER, MIGRATIONS, copy_place, list_copies, list_pending
+from svc_daemon.upgrading import upgrade
+from tests.acceptance.backups import run_killed
+from tests.acceptance.calls import list_sources, make_bucket, search, take_in, upload, wait_ended
+from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.test_system_calls import STRACE, can_trace
+from tests.conftest import UNLIMITED, MakeInstallation
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
+
+#: Data directories as the daemon of each earlier schema has left them when it was killed: the state, the stored files,
+#: and a batch with an open upload. Their indexes are left out, and made again.
+RELEASED = Path(__file__).parent.parent / "store" / "released"
+NAMES = list(MIGRATIONS)
+#: The migrations that each of them lacks.
+MISSING = {name.partition("_")[0]: NAMES[number:] for number, name in enumerate(NAMES[:-1], start=1)}
+#: How many lines each upgrade is killed at; with --large at all of them, and at the calls that write.
+KILLS = 2
+COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("upgrading", "store/migrations", "databases/sqlite"))
+CALLS = ("pwrite64", "fdatasync", "fsync", "rename", "unlink", "openat")
+BUCKET = "handbook"
+
+
+def lay_out(schema: str, root: Path) -> DataFiles:
+    """Make the data directory of this schema at this place."""
+    files = DataFiles(shutil.copytree(RELEASED / schema, root))
+    for path in (root, *root.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    with closing(sqlite3.connect(files.state)) as state:
+        state.execute("PRAGMA journal_mode = WAL")
+        state.executescript((root / "state.sql").read_text(encoding="utf-8"))
+    (root / "state.sql").unlink()
+    return files
+
+
+def dump(path: Path) -> tuple[list[str], list[str]]:
+    """All that is in the database, and which migrations it has; when they were applied differs from run to run."""
+    with closing(sqlite3.connect(path)) as state:
+        names = [row[0] for row in state.execute("SELECT name FROM _sqlite_migrations ORDER BY rowid").fetchall()]
+        return [line for line in state.iterdump() if not line.startswith('INSERT INTO "_sqlite_migrations"')], names
+
+
+def digest(root: Path) -> dict[str, str]:
+    """The hash of each file, but for the log, and the shared memory of the database, which has no data."""
+    paths = [path for path in root.rglob("*") if path.is_file() and not path.name.endswith((".log", "-shm"))]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def kill_upgrades(files: DataFiles, large: bool) -> Iterator[DataFiles]:
+    """Upgrade copies of this data directory, each killed at another line or system call; yield what is left of each."""
+    draw, place = random.Random(files.root.name), DataFiles(files.root.with_name("killed"))
+
+    def fresh() -> DataFiles:
+        shutil.rmtree(place.root, ignore_errors=True)
+        shutil.copytree(files.root, place.root)
+        return place
+
+    fresh()
+    lines = run_killed(lambda: upgrade(place), 0, COUNTED)
+    for line in range(1, lines) if large else draw.sample(range(1, lines), KILLS):
+        fresh()
+        assert run_killed(lambda: upgrade(place), line, COUNTED) == line
+        yield place
+    for call in CALLS if large and can_trace() else ():
+        code, number = 0, 0
+        while code != 0 or number == 0:
+            number += draw.randint(1, 4)
+            code = _migrate_traced(fresh(), call, number)
+            yield place
+
+
+def _migrate_traced(files: DataFiles, call: str, number: int) -> int:
+    """Run `svc-daemon migrate`, which dies at this call on one of the files of the state; the exit code."""
+    copy = copy_place(files.state)
+    paths = [files.root, files.state, copy, copy.with_name(f"{copy.name}.partial")]
+    paths.append(files.state.with_name(f"{files.state.name}-wal"))
+    traced = [word for path in paths for word in ("-P", str(path))]
+    inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}")
+    launcher = (STRACE or "", "-D", "-f", "-qq", "-o", "/dev/null", *traced, *inject)
+    installation = Installation(files.root.parent)
+    installation.environ["SVC_DATA_DIR"] = str(files.root)
+    with installation.spawn("svc_daemon", "migrate", launcher=launcher, stdout=subprocess.DEVNULL) as process:
+        return int(process.wait(60))
+
+
+def test_each_schema_is_upgraded_whole_wherever_an_upgrade_is_killed(tmp_path: Path, large: bool) -> None:
+    assert {path.name for path in RELEASED.iterdir()} == MISSING.keys()
+    for schema, missing in MISSING.items():
+        root = tmp_path / schema
+        before, files = lay_out(schema, root / "data"), DataFiles(root / "whole")
+        shutil.copytree(before.root, files.root)
+        older, names = dump(before.state)
+        assert [each.name for each in upgrade(files).pending] == missing
+        whole = dump(files.state)
+        assert whole[1] == [*names, *missing] and set(names) <= {*FORMER, *NAMES}
+        for killed in kill_upgrades(before, large):
+            left = len(list_pending(killed.state))
+            if left < len(missing):
+                assert dump(copy_place(killed.state)) == (older, names)
+            assert [each.name for each in upgrade(killed).pending] == missing[len(missing) - left :]
+            assert (dump(killed.state), dump(copy_place(killed.state))) == (whole, (older, names))
+            verdict = check_files(killed, read_data=True, has_indexes=False)
+            assert (verdict.problems, verdict.counts["blobs"], verdict.counts["parts"]) == ([], 4, 2)
+            assert len(list_copies(killed.state)) == 1
+        shutil.rmtree(root)
+
+
+def test_an_upgrade_is_planned_made_served_and_can_be_undone_until_a_clean_start(
+    make_installation: MakeInstallation,
+) -> None:
+    installation = make_installation(**UNLIMITED)
+    files = lay_out("m007", installation.files.root)
+    copy, older, before = copy_place(files.state), dump(files.state), digest(files.root)
+    plan = installation.operate("migrate", "--dry-run", "--json").json
+    assert ([each["name"] for each in plan["migrations"]], plan["done"]) == (MISSING["m007"], False)
+    assert all(each["purpose"].endswith(".") for each in plan["migrations"])
+    assert (plan["copy"], plan["state_bytes"]) == (str(copy), files.state.stat().st_size)
+    assert "would be upgraded" in installation.operate("migrate", "--dry-run").stdout
+    assert digest(files.root) == before
+    made = installation.operate("migrate", "--json").json
+    assert (made["migrations"], made["done"], made["copy"]) == (plan["migrations"], True, str(copy))
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    again = installation.operate("migrate", "--json").json
+    assert (again["migrations"], again["done"], again["copy"]) == ([], False, str(copy))
+    # Neither the first start of the new release nor one after a crash removes the way back.
+    with installation.start().client() as client:
+        ended = [wait_ended(client, source["id"]) for source in list_sources(client, BUCKET)]
+        assert sorted(source["status"] for source in ended) == ["active", "active", "active", "failed"]
+        assert len(search(client, "umber quay", BUCKET)) == 2
+    assert installation.operate("migrate", "--json").failure == (14, "svc_data_dir_locked")
+    assert installation.operate("migrate", "--dry-run", "--json").json["migrations"] == []
+    installation.kill()
+    installation.start().stop()
+    assert dump(copy) == older
+    installation.start()
+    assert list_copies(files.state) == []
+    installation.hold_to_every_promise()
+
+
+def test_a_state_of_a_newer_release_is_refused_and_no_byte_of_it_changes(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
+    installation = make_installation(**UNLIMITED)
+    with installation.start().client() as client:
+        take_in(client, BUCKET, "a.md", b"# Letter\n\nThe umber quay.\n")
+    installation.kill()
+    root = installation.files.root
+    with closing(sqlite3.connect(installation.files.state)) as state:
+        state.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999', 'x')")
+        state.commit()
+        # Its daemon was killed too: a part of the state is in the log, which the last connection would empty.
+        shutil.copytree(root, tmp_path / "newer")
+    shutil.rmtree(root)
+    shutil.copytree(tmp_path / "newer", root)
+    assert (root / "state.db-wal").stat().st_size > 0
+    before = digest(root)
+    assert installation.spawn_daemon().wait(60) == 1
+    assert "made by a newer release (it has m999)" in installation.printed()
+    for words, code in (("migrate", 1), ("migrate --dry-run", 1), ("verify", 2), ("team ls", 1), ("team create x", 1)):
+        refused = installation.operate(*words.split(), "--json")
+        assert (refused.exit, "m999" in refused.stdout) == (code, True), (words, refused.stdout)
+        assert digest(root) == before, words
+
+
+def test_a_restart_under_uploads_loses_nothing_that_was_acknowledged(make_installation: MakeInstallation) -> None:
+    installation = make_installation(**UNLIMITED).start()
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+    taken, stopping = dict[str, str](), threading.Event()
+
+    def send(sender: int) -> None:
+        number = 0
+        while not stopping.is_set():
+            name = f"{sender}-{number}.md"
+            try:
+                with installation.client() as client:
+                    answer = upload(client, BUCKET, name, f"# {name}\n".encode(), key=name)
+            except (KeyError, httpx.TransportError):
+                # No daemon is announced, or it has just stopped: the same upload is sent again.
+                continue
+            if answer.is_success:
+                assert answer.json()["title"] == name
+                taken[name] = answer.json()["id"]
+                number += 1
+            else:
+                assert answer.json()["error"]["retryable"], answer.text
+
+    senders = [threading.Thread(target=send, args=(sender,)) for sender in range(3)]
+    for sender in senders:
+        sender.start()
+    try:
+        wait_until(lambda: len(taken) > 5, "some uploads", 60)
+        restarted = installation.svc("daemon", "restart", "--json")
+        assert restarted.exit == 0, restarted.stderr
+        count = len(taken)
+        wait_until(lambda: len(taken) > count + 5, "some uploads", 60)
+    finally:
+        stopping.set()
+        for sender in senders:
+            sender.join()
+    with installation.client() as client:
+        assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(taken.values())
+        assert all(wait_ended(client, source_id)["ready"] for source_id in taken.values())
+    installation.hold_to_every_promise()

@@ -1,0 +1,277 @@
+BEGIN TRANSACTION;
+CREATE TABLE "_sqlite_migrations" (
+   "id" INTEGER PRIMARY KEY,
+   "migration_set" TEXT,
+   "name" TEXT,
+   "applied_at" TEXT
+);
+INSERT INTO "_sqlite_migrations" VALUES(1,'state','m001_teams_buckets_sources','2026-11-23 12:01:26');
+INSERT INTO "_sqlite_migrations" VALUES(2,'state','m002_uploads_batches','2026-11-23 12:01:26');
+INSERT INTO "_sqlite_migrations" VALUES(3,'state','m003_urls_webhooks','2026-11-23 12:01:26');
+INSERT INTO "_sqlite_migrations" VALUES(4,'state','m004_cascades','2026-11-23 12:01:26');
+INSERT INTO "_sqlite_migrations" VALUES(5,'state','m005_rebuilds','2026-11-23 12:01:26');
+INSERT INTO "_sqlite_migrations" VALUES(6,'state','m006_agents','2026-11-23 12:01:26');
+INSERT INTO "_sqlite_migrations" VALUES(7,'state','m007_rechunking','2026-11-23 12:01:26');
+INSERT INTO "_sqlite_migrations" VALUES(8,'state','m008_lanes','2026-11-23 12:01:26');
+CREATE TABLE agents (
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  role TEXT NOT NULL,
+  instructions TEXT NOT NULL,
+  policy TEXT NOT NULL,
+  bound_surface TEXT,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  PRIMARY KEY (team_id, id)
+) WITHOUT ROWID;
+INSERT INTO "agents" VALUES('team_01m844gkn5nf83051h3vza1c99','agt_01m844gmpjcr1x9x0995j8d6pd','Helper','','','{"scope": "buckets", "bucket_ids": ["*"], "source_ids": [], "filters": null, "top_k": null, "score_threshold": null}',NULL,'2026-11-23T12:01:27.250Z','2026-11-23T12:01:27.250Z');
+INSERT INTO "agents" VALUES('team_01m844gkn5nf83051h3vza1c99','default','Default agent','','','{"scope": "buckets", "bucket_ids": ["*"], "source_ids": [], "filters": null, "top_k": null, "score_threshold": null}',NULL,'2026-11-23T12:01:26.204Z','2026-11-23T12:01:26.204Z');
+CREATE TABLE batches (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  bucket_ids TEXT NOT NULL,
+  expires_at TEXT NOT NULL,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "batches" VALUES('bat_01m844gmcp7xpvq8482x9yakhj','team_01m844gkn5nf83051h3vza1c99','["bkt_01m844gm41z95wwbjw3ngc5waf"]','2026-11-24T12:01:26.934Z','2026-11-23T12:01:26.934Z');
+CREATE TABLE buckets (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  slug TEXT NOT NULL,
+  name TEXT NOT NULL,
+  description TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('active', 'archived', 'deleting')),
+  metadata TEXT NOT NULL,
+  chunking TEXT,
+  revision BIGINT NOT NULL,
+  last_delete_error TEXT,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  UNIQUE (team_id, slug)
+) WITHOUT ROWID;
+INSERT INTO "buckets" VALUES('bkt_01m844gm2890t58v8b4xxxfgby','team_01m844gkn5nf83051h3vza1c99','handbook','Handbook','','active','{}',NULL,15,NULL,'2026-11-23T12:01:26.600Z','2026-11-23T12:01:26.600Z');
+INSERT INTO "buckets" VALUES('bkt_01m844gm41z95wwbjw3ngc5waf','team_01m844gkn5nf83051h3vza1c99','archive','Archive','','active','{}',NULL,1,NULL,'2026-11-23T12:01:26.657Z','2026-11-23T12:01:26.657Z');
+CREATE TABLE cascades (
+  task_id TEXT PRIMARY KEY REFERENCES tasks (id),
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  bucket_id TEXT NOT NULL,
+  after_id TEXT NOT NULL,
+  total BIGINT NOT NULL,
+  deleted BIGINT NOT NULL,
+  detached BIGINT NOT NULL,
+  failed BIGINT NOT NULL,
+  reason TEXT
+) WITHOUT ROWID;
+CREATE TABLE deliveries (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  source_id TEXT NOT NULL,
+  event TEXT NOT NULL,
+  url TEXT NOT NULL,
+  body TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed')),
+  tries_left BIGINT NOT NULL,
+  due_at TEXT,
+  created_at TEXT NOT NULL,
+  UNIQUE (source_id, event)
+) WITHOUT ROWID;
+CREATE TABLE delivery_attempts (
+  delivery_id TEXT NOT NULL REFERENCES deliveries (id),
+  attempt BIGINT NOT NULL,
+  started_at TEXT NOT NULL,
+  duration_ms BIGINT NOT NULL,
+  http_status BIGINT,
+  error TEXT,
+  PRIMARY KEY (delivery_id, attempt)
+) WITHOUT ROWID;
+CREATE TABLE detachments (
+  source_id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE facts (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "facts" VALUES('installation_id','ins_01m844gkn51w2xr9dr2347thb4');
+CREATE TABLE idempotency (
+  key_id TEXT NOT NULL REFERENCES keys (id),
+  key TEXT NOT NULL,
+  route TEXT NOT NULL,
+  fingerprint TEXT,
+  answer TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (key_id, key)
+) WITHOUT ROWID;
+INSERT INTO "idempotency" VALUES('key_01m844gkn5frty00b4ygxypew0','b','POST /v1/buckets/{bucket}/batches','80a3316f02dbe5a00dbb3c967a066d9fa9de177ce7a75b5986d29ee60ef1d59b','{"batch_id": "bat_01m844gmcp7xpvq8482x9yakhj", "bucket_ids": ["bkt_01m844gm41z95wwbjw3ngc5waf"], "rejected": []}','2026-11-23T12:01:26.945Z');
+INSERT INTO "idempotency" VALUES('key_01m844gkn5frty00b4ygxypew0','key-0','POST /v1/buckets/{bucket}/files','d32c4ab634a5b526b3006b7863604d41196189238c54e7310f6b7f9ef50f637c','{"id": "src_01m844gm4vwmad0gb6cymt93qh", "object": "knowledge_file", "type": "file", "status": "queued", "ready": false, "ready_withheld_by": null, "bucket_sync_status": "queued", "title": "0.md", "filename": "0.md", "content_type": "text/markdown", "size_bytes": 58, "sha256": "09ec35411fa00c614e888508bce1cb6ad0f022dc7f1e787a92390e377a8161a1", "task": {"id": "task_01m844gm4v9qj08qkz9097vba3", "type": "provider_file_search_indexing", "status": "queued"}, "tags": ["quay"], "metadata": {"note": 0}, "mapping": null, "source_url": null, "final_url": null, "http_status": null, "etag": null, "last_modified": null, "fetched_at": null, "question": null, "answer": null, "alternate_questions": null, "bucket_ids": ["bkt_01m844gm2890t58v8b4xxxfgby"], "replaces": null, "error": null, "warnings": [], "extraction": null, "created_at": "2026-11-23T12:01:26.683Z", "updated_at": "2026-11-23T12:01:26.683Z"}','2026-11-23T12:01:26.698Z');
+INSERT INTO "idempotency" VALUES('key_01m844gkn5frty00b4ygxypew0','key-1','POST /v1/buckets/{bucket}/files','d5df3d446e1daa11bb9687ce4ca49c20b19888c1562c6aecabae9c7be54c4466','{"id": "src_01m844gm6p4mf45jepa2epkpsh", "object": "knowledge_file", "type": "file", "status": "queued", "ready": false, "ready_withheld_by": null, "bucket_sync_status": "queued", "title": "1.md", "filename": "1.md", "content_type": "text/markdown", "size_bytes": 58, "sha256": "e10c7bd68fd67d99cee4e0ddff166ed763a89492f641c75c7121bb2fc82d19af", "task": {"id": "task_01m844gm6pg444rcvdqy94nx3z", "type": "provider_file_search_indexing", "status": "queued"}, "tags": ["quay"], "metadata": {"note": 1}, "mapping": null, "source_url": null, "final_url": null, "http_status": null, "etag": null, "last_modified": null, "fetched_at": null, "question": null, "answer": null, "alternate_questions": null, "bucket_ids": ["bkt_01m844gm2890t58v8b4xxxfgby"], "replaces": null, "error": null, "warnings": [], "extraction": null, "created_at": "2026-11-23T12:01:26.742Z", "updated_at": "2026-11-23T12:01:26.742Z"}','2026-11-23T12:01:26.773Z');
+INSERT INTO "idempotency" VALUES('key_01m844gkn5frty00b4ygxypew0','key-2','POST /v1/buckets/{bucket}/files','b4c8a115b82ec2344019ae700d5e790627e4ddc342717c58f832f3023af0bb94','{"id": "src_01m844gm8n93ddzpkq3b36025f", "object": "knowledge_file", "type": "file", "status": "queued", "ready": false, "ready_withheld_by": null, "bucket_sync_status": "queued", "title": "2.md", "filename": "2.md", "content_type": "text/markdown", "size_bytes": 58, "sha256": "799fe3ccba25929cc48931c820decf5bc0cf59a1ae491f1e3fa4d29d3c24431e", "task": {"id": "task_01m844gm8nmt3h9qvkwf4c64v7", "type": "provider_file_search_indexing", "status": "queued"}, "tags": ["quay"], "metadata": {"note": 2}, "mapping": null, "source_url": null, "final_url": null, "http_status": null, "etag": null, "last_modified": null, "fetched_at": null, "question": null, "answer": null, "alternate_questions": null, "bucket_ids": ["bkt_01m844gm2890t58v8b4xxxfgby"], "replaces": null, "error": null, "warnings": [], "extraction": null, "created_at": "2026-11-23T12:01:26.805Z", "updated_at": "2026-11-23T12:01:26.805Z"}','2026-11-23T12:01:26.838Z');
+CREATE TABLE keys (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  name TEXT NOT NULL,
+  secret_hash TEXT NOT NULL,
+  capabilities TEXT NOT NULL,
+  models TEXT,
+  buckets TEXT,
+  expires_at TEXT,
+  revoked_at TEXT,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "keys" VALUES('key_01m844gkn5frty00b4ygxypew0','team_01m844gkn5nf83051h3vza1c99','admin','9f18d0c31a0e21727076b7a245d20946b3be8e411c30e68420be18e712affad5','["knowledge:file:create", "knowledge:bucket:create", "knowledge:read", "knowledge:bucket:update", "knowledge:bucket:delete", "knowledge:source:delete", "knowledge:search", "agent:read", "agent:manage", "answer:create", "webhook:manage", "key:manage"]',NULL,NULL,NULL,NULL,'2026-11-23T12:01:26.181Z');
+INSERT INTO "keys" VALUES('key_01m844gmp0244ncwmy4xvydep2','team_01m844gkn5nf83051h3vza1c99','reader','ea35792327a4b4d2dfeb6fe470976a4fe4af5cad26fe2148ec341c46dfe1a3c5','["knowledge:read", "knowledge:search", "agent:read", "answer:create"]',NULL,NULL,NULL,NULL,'2026-11-23T12:01:27.232Z');
+CREATE TABLE memberships (
+  source_id TEXT NOT NULL REFERENCES sources (id),
+  bucket_id TEXT NOT NULL REFERENCES buckets (id),
+  team_id TEXT NOT NULL,
+  sync_status TEXT NOT NULL CHECK (sync_status IN ('queued', 'syncing', 'active', 'failed')),
+  attempt BIGINT NOT NULL,
+  lease_until_s DOUBLE PRECISION,
+  due_at TEXT,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (source_id, bucket_id)
+) WITHOUT ROWID;
+INSERT INTO "memberships" VALUES('src_01m844gm6p4mf45jepa2epkpsh','bkt_01m844gm2890t58v8b4xxxfgby','team_01m844gkn5nf83051h3vza1c99','active',0,NULL,NULL,'2026-11-23T12:01:26.742Z');
+INSERT INTO "memberships" VALUES('src_01m844gm8n93ddzpkq3b36025f','bkt_01m844gm2890t58v8b4xxxfgby','team_01m844gkn5nf83051h3vza1c99','active',0,NULL,NULL,'2026-11-23T12:01:26.805Z');
+INSERT INTO "memberships" VALUES('src_01m844gmamye5cd12x0h5pmv1h','bkt_01m844gm2890t58v8b4xxxfgby','team_01m844gkn5nf83051h3vza1c99','active',0,NULL,NULL,'2026-11-23T12:01:26.868Z');
+INSERT INTO "memberships" VALUES('src_01m844gmba80wv6py8sd1we9q0','bkt_01m844gm2890t58v8b4xxxfgby','team_01m844gkn5nf83051h3vza1c99','queued',0,NULL,NULL,'2026-11-23T12:01:26.890Z');
+CREATE TABLE sources (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  type TEXT NOT NULL CHECK (type IN ('file', 'page', 'qa')),
+  status TEXT NOT NULL CHECK (status IN ('queued', 'indexing', 'active', 'failed')),
+  generation BIGINT NOT NULL,
+  title TEXT NOT NULL,
+  filename TEXT NOT NULL,
+  content_type TEXT NOT NULL,
+  size_bytes BIGINT NOT NULL,
+  sha256 TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  mapping TEXT,
+  source_url TEXT,
+  replaces TEXT,
+  task_id TEXT,
+  error TEXT,
+  warnings TEXT NOT NULL,
+  extraction TEXT,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  blob TEXT,
+  url_key TEXT,
+  fetched TEXT,
+  qa TEXT,
+  webhook TEXT,
+  valid_from BIGINT,
+  rechunk BIGINT NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+INSERT INTO "sources" VALUES('src_01m844gm6p4mf45jepa2epkpsh','team_01m844gkn5nf83051h3vza1c99','file','active',1,'1.md','1.md','text/markdown',58,'e10c7bd68fd67d99cee4e0ddff166ed763a89492f641c75c7121bb2fc82d19af','["quay"]','{"note": 1}',NULL,NULL,NULL,'task_01m844gm6pg444rcvdqy94nx3z',NULL,'[]','{"characters": 58, "pages": null, "pages_without_text": [], "chunks": 1, "language": null}','2026-11-23T12:01:26.742Z','2026-11-23T12:01:26.852Z',NULL,NULL,NULL,NULL,NULL,NULL,0);
+INSERT INTO "sources" VALUES('src_01m844gm8n93ddzpkq3b36025f','team_01m844gkn5nf83051h3vza1c99','file','active',1,'2.md','2.md','text/markdown',58,'799fe3ccba25929cc48931c820decf5bc0cf59a1ae491f1e3fa4d29d3c24431e','["quay"]','{"note": 2}',NULL,NULL,NULL,'task_01m844gm8nmt3h9qvkwf4c64v7',NULL,'[]','{"characters": 58, "pages": null, "pages_without_text": [], "chunks": 1, "language": null}','2026-11-23T12:01:26.805Z','2026-11-23T12:01:26.950Z',NULL,NULL,NULL,NULL,NULL,NULL,0);
+INSERT INTO "sources" VALUES('src_01m844gmamye5cd12x0h5pmv1h','team_01m844gkn5nf83051h3vza1c99','qa','active',1,'Where is the key?','question.md','text/markdown',37,'89be5e0c69ed990db7a385c34eff6a2c36ee90cb50e62167f6fa3945f806a3ba','[]','{}',NULL,NULL,NULL,'task_01m844gmamj31mhyr3j3j67te9',NULL,'[]','{"characters": 37, "pages": null, "pages_without_text": [], "chunks": 1, "language": null}','2026-11-23T12:01:26.868Z','2026-11-23T12:01:26.950Z',NULL,NULL,NULL,'{"question": "Where is the key?", "answer": "In the drawer.", "alternate_questions": []}',NULL,NULL,0);
+INSERT INTO "sources" VALUES('src_01m844gmba80wv6py8sd1we9q0','team_01m844gkn5nf83051h3vza1c99','file','failed',1,'empty.pdf','empty.pdf','application/pdf',17,'abd6e5c67ffd4a2a3814cd49406f263d0fb03c401dab7af2e4db7d7900ab0572','[]','{}',NULL,NULL,NULL,'task_01m844gmbadvd8cescrkaaz2af','{"code": "document_unreadable", "message": "The PDF is damaged: it can''t be opened.", "retryable": false}','[]',NULL,'2026-11-23T12:01:26.890Z','2026-11-23T12:01:27.098Z',NULL,NULL,NULL,NULL,NULL,NULL,0);
+CREATE TABLE tasks (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  type TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
+  source_id TEXT,
+  attempt BIGINT NOT NULL,
+  token BIGINT NOT NULL,
+  max_attempts BIGINT NOT NULL,
+  lease_until_s DOUBLE PRECISION,
+  stage TEXT,
+  chunks_done BIGINT NOT NULL,
+  chunks_total BIGINT,
+  error TEXT,
+  next_attempt_at TEXT,
+  created_at TEXT NOT NULL,
+  started_at TEXT,
+  finished_at TEXT
+, lane TEXT NOT NULL DEFAULT 'single' CHECK (lane IN ('prompt', 'wave', 'single', 'suspect'))) WITHOUT ROWID;
+INSERT INTO "tasks" VALUES('task_01m844gm4v9qj08qkz9097vba3','team_01m844gkn5nf83051h3vza1c99','provider_file_search_indexing','succeeded','src_01m844gm4vwmad0gb6cymt93qh',1,1,3,NULL,'bucket_sync',1,1,NULL,NULL,'2026-11-23T12:01:26.683Z','2026-11-23T12:01:26.732Z','2026-11-23T12:01:26.842Z','prompt');
+INSERT INTO "tasks" VALUES('task_01m844gm6pg444rcvdqy94nx3z','team_01m844gkn5nf83051h3vza1c99','provider_file_search_indexing','succeeded','src_01m844gm6p4mf45jepa2epkpsh',1,1,3,NULL,'bucket_sync',1,1,NULL,NULL,'2026-11-23T12:01:26.742Z','2026-11-23T12:01:26.776Z','2026-11-23T12:01:26.852Z','prompt');
+INSERT INTO "tasks" VALUES('task_01m844gm8nmt3h9qvkwf4c64v7','team_01m844gkn5nf83051h3vza1c99','provider_file_search_indexing','succeeded','src_01m844gm8n93ddzpkq3b36025f',1,1,3,NULL,'bucket_sync',1,1,NULL,NULL,'2026-11-23T12:01:26.805Z','2026-11-23T12:01:26.884Z','2026-11-23T12:01:26.950Z','prompt');
+INSERT INTO "tasks" VALUES('task_01m844gmamj31mhyr3j3j67te9','team_01m844gkn5nf83051h3vza1c99','provider_file_search_indexing','succeeded','src_01m844gmamye5cd12x0h5pmv1h',1,1,3,NULL,'bucket_sync',1,1,NULL,NULL,'2026-11-23T12:01:26.868Z','2026-11-23T12:01:26.884Z','2026-11-23T12:01:26.950Z','prompt');
+INSERT INTO "tasks" VALUES('task_01m844gmbadvd8cescrkaaz2af','team_01m844gkn5nf83051h3vza1c99','provider_file_search_indexing','failed','src_01m844gmba80wv6py8sd1we9q0',1,1,3,NULL,'extract',0,NULL,'{"code": "document_unreadable", "message": "The PDF is damaged: it can''t be opened.", "retryable": false}',NULL,'2026-11-23T12:01:26.890Z','2026-11-23T12:01:26.916Z','2026-11-23T12:01:27.097Z','single');
+CREATE TABLE teams (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "teams" VALUES('team_01m844gkn5nf83051h3vza1c99','default','2026-11-23T12:01:26.204Z');
+CREATE TABLE tombstones (
+  source_id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL,
+  replaced_by TEXT,
+  cleaned_at TEXT,
+  created_at TEXT NOT NULL,
+  blob TEXT
+) WITHOUT ROWID;
+CREATE TABLE uploads (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  bucket_ids TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('open', 'finalized', 'canceled', 'expired', 'failed')),
+  generation BIGINT NOT NULL,
+  filename TEXT NOT NULL,
+  content_type TEXT NOT NULL,
+  size_bytes BIGINT NOT NULL,
+  title TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  mapping TEXT,
+  replaces TEXT,
+  sha256 TEXT,
+  source_id TEXT,
+  error TEXT,
+  batch_id TEXT REFERENCES batches (id),
+  client_file_id TEXT,
+  position BIGINT NOT NULL,
+  expires_at TEXT NOT NULL,
+  ends_at TEXT NOT NULL,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "uploads" VALUES('upl_01m844gmcv3rge5238xpxc7rkd','team_01m844gkn5nf83051h3vza1c99','["bkt_01m844gm41z95wwbjw3ngc5waf"]','open',1,'a.md','text/markdown',20,'A','[]','{}',NULL,NULL,NULL,NULL,NULL,'bat_01m844gmcp7xpvq8482x9yakhj','a',0,'2026-11-24T12:01:26.934Z','2026-11-24T12:01:26.939Z','2026-11-23T12:01:26.939Z');
+INSERT INTO "uploads" VALUES('upl_01m844gmcv5z6zw9297k83dd8w','team_01m844gkn5nf83051h3vza1c99','["bkt_01m844gm41z95wwbjw3ngc5waf"]','open',1,'b.md','text/markdown',20,'B','[]','{}',NULL,NULL,NULL,NULL,NULL,'bat_01m844gmcp7xpvq8482x9yakhj','b',1,'2026-11-24T12:01:26.934Z','2026-11-24T12:01:26.939Z','2026-11-23T12:01:26.939Z');
+CREATE TABLE usage (
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  month TEXT NOT NULL,
+  answers BIGINT NOT NULL,
+  PRIMARY KEY (team_id, month)
+) WITHOUT ROWID;
+CREATE TABLE webhook_secrets (
+  team_id TEXT PRIMARY KEY REFERENCES teams (id),
+  generation BIGINT NOT NULL,
+  rotated_at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX "idx__sqlite_migrations_migration_set_name"
+    ON "_sqlite_migrations" ("migration_set", "name");
+CREATE INDEX sources_of_team ON sources (team_id, id);
+CREATE INDEX sources_replacing ON sources (replaces) WHERE replaces IS NOT NULL;
+CREATE UNIQUE INDEX sources_of_url ON sources (team_id, url_key) WHERE url_key IS NOT NULL;
+CREATE INDEX sources_to_rechunk ON sources (id) WHERE rechunk = 1;
+CREATE INDEX memberships_of_bucket ON memberships (bucket_id, source_id, sync_status);
+CREATE INDEX memberships_due ON memberships (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX memberships_leased ON memberships (lease_until_s) WHERE lease_until_s IS NOT NULL;
+CREATE INDEX tasks_of_source ON tasks (source_id, id);
+CREATE UNIQUE INDEX tasks_rebuilding ON tasks (team_id) WHERE type = 'store_rebuild' AND finished_at IS NULL;
+CREATE INDEX tasks_rebuilds ON tasks (team_id, id) WHERE type = 'store_rebuild';
+CREATE INDEX idempotency_by_age ON idempotency (created_at);
+CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS NULL;
+CREATE INDEX uploads_of_batch ON uploads (batch_id, position) WHERE batch_id IS NOT NULL;
+CREATE INDEX uploads_open ON uploads (expires_at) WHERE status = 'open';
+CREATE INDEX deliveries_of_team ON deliveries (team_id, id);
+CREATE INDEX deliveries_due ON deliveries (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX cascades_of_bucket ON cascades (bucket_id);
+CREATE VIEW teams_in_maintenance AS
+SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
+CREATE VIEW source_views AS
+SELECT s.*, t.type AS task_type, t.status AS task_status,
+  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
+    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
+  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
+FROM sources s LEFT JOIN tasks t ON t.id = s.task_id;
+CREATE INDEX tasks_open ON tasks (type, status, lane, team_id, id) WHERE finished_at IS NULL;
+CREATE INDEX tasks_delayed ON tasks (type, next_attempt_at) WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL;
+COMMIT;
