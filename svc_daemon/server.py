@@ -50,9 +50,8 @@ from svc_daemon.llm.contract import Llm
 from svc_daemon.logs import start_logging
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.installations import (
-    keeping_copies,
-    prepare_installation,
     prepare_operator_token,
+    serving_installation,
     write_secret,
 )
 from svc_daemon.operations.setting_aside import sort_leftovers
@@ -74,6 +73,7 @@ from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
+from svc_daemon.workers.removing import RemovingWorker
 from svc_daemon.workers.runners import Worker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
@@ -194,8 +194,7 @@ async def _open_process(
         context = replace(context, traces=stack.enter_context(contextlib.closing(open_traces())))
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
-    installation_id = prepare_installation(files, context.database, context.ids)
-    stack.enter_context(keeping_copies(files, context.database))
+    installation_id = stack.enter_context(serving_installation(files, context.database, context.ids))
     cage_limits = CageLimits(
         children=settings.limits.extract_children + 1,
         memory_bytes=settings.limits.extract_memory_bytes,
@@ -317,6 +316,7 @@ def _workers(process: Process) -> Sequence[Worker | Shortages]:
         DeliveringWorker(context),
         RebuildingWorker(context, extractor),
         RechunkingWorker(context, extractor),
+        RemovingWorker(context),
     )
 
 

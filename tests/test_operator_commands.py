@@ -75,12 +75,30 @@ def test_teams_keys_and_search_are_changed_with_and_without_a_daemon(either: Ins
     assert (finished.exit, finished.stdout[:3], finished.stdout.count("\n")) == (0, "sk-", 1)
     assert "green" in finished.stderr
     assert "not shown again" in finished.stderr
-    assert run(either, "team", "ls").stdout.split()[1::2] == ["default", "blue", "green"]
+    lines = run(either, "team", "ls").stdout.splitlines()
+    assert [line.split()[1] for line in lines] == ["default", "blue", "green"]
+    assert lines[1].endswith("(0 sources, 0 bytes, index 0 bytes)")
     assert (either.pid is not None) == was_running
     if not was_running:
         either.start()
     assert team_of(either, blue["key"]["key"]) == team_of(either, key["key"]) == blue["team"]["id"]
     assert team_of(either, either.key) != blue["team"]["id"]
+
+
+def test_a_team_is_removed_with_and_without_a_daemon_but_not_without_a_yes(either: Installation) -> None:
+    key = made(either, "team", "create", "blue")["key"]["key"]
+    unsure = run(either, "team", "rm", "blue", "--json")
+    assert (unsure.failure, unsure.json["error"]["hint"]) == ((USAGE, "svc_usage"), "Add --yes.")
+    removed = made(either, "team", "rm", "blue", "--yes")
+    assert (removed["name"], removed["status"]) == ("blue", "removing")
+    if either.pid is None:
+        assert "being removed" in run(either, "team", "ls").stdout
+        either.start()
+    with either.client(Authorization=f"Bearer {key}") as client:
+        assert client.get("/v1/buckets").status_code == 401
+    wait_until(lambda: team_names(either) == ["default"], "the team is gone", 60)
+    assert run(either, "team", "rm", "blue", "--yes").exit == MISSING
+    assert run(either, "team", "rm", "default", "--yes").exit == REFUSED
 
 
 def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:

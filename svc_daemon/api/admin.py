@@ -21,6 +21,7 @@ from svc_daemon.operations import maintenance
 from svc_daemon.operations import teams as verbs
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.restores import mark_restored
+from svc_daemon.operations.team_removals import queue_removal
 from svc_daemon.operations.views import view_task
 from svc_daemon.wire import headers
 from svc_daemon.wire import teams as wire
@@ -37,6 +38,13 @@ async def create_team(request: Request) -> BaseModel:
 
 async def list_teams(request: Request) -> BaseModel:
     return await context_of(request).read_aside(verbs.list_teams)
+
+
+async def remove_team(request: Request) -> BaseModel:
+    context, team = context_of(request), request.path_params["team"]
+    removed = await context.write(lambda connection: queue_removal(connection, context.ids, team))
+    context.wakes.removing.set()
+    return removed
 
 
 async def create_key(request: Request) -> BaseModel:
@@ -104,6 +112,7 @@ ROUTES = (
     _route("POST", "/admin/teams", create_team, has_body=True),
     _route("GET", "/admin/teams", list_teams),
     _route("POST", "/admin/teams/{team:path}/rebuild", rebuild_team),
+    _route("DELETE", "/admin/teams/{team:path}", remove_team),
     _route("POST", "/admin/keys", create_key, has_body=True),
     _route("GET", "/admin/search", show_search),
     _route("PUT", "/admin/search", switch_search, has_body=True),

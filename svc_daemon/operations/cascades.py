@@ -11,6 +11,7 @@ the current step. No source can join a bucket that is being deleted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from svc_daemon.core import ids, readiness, retries
@@ -161,9 +162,14 @@ async def skip_member(context: Context, claim: CascadeClaim, source_id: str, rea
 async def end_uploads(context: Context, claim: CascadeClaim) -> None:
     """End the upload sessions that name only this bucket, and remove the bucket from those that name others too."""
     bucket_id, after_id = claim.cascade.bucket_id, ""
+    refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
         for upload in found:
-            await _end_upload(context, upload, bucket_id)
+            others = [other for other in upload.bucket_ids if other != bucket_id]
+            if others:
+                await context.write(partial(uploads.update_buckets, upload_id=upload.id, bucket_ids=others))
+            else:
+                await end_upload(context, upload, refusal)
         after_id = found[-1].id
 
 
@@ -251,14 +257,10 @@ def _failed(message: str) -> dict[str, Any]:
     return ServiceError(ErrorCode.INTERNAL_ERROR, message).as_error()
 
 
-async def _end_upload(context: Context, upload: UploadRow, bucket_id: str) -> None:
-    others = [other for other in upload.bucket_ids if other != bucket_id]
-    if others:
-        await context.write(lambda connection: uploads.update_buckets(connection, upload.id, others))
-        return
+async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any]) -> None:
+    """End an upload session with this error, and delete its bytes."""
 
     def work(connection: Connection) -> bool:
-        refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
         now = get_session(connection, upload.id)
         is_ended = uploads.finish_upload(connection, now, uploads.FAILED, error=refusal)
         end_batches(connection, context, upload.team_id, [upload.batch_id])

@@ -50,7 +50,7 @@ from svc_daemon.store.tasks import (
 from svc_daemon.store.tombstones import create_detachment, list_detached
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
-from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
+from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
 #: Maximum size of a wave (the documents that one child reads), which limits memory use and transaction time.
 WAVE_BYTES = 1024 * 1024
@@ -306,7 +306,7 @@ async def release_expired(context: Context, now_s: float) -> int:
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
-            if task.type in (CASCADE, REBUILD):
+            if task.type in (CASCADE, REBUILD, TEAM_REMOVAL):
                 # No single document can crash these tasks, so their interruptions are not counted as attempts.
                 park_task(connection, task)
                 continue
@@ -330,6 +330,7 @@ async def release_expired(context: Context, now_s: float) -> int:
     context.wakes.indexing.set()
     context.wakes.cascading.set()
     context.wakes.rebuilding.set()
+    context.wakes.removing.set()
     context.wakes.delivering.set()
     return released
 

@@ -105,18 +105,19 @@ def _refuse_stored_files(files: DataFiles) -> None:
 
 
 @contextmanager
-def keeping_copies(files: DataFiles, database: Database) -> Iterator[None]:
-    """Remove the copies of the state from before upgrades, once they aren't needed to go back to the older release.
+def serving_installation(files: DataFiles, database: Database, make_ids: Ids) -> Iterator[str]:
+    """Yield the installation's id while a daemon serves it; see `prepare_installation`.
 
-    They are kept until a service with the new schema has ended cleanly, which is recorded at the end of the block, and
-    is started again.
+    The copies of the state from before upgrades are kept until a daemon with the new schema has ended cleanly, which is
+    recorded at the end of the block, and is started again. Then they aren't needed to go back to the older release.
     """
+    installation_id = prepare_installation(files, database, make_ids)
     newest, copies = next(reversed(MIGRATIONS)), list_copies(files.state)
     if copies and database.read(partial(find_fact, name=SERVED_SCHEMA)) == newest:
         for copy in copies:
             clear_away(copy)
         log.info("the state from before the upgrade is removed: %s", ", ".join(copy.name for copy in copies))
-    yield
+    yield installation_id
     if list_copies(files.state) and not database.is_broken:
         database.write(partial(put_fact, name=SERVED_SCHEMA, value=newest))
 

@@ -42,12 +42,13 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.errors import ServiceError
 from svc_daemon.operations.events import NewEvent, record_events
 from svc_daemon.operations.indexing import indexed, put_back
 from svc_daemon.operations.readings import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import claim_next, lease_end_s
+from svc_daemon.operations.teams import get_team
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import memberships, tasks
 from svc_daemon.store.buckets import touch_buckets_of, touch_buckets_of_team
@@ -84,9 +85,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
 
     This works without a running service: the next start does the rebuild.
     """
-    found = find_team(connection, team)
-    if found is None:
-        raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {team!r}; `svc-daemon team ls` shows them.")
+    found = get_team(connection, team)
     running = find_open_rebuild(connection, found.id)
     if running is not None:
         return running

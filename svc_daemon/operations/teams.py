@@ -15,6 +15,7 @@ from svc_daemon.errors import NotFound
 from svc_daemon.operations.keys import mint_key, plan_key, view_new_key
 from svc_daemon.store import teams as store
 from svc_daemon.store.keys import KeyRow, create_key
+from svc_daemon.store.team_removals import find_removal
 from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
@@ -34,14 +35,14 @@ def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) 
     store.create_team(connection, team.id, team.name, team.created_at)
     minted = mint_key(make_ids, team.id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
     create_key(connection, minted.key)
-    return wire.TeamKey(team=_view(team), key=view_new_key(minted))
+    return wire.TeamKey(team=view_team(connection, team), key=view_new_key(minted))
 
 
 def create_team_key(connection: Connection, make_ids: Ids, fields: wire.OperatorKeyCreate) -> wire.TeamKey:
     """Create a key in any team; raises `not_found` if the team is unknown, and the errors of creating a key."""
-    team = store.find_team(connection, fields.team)
-    if team is None:
-        raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {fields.team!r}; `svc-daemon team ls` shows them.")
+    team = get_team(connection, fields.team)
+    if find_removal(connection, team.id) is not None:
+        raise NotFound(ErrorCode.NOT_FOUND, f"The team {fields.team!r} is being removed.")
     # The operator has no API key. Act as if with one that has every capability in the team.
     maker = KeyRow(
         id="",
@@ -53,12 +54,29 @@ def create_team_key(connection: Connection, make_ids: Ids, fields: wire.Operator
     )
     minted = plan_key(connection, make_ids, maker, fields)
     create_key(connection, minted.key)
-    return wire.TeamKey(team=_view(team), key=view_new_key(minted))
+    return wire.TeamKey(team=view_team(connection, team), key=view_new_key(minted))
+
+
+def get_team(connection: Connection, team: str) -> TeamRow:
+    """Find a team by its id or name; raises NotFound."""
+    found = store.find_team(connection, team)
+    if found is None:
+        raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {team!r}; `svc-daemon team ls` shows them.")
+    return found
 
 
 def list_teams(connection: Connection) -> wire.TeamList:
-    return wire.TeamList(teams=[_view(team) for team in store.list_teams(connection)])
+    return wire.TeamList(teams=[view_team(connection, team) for team in store.list_teams(connection)])
 
 
-def _view(team: TeamRow) -> wire.Team:
-    return wire.Team(id=team.id, name=team.name, created_at=team.created_at)
+def view_team(connection: Connection, team: TeamRow) -> wire.Team:
+    """Convert a team to its API form, with how much it stores."""
+    sources, size_bytes = store.measure_sources(connection, team.id)
+    return wire.Team(
+        id=team.id,
+        name=team.name,
+        status="active" if find_removal(connection, team.id) is None else "removing",
+        sources=sources,
+        size_bytes=size_bytes,
+        created_at=team.created_at,
+    )

@@ -99,6 +99,7 @@ class Wakes:
     rechunking: Wake = field(default_factory=Wake)
     counting: Wake = field(default_factory=Wake)
     embedding: Wake = field(default_factory=Wake)
+    removing: Wake = field(default_factory=Wake)
     #: Maximum time that a worker sleeps before it looks for work, in seconds: a wake may have been lost.
     look_s: float = 60.0
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
@@ -108,7 +109,7 @@ class Wakes:
 
     def shared(self) -> dict[str, Wake]:
         """Return the events of the workers whose work is in the state, by name: any node can do that work."""
-        names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking")
+        names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking", "removing")
         return {name: getattr(self, name) for name in names}
 
     def wake_all(self) -> None:

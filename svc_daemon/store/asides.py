@@ -49,15 +49,14 @@ class Asides:
         path.rename(place)
         return True
 
+    def remove(self, names: Collection[str]) -> None:
+        """Delete all files of these names."""
+        _remove([day / name for day in self._days() for name in list_own(day, _SHAPE) if name in names])
+
     def remove_before(self, day: str) -> int:
         """Delete the files that were moved aside before this day, and return how many there were."""
         old = [folder / name for folder in self._days() if folder.name < day for name in list_own(folder, _SHAPE)]
-        for path in old:
-            path.unlink(missing_ok=True)
-        for folder in {path.parent for path in old}:
-            # Removing the folder fails, as intended, if it still contains other files.
-            with suppress(OSError):
-                folder.rmdir()
+        _remove(old)
         return len(old)
 
     def _days(self) -> list[Path]:
@@ -77,6 +76,15 @@ class DataFolders(ByteStores):
     blobs: Blobs
     parts: Parts
     asides: Asides
+
+
+def _remove(paths: Collection[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+    for folder in {path.parent for path in paths}:
+        # Removing the folder fails, as intended, if it still contains other files.
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _is_plain(path: Path) -> bool:

@@ -174,6 +174,9 @@ class AsideStore(Protocol):
     def list_names(self) -> Collection[str]:
         """List the names of the files. Blocking."""
 
+    def remove(self, names: Collection[str]) -> None:
+        """Delete all files of these names. Blocking."""
+
     def remove_before(self, day: str) -> int:
         """Delete the files that were moved aside before this day, and return how many there were. Blocking."""
 

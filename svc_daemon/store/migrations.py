@@ -7,7 +7,7 @@ Theory of operation, of an upgrade:
 The database is copied to a file next to it, `state.db.before-<last migration>`, which gets its name when it is durable.
 Each migration is committed together with the record that it was applied. So a crash costs at most the migration that
 was running: the next start keeps the copy, and goes on with the migrations that are missing. The copy is removed at the
-next start after the new release has served and was stopped cleanly (`operations.installations.keeping_copies`). On a
+next start after the new release has served and was stopped cleanly (`installations.serving_installation`). On a
 database server, all migrations are one transaction, and there is no copy.
 
 A database with migrations that this release doesn't know was made by a newer release, and is refused before anything

@@ -70,5 +70,31 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Values]) ->
     )
 
 
+def delete_team_rows(
+    connection: Connection, table: Table, team_id: str, limit: int, *, except_for: str = "1 = 0"
+) -> int:
+    """Delete at most `limit` rows of the team, and return how many; none if the table's rows belong to no team.
+
+    Rows that the condition `except_for` selects are left out.
+    """
+    of_team = "team_id = :team_id"
+    if "team_id" not in table.columns:
+        # The rows belong to the team of the row that they refer to.
+        owners = [
+            f"{each.column} IN (SELECT {each.parent_column} FROM {each.parent} WHERE {of_team})"  # noqa: S608
+            for each in table.references
+        ]
+        if not owners:
+            return 0
+        of_team = owners[0]
+    key = ", ".join(table.key)
+    chosen = f"SELECT {key} FROM {table.name} WHERE {of_team} AND NOT ({except_for}) LIMIT :limit"  # noqa: S608
+    cursor = connection.execute(
+        f"DELETE FROM {table.name} WHERE ({key}) IN ({chosen})",  # noqa: S608
+        {"team_id": team_id, "limit": limit},
+    )
+    return cursor.rowcount
+
+
 def delete_rows(connection: Connection, table: Table) -> None:
     connection.execute(f"DELETE FROM {table.name}")  # noqa: S608

@@ -48,6 +48,15 @@ def list_teams(connection: Connection) -> list[TeamRow]:
     return [TeamRow(**dict(row)) for row in connection.execute("SELECT id, name, created_at FROM teams ORDER BY id")]
 
 
+def measure_sources(connection: Connection, team_id: str) -> tuple[int, int]:
+    """Return the number of the team's sources, and the total size of their stored files in bytes."""
+    row = connection.execute(
+        "SELECT COUNT(*) AS sources, COALESCE(SUM(size_bytes), 0) AS size_bytes FROM sources WHERE team_id = :team_id",
+        {"team_id": team_id},
+    ).fetchone()
+    return row["sources"], int(row["size_bytes"])
+
+
 def list_team_ids(connection: Connection) -> list[str]:
     return [row["id"] for row in connection.execute("SELECT id FROM teams ORDER BY id").fetchall()]
 

@@ -9,6 +9,7 @@ from svc_daemon.wire.sources import Shortage, SourceError
 INDEXING = "provider_file_search_indexing"
 CASCADE = "bucket_delete_cascade"
 REBUILD = "store_rebuild"
+TEAM_REMOVAL = "team_removal"
 
 
 class TaskProgress(WireModel):

@@ -25,6 +25,11 @@ class Team(WireModel):
     id: str
     object: Literal["team"] = "team"
     name: str
+    #: `active`, or `removing` from the request to remove it until nothing of it is left.
+    status: Literal["active", "removing"]
+    #: Number of its sources, and the total size of their stored files.
+    sources: int
+    size_bytes: int
     created_at: str
 
 

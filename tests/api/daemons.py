@@ -42,6 +42,7 @@ from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
+from svc_daemon.workers.removing import RemovingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import PATIENCE_S, wait_until
@@ -169,6 +170,7 @@ class Daemon:
                 "delivering": partial(DeliveringWorker, context),
                 "rebuilding": partial(RebuildingWorker, context, self._extractor),
                 "rechunking": partial(RechunkingWorker, context, self._extractor),
+                "removing": partial(RemovingWorker, context),
                 "counting": partial(CountingWorker, context),
                 "shortages": partial(getattr, context, "shortages"),
             }

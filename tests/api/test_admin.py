@@ -92,7 +92,7 @@ def test_only_this_machine_comes_in(shared: Daemon) -> None:
 
 def test_an_unknown_operators_route_is_refused_as_any_other(shared: Daemon) -> None:
     details_of(shared.ask("DELETE", TEAMS), "method_not_allowed")
-    for path in ("/admin", f"{TEAMS}/"):
+    for path in ("/admin", f"{KEYS}/"):
         details_of(shared.ask("GET", path), "not_found")
 
 

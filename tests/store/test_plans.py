@@ -25,6 +25,8 @@ WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open", 
 WHOLE |= {"tasks.has_attempts_after", "tasks.list_expired"}
 WHOLE |= {"tasks.recall_attempts", "teams.find_team", "teams.list_team_ids", "teams.list_teams"}
 WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.list_open_uploads"}
+# A team is removed once, and its rows in many tables can only be found by reading all of them.
+WHOLE |= {f"team_removals.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}
 #: Rows that a statement has made itself, or was given.
 _GIVEN = re.compile(r"SCAN (json_each|line|waiting|\(subquery|CONSTANT)")
 

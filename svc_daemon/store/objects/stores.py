@@ -21,6 +21,9 @@ class ObjectAsides:
     def list_names(self) -> Collection[str]:
         return ()
 
+    def remove(self, names: Collection[str]) -> None:
+        pass
+
     def remove_before(self, day: str) -> int:  # noqa: ARG002 - the sweeper deletes objects
         return 0
 

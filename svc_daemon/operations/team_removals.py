@@ -1,0 +1,178 @@
+"""Removing a team, with everything that it has.
+
+Theory of operation:
+
+    queued -> running -> (no row)      one task; it ends with the transaction that deletes the team
+
+The transaction that queues the task revokes all keys of the team, so that no request reaches it from then on. A worker
+then repeats these steps until nothing is left, since a request that began before may still add something:
+
+1. end open upload sessions, and delete the sources like any request does, a few at a time, but none that is being read;
+   wait for what is being read, since its text would be put into an index that is gone
+2. delete the files that were set aside and that only the team's index describes, then the index
+3. remove the bytes of the deleted sources
+4. delete the rows, some at a time; the last transaction finds nothing else, and deletes the team, its agents and the
+   task
+
+After a crash at any point, the task is claimed again, and every step finds less to do. No step leaves anything that a
+check of the data would call damaged. Without a running daemon, the next start does all of it.
+"""
+
+import asyncio
+from functools import partial
+
+from svc_daemon.core import ids
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.times import to_text
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.cascades import end_upload
+from svc_daemon.operations.deletion import remove_source
+from svc_daemon.operations.setting_aside import count_asides
+from svc_daemon.operations.sweeping import clean_tombstones
+from svc_daemon.operations.tasks import claim_next, lease_end_s
+from svc_daemon.operations.teams import get_team, view_team
+from svc_daemon.process.contexts import Context
+from svc_daemon.provider.errors import IndexDamaged
+from svc_daemon.store import tasks
+from svc_daemon.store import team_removals as store
+from svc_daemon.store.migrations import list_tables
+from svc_daemon.store.sources import find_source
+from svc_daemon.store.tasks import TaskRow
+from svc_daemon.store.teams import list_team_ids
+from svc_daemon.wire import teams as wire
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.tasks import TEAM_REMOVAL
+
+#: The removal is retried without limit, but the attempt number stops at this value.
+ATTEMPTS = 3
+#: The name of the only stage in the progress of the task.
+STAGE = "delete"
+#: Maximum number of sources, and of rows, that are deleted in one transaction.
+SOURCES_PER_STEP, ROWS_PER_STEP = 200, 1000
+
+
+def queue_removal(connection: Connection, make_ids: Ids, team: str) -> wire.Team:
+    """Revoke the team's keys, and queue its removal; no change if it is queued already. `team` is an id or name.
+
+    Raises NotFound, and `invalid_request` if it is the only team.
+    """
+    found = get_team(connection, team)
+    if store.find_removal(connection, found.id) is None:
+        remaining = [each for each in list_team_ids(connection) if store.find_removal(connection, each) is None]
+        if remaining == [found.id]:
+            raise refusal("team", f"{found.name!r} is the only team; `svc-daemon team create` makes another one.")
+        now = to_text(make_ids.now())
+        task = TaskRow(
+            id=make_ids.make(ids.TASK),
+            team_id=found.id,
+            type=TEAM_REMOVAL,
+            source_id=None,
+            max_attempts=ATTEMPTS,
+            created_at=now,
+        )
+        tasks.create_task(connection, task)
+        store.revoke_keys(connection, found.id, now)
+    return view_team(connection, found)
+
+
+async def claim_removal(context: Context) -> TaskRow | None:
+    """Claim a removal that is due."""
+
+    def take(connection: Connection, task_id: str) -> TaskRow | None:
+        return tasks.claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
+
+    return await claim_next(context, TEAM_REMOVAL, take)
+
+
+def is_removing(context: Context, task: TaskRow) -> bool:
+    """Whether this worker still has to go on: the team exists, and no other worker has claimed its removal."""
+    return context.read(partial(tasks.is_held, task=task))
+
+
+async def remove_contents(context: Context, team_id: str) -> bool:
+    """End the team's upload sessions, and delete its sources. Returns whether some are left, which are in use."""
+    gone, after_id = NotFound(ErrorCode.NOT_FOUND, "The team was removed.").as_error(), ""
+    while found := context.read(
+        partial(store.list_open_uploads, team_id=team_id, after_id=after_id, limit=SOURCES_PER_STEP)
+    ):
+        for upload in found:
+            await end_upload(context, upload, gone)
+        after_id = found[-1].id
+
+    def work(connection: Connection) -> int:
+        source_ids = store.list_idle_sources(connection, team_id, SOURCES_PER_STEP)
+        for source_id in source_ids:
+            source = find_source(connection, team_id, source_id)
+            if source is not None:
+                remove_source(connection, context, source)
+        return len(source_ids)
+
+    while await context.write(work):
+        pass
+    return context.read(partial(store.is_busy, team_id=team_id)) and not await _cancel_rebuild(context, team_id)
+
+
+async def _cancel_rebuild(context: Context, team_id: str) -> bool:
+    """Cancel a queued rebuild, which might never succeed. Returns whether nothing else is left."""
+
+    def work(connection: Connection) -> bool:
+        rebuild = tasks.find_open_rebuild(connection, team_id)
+        if rebuild is None or rebuild.status != "queued":
+            return False
+        tasks.cancel_task(connection, rebuild.id, context.clock.timestamp())
+        return not store.is_busy(connection, team_id)
+
+    return await context.write(work)
+
+
+async def remove_index(context: Context, team_id: str) -> None:
+    """Delete the team's index, and before it the set-aside files that only the index assigns to the team."""
+    names = await asyncio.to_thread(context.asides.list_names)
+    if names:
+        try:
+            listed = await asyncio.to_thread(lambda: list(context.provider.list_documents(team_id)))
+        except IndexDamaged:
+            # Nothing says which of the files are the team's: they are deleted with all others when they are old.
+            listed = []
+        known = {document.source_id for document in listed}
+        await asyncio.to_thread(context.asides.remove, [name for name in names if ids.source_of(name) in known])
+        await count_asides(context)
+    await asyncio.to_thread(context.provider.delete_team, team_id)
+
+
+async def remove_rows(context: Context, task: TaskRow) -> None:
+    """Remove the bytes of the deleted sources, then all rows. Stops where something is left, or was added meanwhile."""
+    await clean_tombstones(context)
+    # A crash may have left bytes of an ended session. Without its row, nothing would say that they may be deleted.
+    parts = await asyncio.to_thread(context.parts.list_ids)
+    if context.read(partial(store.is_busy, team_id=task.team_id)):
+        return
+    await context.parts.delete(*context.read(partial(store.list_uploads_among, team_id=task.team_id, upload_ids=parts)))
+    tables = list_tables()
+
+    def work(connection: Connection) -> bool:
+        team_id = task.team_id
+        is_held = tasks.is_held(connection, task)
+        if not is_held or store.is_busy(connection, team_id) or store.has_uncleaned(connection, team_id):
+            return False
+        if store.delete_most_rows(connection, tables, team_id, ROWS_PER_STEP):
+            return True
+        store.delete_team(connection, team_id)
+        return False
+
+    while await context.write(work):
+        pass
+
+
+async def give_back_removal(context: Context, task: TaskRow, reason: str, pause_s: float) -> None:
+    """Retry a failed attempt after a pause."""
+    error = ServiceError(ErrorCode.INTERNAL_ERROR, reason).as_error()
+    due_at = context.clock.timestamp(pause_s)
+    await context.write(lambda connection: tasks.retry_task(connection, task, due_at, error, is_endless=True))
+
+
+async def park_removal(context: Context, task: TaskRow) -> None:
+    """Queue the task again because the process is stopping; the next start continues it."""
+    await context.write(lambda connection: tasks.park_task(connection, task))
