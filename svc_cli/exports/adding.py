@@ -87,7 +87,8 @@ def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_ne
     for source in known:
         here[_identity_in_bucket(source)].append(source)
     exported = {_identity(entry) for entry in entries}
-    others = {str(each["title"]): each for each in known if _identity_in_bucket(each) not in exported}
+    files = [source for source in known if source["type"] != "qa"]
+    others = {str(each["title"]): each for each in files if _identity_in_bucket(each) not in exported}
     # Sources that are the same in every field are paired first: among several with the same title and bytes, those that
     # the bucket lacks are then the ones that are left.
     pairs: dict[int, JsonMapping] = {}
@@ -144,13 +145,26 @@ class Adding:
     is_dry: bool
 
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
-        """Yield a transfer for each source to send, and an item for each other entry that needs no sending."""
+        """Yield a transfer for each source to send, and an item for each other one."""
         for planned in plan:
-            if isinstance(planned.entry, ExportedSource):
-                content, item = self.opened.content(planned.entry), self._item(planned)
-                item.size_bytes, item.sha256 = content.size_bytes, content.sha256
-                is_sent = item.action == "created" and not self.is_dry
-                yield Transfer(item, content, self._description(planned.entry)) if is_sent else item
+            source = planned.entry
+            if not isinstance(source, ExportedSource):
+                continue
+            content, item = self.opened.content(source), self._item(planned)
+            item.size_bytes, item.sha256 = content.size_bytes, content.sha256
+            if item.action != "created" or self.is_dry:
+                yield item
+                continue
+            description = Description(
+                filename=source.filename,
+                title=source.title,
+                tags=tuple(source.tags),
+                metadata=source.metadata,
+                sha256=source.bytes,
+                mapping=source.mapping if self.keeps_mappings else None,
+                content_type=source.content_type,
+            )
+            yield Transfer(item, content, description)
 
     def questions(self, plan: Sequence[PlannedEntry]) -> list[Callable[[], ReportItem]]:
         """Return a task for each question, which adds it if the bucket lacks it."""
@@ -194,14 +208,3 @@ class Adding:
                     raise
                 item.refuse(error)
         return item
-
-    def _description(self, source: ExportedSource) -> Description:
-        return Description(
-            filename=source.filename,
-            title=source.title,
-            tags=tuple(source.tags),
-            metadata=source.metadata,
-            sha256=source.bytes,
-            mapping=source.mapping if self.keeps_mappings else None,
-            content_type=source.content_type,
-        )

@@ -32,6 +32,7 @@ class ArchiveWriter:
 
     def __init__(self, file: BinaryIO, manifest: ExportManifest) -> None:
         """Write the manifest. Raises ExportRefused if it is too large."""
+        self.manifest = manifest
         self._file = file
         self._digest = hashlib.sha256()
         self.size_bytes = 0

@@ -16,8 +16,8 @@ from svc_daemon.wire.file_names import clean_name, find_flaw
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
 
-#: Maximum depth of the manifest's JSON, which leaves the service some of its 32 levels for the request around metadata.
-MOST_LEVELS = 28
+#: Maximum depth of the manifest's JSON. The service accepts 32 levels; in its requests, metadata is one level deeper.
+MOST_LEVELS = 31
 #: Integers that the service accepts.
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 
@@ -67,7 +67,7 @@ class ExportedSource(_Described):
 
     title: str
     filename: str
-    content_type: Annotated[str, Field(pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")]
+    content_type: Annotated[str, Field(pattern=r"^[!-~]+/[!-~]+$")]
     bytes: Digest
     #: None if no text could be extracted.
     text: Digest | None

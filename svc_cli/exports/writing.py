@@ -13,7 +13,7 @@ from typing import BinaryIO
 from svc_cli.client.api import Client
 from svc_cli.client.waiting import Watch, is_settled, wait_until_settled
 from svc_cli.downloads import checked, replacing
-from svc_cli.errors import ApiError, SvcError
+from svc_cli.errors import ApiError, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.exports.archives import ArchiveWriter
 from svc_cli.exports.manifests import (
@@ -74,12 +74,15 @@ def write_export(client: Client, bucket: str, output: str, progress: Progress, t
 
     Raises WaitTimedOut if something is still being indexed after `timeout_s`, and BucketChanged.
     """
+    if output == "-":
+        raise UsageError("An export is written to a file, not to standard output.")
     folder = Path(output).resolve().parent
     try:
         with replacing(output) as file, TemporaryFile(dir=folder) as spooled:
             found = client.bucket(bucket, members=False)
             listed = list_settled(client, found["id"], progress, timeout_s)
-            return _write(client, file, TextSpool(spooled), (found, listed), progress)
+            manifest = _read_manifest(client, found, listed, spool := TextSpool(spooled), progress)
+            return _write_members(client, ArchiveWriter(file, manifest), listed, spool, progress)
     except ApiError as error:
         if error.code != "source_not_found":
             raise
@@ -107,25 +110,21 @@ def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: 
         )
 
 
-def _write(
-    client: Client,
-    file: BinaryIO,
-    spool: TextSpool,
-    listed: tuple[JsonMapping, list[JsonMapping]],
-    progress: Progress,
-) -> Exported:
-    """Write the archive of a bucket and its sources to the file."""
-    bucket, everything = listed
-    listed_files = [source for source in everything if source["type"] != "qa"]
-    progress.begin("reading texts", len(listed_files))
+def _read_manifest(
+    client: Client, bucket: JsonMapping, listed: list[JsonMapping], spool: TextSpool, progress: Progress
+) -> ExportManifest:
+    """Read the texts of the listed sources into the spool, and describe the bucket."""
+    files = [source for source in listed if source["type"] != "qa"]
+    asked = [source for source in listed if source["type"] == "qa"]
+    progress.begin("reading texts", len(files))
     sources = []
-    for done, source in enumerate(listed_files, start=1):
+    for done, source in enumerate(files, start=1):
         text = spool.add(client.source_text(source["id"])["text"]) if source["status"] == "active" else None
-        sources.append(_exported(source, text))
+        described = {name: source[name] for name in ExportedSource.model_fields.keys() - {"bytes", "text"}}
+        sources.append(ExportedSource(**described, bytes=source["sha256"], text=text))
         progress.update(done)
-    by_name = {f"bytes/{source['sha256']}": source for source in listed_files}
-    sizes = {name: source["size_bytes"] for name, source in by_name.items()}
-    manifest = ExportManifest(
+    sizes = {f"bytes/{source['sha256']}": source["size_bytes"] for source in files}
+    return ExportManifest(
         bucket=ExportedBucket(
             slug=bucket["slug"],
             name=bucket["name"],
@@ -134,38 +133,25 @@ def _write(
             chunking=Chunking(**bucket["chunking"]) if bucket["chunking"] else None,
         ),
         sources=in_order(sources),
-        questions=in_order([_asked(source) for source in everything if source["type"] == "qa"]),
+        questions=in_order(
+            [ExportedQuestion(**{name: each[name] for name in ExportedQuestion.model_fields}) for each in asked]
+        ),
         members=sizes | {f"texts/{sha256}": size_bytes for sha256, (_, size_bytes) in spool.places.items()},
     )
-    archive = ArchiveWriter(file, manifest)
-    progress.begin("reading files", len(manifest.members))
-    for done, (name, size_bytes) in enumerate(sorted(manifest.members.items()), start=1):
-        found = by_name.get(name)
-        blocks = checked(found, client.source_content(found["id"])) if found else [spool.read(name.rpartition("/")[2])]
-        archive.add(name, size_bytes, blocks)
+
+
+def _write_members(
+    client: Client, archive: ArchiveWriter, listed: list[JsonMapping], spool: TextSpool, progress: Progress
+) -> Exported:
+    """Write the listed sources' bytes and their texts, which are in the spool, and the end of the archive."""
+    by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
+    progress.begin("reading files", len(members))
+    for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):
+        folder, _, sha256 = name.partition("/")
+        if folder == "texts":
+            archive.add(name, size_bytes, [spool.read(sha256)])
+        else:
+            source = by_sha256[sha256]
+            archive.add(name, size_bytes, checked(source, client.source_content(source["id"])))
         progress.update(done)
-    return Exported(manifest, archive.end(), archive.size_bytes)
-
-
-def _exported(source: JsonMapping, text_sha256: str | None) -> ExportedSource:
-    return ExportedSource(
-        title=source["title"],
-        filename=source["filename"],
-        content_type=source["content_type"],
-        tags=source["tags"],
-        metadata=source["metadata"],
-        mapping=source["mapping"],
-        bytes=source["sha256"],
-        text=text_sha256,
-    )
-
-
-def _asked(source: JsonMapping) -> ExportedQuestion:
-    return ExportedQuestion(
-        question=source["question"],
-        answer=source["answer"],
-        alternate_questions=source["alternate_questions"] or [],
-        tags=source["tags"],
-        metadata=source["metadata"],
-        mapping=source["mapping"],
-    )
+    return Exported(archive.manifest, archive.end(), archive.size_bytes)

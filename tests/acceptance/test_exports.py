@@ -24,7 +24,7 @@ from tests.exports.archives import Handmade
 
 BUCKET = "shelf"
 #: How many lines an export and an import are killed at.
-KILLS, LARGE_KILLS = 2, 100
+KILLS, LARGE_KILLS = 2, 40
 #: The lines that are counted are in these modules.
 COUNTED = tuple(f"svc_cli/{name}.py" for name in ("exports/writing", "exports/adding", "downloads", "uploads/runs"))
 
@@ -98,7 +98,6 @@ def test_a_bucket_that_was_exported_and_imported_is_the_same(make_installation: 
         # What can't be read there can't be read here.
         assert (imported.exit, imported.failure[1], counts(imported)["created"]) == (3, "unsupported_format", total - 1)
         assert len(list_sources(other, BUCKET)) == total
-        assert export(there) == data
         again = there.svc("bucket", "import", str(here.root / "shelf.tar"), "--keep-mapping", "--json")
         assert (counts(again)["unchanged"], again.json["bytes_sent"]) == (total - 1, 0)
         assert export(there) == data

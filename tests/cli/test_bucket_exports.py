@@ -94,6 +94,7 @@ def test_an_export_waits_until_nothing_is_being_indexed(
     for words, failure in (
         ((bucket, "."), (2, "svc_usage")),
         ((bucket, "no/x.tar"), (2, "svc_usage")),
+        ((bucket, "-"), (2, "svc_usage")),
         (("gone", "x.tar"), (5, "bucket_not_found")),
     ):
         assert here("bucket", "export", *words, "--json").failure == failure
