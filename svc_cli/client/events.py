@@ -85,9 +85,11 @@ class EventFollower:
         Raises NetworkFailed or ApiError if the service can't be followed any more.
         """
         found: list[Json] = []
+        # A deadline may pass while its caller computes what is left.
+        left_s = None if timeout_s is None else max(timeout_s, 0.0)
         while True:
             try:
-                came = self._came.get(block=not found, timeout=timeout_s)
+                came = self._came.get(block=not found, timeout=left_s)
             except Empty:
                 return found
             if isinstance(came, SvcError):

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
 from svc_cli.client.pacing import Gate, Stopped
 from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_after
@@ -137,6 +138,11 @@ def test_a_time_out_names_what_is_left() -> None:
     assert (late.value.details, late.value.hint) == ({"source_ids": ["b"]}, "svc wait b")
     assert watch.seen["a"]["ready"] is True
     assert 5 <= service.now_s < 6.5
+
+
+def test_a_follower_whose_time_is_over_already_has_no_events() -> None:
+    with Client("http://127.0.0.1:9", "sk-test") as client:
+        assert client.follow_events().take(-0.001) == []
 
 
 def test_another_error_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
