@@ -1,6 +1,5 @@
 """A daemon that the system gives few descriptors or little memory."""
 
-import json
 import resource
 import socket
 import subprocess
@@ -54,8 +53,7 @@ def test_1200_idle_sockets_keep_no_client_waiting_and_fill_no_log(
             newcomer.get("/v1/buckets").raise_for_status()
             upload(newcomer, "inbox", "a.md", b"The quay.").raise_for_status()
         assert is_closed(idle[0])
-    lines = map(json.loads, small.files.log.read_text(encoding="utf-8").splitlines())
-    (warning,) = [line["message"] for line in lines if line["level"] not in ("debug", "info")]
+    (warning,) = [line["message"] for line in small.log_lines() if line["level"] not in ("debug", "info")]
     assert "connections are open" in warning
     assert small.printed() == ""
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from svc_daemon.api.layers.access_logs import NO_ROUTE
 from tests.acceptance.calls import list_sources, search, take_in
-from tests.acceptance.installations import Finished, Installation
+from tests.acceptance.installations import Finished, Installation, wait_until
 
 BUCKET = "handbook"
 #: Thousands of files on a machine that has other things to do.
@@ -107,8 +108,19 @@ def assert_equal(installation: Installation, folder: Path) -> None:
 
 def count_requests(installation: Installation) -> Counter[str]:
     """How often the daemon was asked for each method and route so far, from its log."""
-    logged = [line.get("fields") or {} for line in installation.log_lines()]
-    return Counter(f"{fields['method']} {fields['route']}" for fields in logged if "method" in fields)
+
+    def logged() -> Counter[str]:
+        lines = [line.get("fields") or {} for line in installation.log_lines()]
+        return Counter(f"{fields['method']} {fields['route']}" for fields in lines if "method" in fields)
+
+    # A request is logged after its answer: those before this one are, when this one is.
+    mark, before = f"GET {NO_ROUTE}", logged()
+    with installation.client() as client:
+        client.get("/nothing")
+    wait_until(lambda: logged()[mark] > before[mark], "the log of the last request")
+    counted = logged()
+    del counted[mark]
+    return counted
 
 
 @contextmanager

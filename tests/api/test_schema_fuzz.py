@@ -23,7 +23,7 @@ from tests.api.examples import EXAMPLES
 from tests.api.stages import Stage
 
 #: Requests of each kind to each route.
-SOME, MANY = 8, 400
+SOME, MANY = 6, 400
 #: What only an unexpected fault answers.
 UNEXPECTED = {ErrorCode.INTERNAL_ERROR, ErrorCode.SHUTTING_DOWN, ErrorCode.STORAGE_FULL}
 CHECKS = [checks.status_code_conformance, checks.content_type_conformance]

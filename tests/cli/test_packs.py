@@ -20,6 +20,7 @@ from svc_cli.uploads.transfers import Pack, Transfer
 from tests.acceptance.calls import list_sources, port_of
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import CHUNK_BYTES, CuttingProxy, Proxy
+from tests.acceptance.sync_folders import count_requests
 from tests.cli.odd_servers import OddServer
 
 #: Some are read again when they are sent, some are kept in memory.
@@ -86,8 +87,7 @@ def _send_here(installation: Installation, bucket: str, transfers: Sequence[Tran
 
 def _puts(installation: Installation) -> int:
     """How many requests have brought bytes, as the daemon's log counts them."""
-    fields = [line.get("fields", {}) for line in installation.log_lines()]
-    return sum(each.get("method") == "PUT" and "storage" in each["route"] for each in fields)
+    return count_requests(installation)["PUT /v1/storage/{session_id}/{token}"]
 
 
 def _expect_stored(installation: Installation, bucket: str, transfers: Sequence[Transfer]) -> None:
