@@ -24,7 +24,6 @@ from tests.rules.transcripts import Command, shown_commands
 
 #: The first command of the README makes an environment and installs the project.
 COMMAND_TIMEOUT_S = 300.0
-PATIENCE_S = 60.0
 
 
 def read_page(name: str) -> str:
@@ -74,7 +73,7 @@ def test_a_newcomer_gets_from_installing_to_a_restored_backup_by_the_docs_alone(
         odd.answers["POST /hook"] = (204, b"", {})
         receiver = sh_blocks("how-to/events.md")[-1].replace("http://localhost:8000", odd.url)
         with running(reader, receiver, work):
-            wait_until(lambda: upload(reader, work) and odd.calls, "a call", PATIENCE_S, every_s=0.5)
+            wait_until(lambda: upload(reader, work) and odd.calls, "a call", every_s=0.5)
     folder = str(reader.root / "backups")
     made, units, *others = (block.replace("/mnt/backups/svc", folder) for block in sh_blocks("how-to/restore.md"))
     assert_runs(reader, made + units, work)
@@ -86,7 +85,7 @@ def test_a_newcomer_gets_from_installing_to_a_restored_backup_by_the_docs_alone(
         # While the index is rebuilt, searches are refused.
         return "docs/reference/api.md" in run(reader, "svc search 'what a policy narrows' -b handbook", work).stdout
 
-    wait_until(is_found, "a document of the backup", PATIENCE_S)
+    wait_until(is_found, "a document of the backup")
 
 
 def follow_events(reader: Installation, work: Path) -> None:
@@ -100,9 +99,9 @@ def follow_events(reader: Installation, work: Path) -> None:
     for _ in range(2):
         title = upload(reader, work)
         with running(reader, script, work):
-            wait_until(lambda: title in outcomes.read_text() and last.read_text(), title, PATIENCE_S)  # noqa: B023
+            wait_until(lambda: title in outcomes.read_text() and last.read_text(), title)  # noqa: B023
             newest = json.loads(outcomes.read_text().splitlines()[-1])["id"]
-            wait_until(lambda: last.read_text().strip() == newest, "the last one is remembered", PATIENCE_S)  # noqa: B023
+            wait_until(lambda: last.read_text().strip() == newest, "the last one is remembered")  # noqa: B023
     ids = [json.loads(line)["id"] for line in outcomes.read_text().splitlines()]
     assert (len(set(ids)), len(ids) > 2) == (len(ids), True)
     (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
@@ -111,9 +110,9 @@ def follow_events(reader: Installation, work: Path) -> None:
     settings = sh_blocks("how-to/python.md")[0]
     assert assert_runs(reader, f"{settings}\npython3 example.py", work).stdout == "source.ready leave.md\n"
     with running(reader, stream, work) as lines:
-        wait_until(lambda: "event: source.ready\n" in lines, "the stream", PATIENCE_S)
+        wait_until(lambda: "event: source.ready\n" in lines, "the stream")
     with running(reader, f"{stream.splitlines()[0]}\nLAST={ids[-2]}\n{resumed}", work) as lines:
-        wait_until(lambda: f"id: {ids[-1]}\n" in lines, "the resumed stream", PATIENCE_S)
+        wait_until(lambda: f"id: {ids[-1]}\n" in lines, "the resumed stream")
     assert f"id: {ids[-2]}\n" not in lines
 
 

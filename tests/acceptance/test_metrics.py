@@ -16,7 +16,6 @@ from tests.acceptance.test_events import list_events
 
 BUCKET = "inbox"
 CLIENTS, ROUNDS, LARGE_ROUNDS = 4, 6, 200
-PATIENCE_S = 60.0
 FILES, SEARCH, SOURCE, BUCKETS = (
     ("POST", "/v1/buckets/{bucket}/files"),
     ("POST", "/v1/search"),
@@ -80,14 +79,14 @@ def test_counters_agree_with_what_clients_saw_under_load(installation: Installat
         is_over.set()
         assert scraping.result() > 0
         # A request is counted once its response was sent.
-        wait_until(lambda: requests_of(families(client)) == seen, "all requests are counted", PATIENCE_S)
+        wait_until(lambda: requests_of(families(client)) == seen, "all requests are counted")
         made = CLIENTS * rounds
 
         def ended() -> dict[str, int]:
             return Counter(event["type"] for event in list_events(client, types="source.ready,source.failed"))
 
-        wait_until(lambda: ended() == {"source.ready": made, "source.failed": made}, "all have ended", PATIENCE_S)
-        wait_until(lambda: work_of(families(client)) == (made, made, made), "the work is counted", PATIENCE_S)
+        wait_until(lambda: ended() == {"source.ready": made, "source.failed": made}, "all have ended")
+        wait_until(lambda: work_of(families(client)) == (made, made, made), "the work is counted")
 
 
 def work_of(shown: dict[str, Metric]) -> tuple[int, int, int]:

@@ -7,11 +7,10 @@ import pytest
 
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.forks import ROOT
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.cli.odd_servers import OddServer, serving
 from tests.conftest import UNLIMITED, MakeInstallation
 
-PATIENCE_S = 60.0
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 UPLOAD = "POST /v1/buckets/{bucket}/files"
 
@@ -41,7 +40,7 @@ def test_one_trace_goes_from_the_callers_request_until_its_source_is_ready(make_
         def of_the_trace(name: str) -> list[Any]:
             return [span for span in received(collector) if span.trace_id.hex() == TRACE and span.name == name]
 
-        wait_until(lambda: len(of_the_trace("index")) == len(of_the_trace(UPLOAD)) == 2, "the spans", PATIENCE_S)
+        wait_until(lambda: len(of_the_trace("index")) == len(of_the_trace(UPLOAD)) == 2, "the spans")
         assert {span.parent_span_id.hex() for span in of_the_trace(UPLOAD)} == {CALLER}
         requests = {span.span_id: span for span in of_the_trace(UPLOAD)}
         worked = {attributes(span)["svc.source_id"]: span for span in of_the_trace("index")}

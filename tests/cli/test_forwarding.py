@@ -14,13 +14,11 @@ import pytest
 
 from svc_cli.client import Client, verify_webhook
 from svc_cli.client.forwarding import RETRY_S, Forwarder, parse_receiver
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.acceptance.sync_folders import write
 from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
 from tests.conftest import UNLIMITED
-
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +68,7 @@ def test_calls_are_those_of_the_service_and_uploads_have_them_too(
         assert here("import", f"{odd.url}/ferries.md", "-b", bucket, *hook).exit == 0
         write(Path(), "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
         assert here("upload", "broken.pdf", "-b", bucket).exit == 3
-        wait_until(lambda: len(lines) == 2 and len(odd.calls) == 3, "the calls", PATIENCE_S)
+        wait_until(lambda: len(lines) == 2 and len(odd.calls) == 3, "the calls")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 130
     calls = [(path, headers, body) for path, headers, body in odd.calls if path == "/local"]
