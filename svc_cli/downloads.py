@@ -27,11 +27,16 @@ def replacing(output: str) -> Iterator[BinaryIO]:
     """Open a draft in the folder of `output`, and rename it to `output` at the end of the block.
 
     If `output` is a symbolic link, its target is replaced. A draft that a killed command left is written again. Raises
-    UsageError if `output` is a folder or in none, or if another command is writing it.
+    UsageError if `output` is anything but a regular file, or in no folder, or if another command is writing it.
     """
     path = Path(os.path.realpath(output))
+    if output == "-":
+        raise UsageError("A file is written, not standard output.", hint="name it, or ./- if that is its name.")
     if path.is_dir():
         raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
+    # The rename would put a file in the place of a device or pipe: as root, of /dev/null.
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{output} is not a regular file.", hint="name a file that may be replaced.")
     if not path.parent.is_dir():
         raise UsageError(f"{output}: there is no folder {path.parent}.")
     draft = path.with_name(f".{path.name[:40]}.part")

@@ -32,7 +32,7 @@ from svc_daemon.operations.restores import mark_restored
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store import sources, teams
-from svc_daemon.store.backups import Backup
+from svc_daemon.store.backups import Backup, BackupRefused
 from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
@@ -94,8 +94,12 @@ class RestoreSummary:
 def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> RestoreSummary:
     """Make the data directory from the backup, or continue to.
 
-    Raises NotEmpty, DirectoryLocked, StorageError if the state can't be used by this release, and OSError.
+    Raises BackupRefused, NotEmpty, DirectoryLocked, StorageError if the state can't be used by this release, and
+    OSError.
     """
+    if files.root.resolve().is_relative_to(backup.path.resolve()):
+        # The backup is removed one day, and the data directory would be removed with it.
+        raise BackupRefused(f"{files.root} is inside of the backup.", "Set SVC_DATA_DIR to another folder.")
     make_folders(files)
     with ExitStack() as stack:
         stack.enter_context(lock_directory(files))

@@ -47,6 +47,8 @@ def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None)
 def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
     """Check the file, add to the bucket what it lacks, and report each source."""
     began_s = time.monotonic()
+    # Refused before anything is changed.
+    parse_duration(flags.timeout)
     with call.progress() as progress:
         opened = open_export(Path(flags.file), progress)
         bucket = flags.bucket or opened.archive.manifest.bucket.slug

@@ -69,10 +69,11 @@ def open_export(path: Path, progress: Progress) -> OpenedExport:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError as error:
         raise PathMissing(f"There is no file {path}.") from error
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise ExportRefused(f"{path} is not a regular file.", hint="an import reads the file twice; save it first.")
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise ExportRefused(f"{path} is not a regular file.", hint="an import reads the file twice; save it first.")
         progress.begin("reading MB", facts.st_size // SHOWN_BYTES)
         archive = read_archive(file, lambda read_bytes: progress.update(read_bytes // SHOWN_BYTES))
         if stamp_of(os.fstat(descriptor)) != stamp_of(facts):

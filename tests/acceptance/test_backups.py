@@ -230,6 +230,9 @@ def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: 
         with pytest.raises(BackupRefused):
             restore_backup(place, tmp_path / "new")
     record = next(folder.glob("2*/backup.json"))
+    with pytest.raises(BackupRefused, match="inside"):
+        restore_backup(folder, record.parent / "new")
+    assert not (record.parent / "new").exists()
     record.write_text(record.read_text().replace('"v": 1', '"v": 2'))
     with pytest.raises(BackupRefused, match="later release"):
         restore_backup(folder, tmp_path / "new")

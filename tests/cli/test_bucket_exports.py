@@ -35,7 +35,8 @@ def test_an_import_that_is_refused_changes_nothing(
         (("good.tar", "--no-create"), (5, "bucket_not_found")),
         (("no.tar",), (5, "svc_path_not_found")),
         (("pipe.tar",), (3, "svc_export_refused")),
-        ((".",), (2, "svc_file_refused")),
+        ((".",), (3, "svc_export_refused")),
+        (("good.tar", "--timeout", "-1"), (2, "svc_usage")),
     ):
         assert here("bucket", "import", *words, "-b", bucket, "--json").failure == failure
     with shared_installation.client() as client:
@@ -91,14 +92,19 @@ def test_an_export_waits_until_nothing_is_being_indexed(
         finished = here("bucket", "export", bucket, "out.tar", "--json")
         assert (finished.exit, finished.json["sources"], finished.json["without_text"]) == (0, 20, 0)
         assert {each["status"] for each in list_sources(client, bucket)} == {"active"}
+    os.mkfifo("pipe.tar")
     for words, failure in (
         ((bucket, "."), (2, "svc_usage")),
+        ((bucket, "-"), (2, "svc_usage")),
+        # A rename would replace a device in the same way, as root even /dev/null.
+        ((bucket, "pipe.tar"), (2, "svc_usage")),
         ((bucket, "no/x.tar"), (2, "svc_usage")),
         ((bucket, "-"), (2, "svc_usage")),
         (("gone", "x.tar"), (5, "bucket_not_found")),
     ):
         assert here("bucket", "export", *words, "--json").failure == failure
-    assert [path.name for path in Path().iterdir()] == ["out.tar"]
+    assert sorted(path.name for path in Path().iterdir()) == ["out.tar", "pipe.tar"]
+    assert Path("pipe.tar").is_fifo()
 
 
 def test_a_draft_that_a_killed_export_left_is_written_again(
