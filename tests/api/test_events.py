@@ -1,5 +1,6 @@
 """The event log: what it records, in which order, for whom, and for how long."""
 
+import asyncio
 import json
 from contextlib import aclosing
 from typing import Any
@@ -12,6 +13,7 @@ from svc_daemon.operations import events as verbs
 from svc_daemon.operations.keys import authenticate
 from svc_daemon.store.events import START, EventFilter
 from svc_daemon.wire.events import EventList
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.sessions import finalize_batch, open_batch, put, wait_swept
@@ -250,3 +252,24 @@ def test_an_idle_stream_names_the_last_event_although_it_was_not_sent(daemon: Da
     _, sent = daemon.loop.run(take(frozenset({"source.queued"}), 2))
     assert sent.startswith(f"id: {last}\nevent: source.queued\ndata: {{".encode())
     assert json.loads(sent.partition(b"data: ")[2])["source_id"] == source_id
+
+
+def test_a_client_that_leaves_as_something_happens_ends_its_stream(daemon: Daemon, monkeypatch: Any) -> None:
+    monkeypatch.setattr(handlers, "LOOK_S", PATIENCE_S)
+    request, key = Request({"type": "http", "app": daemon.app}), authenticate(daemon.context, f"Bearer {daemon.key}")
+
+    async def leave() -> None:
+        stream = handlers.follow(request, key, EventFilter(types=frozenset({"batch.completed"})), START)
+        async with aclosing(stream), asyncio.timeout(PATIENCE_S):
+            await anext(stream)
+            # In a task of its own, as it is while a response is sent.
+            following = asyncio.ensure_future(anext(stream))
+            waiting = daemon.context.followers._waiting
+            while not any(woken._waiters for woken in waiting):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            daemon.context.followers.wake()
+            following.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await following
+
+    daemon.loop.run(leave())

@@ -84,8 +84,11 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
                 # With the last event that was read, even if it didn't pass the filter: the client resumes after it.
                 yield comment(last_id)
                 beat_s = monotonic()
+            # Not `asyncio.wait_for`: before Python 3.12 it ignores a cancellation that comes together with a wake, and
+            # the stream of a client that has left would go on for ever.
             with suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), LOOK_S)
+                async with asyncio.timeout(LOOK_S):
+                    await woken.wait()
             if not stopping.is_set():
                 await asyncio.sleep(GATHER_S if page.events else SHORT_GATHER_S)
 
