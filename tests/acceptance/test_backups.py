@@ -26,6 +26,8 @@ from tests.acceptance.installations import COMMAND_TIMEOUT_S, Installation, wait
 from tests.acceptance.workloads import BUCKETS, Client, hosting
 from tests.conftest import UNLIMITED, MakeInstallation
 
+# Of data directories: who runs a cluster copies its engines with their own programs.
+pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 BACKUPS, LARGE_BACKUPS = 2, 20
 #: How many lines a backup and a restore are killed at.
 KILLS, LARGE_KILLS = 4, 150
