@@ -31,7 +31,7 @@ def details_of(answer: httpx.Response, code: str) -> dict[str, Any]:
     """
     document = answer.json()
     rule = ERRORS[ErrorCode(document["error"]["code"])]
-    assert (document["error"]["code"], answer.status_code) == (code, rule.status)
+    assert (document["error"]["code"], answer.status_code) == (code, rule.status), answer.text
     assert document["error"]["message"]
     assert answer.headers["Content-Type"] == "application/json"
     assert (rule.status == 401) is ("WWW-Authenticate" in answer.headers)
