@@ -50,7 +50,7 @@ class LocalEmbedder:
         """Create the embedder, not yet its process, which embeds `threads` texts at a time; 0 means one per core."""
         self.model = model.model
         self.dimension = model.dimension
-        self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or len(os.sched_getaffinity(0)))]
+        self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
         self._error_log = error_log
         self._monotonic = monotonic
         #: Held while a process is started, so that only one is started at a time.
@@ -224,3 +224,8 @@ class _Process:
             log.warning("the process that runs the model ended: %s", reason)
         for answer in lost.values():
             answer.set_exception(EmbedFailed("The process that runs the model ended."))
+
+
+def _count_cores() -> int:
+    """Count the processor cores that this process may use; macOS doesn't limit them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -125,7 +125,12 @@ def _set_limit(kind: int, soft: int, hard: int) -> None:
     _, highest = resource.getrlimit(kind)
     # The system's hard limit may be lower than ours.
     top = hard if highest == resource.RLIM_INFINITY else min(hard, highest)
-    resource.setrlimit(kind, (min(soft, top), top))
+    try:
+        resource.setrlimit(kind, (min(soft, top), top))
+    except ValueError:
+        # macOS refuses limits of memory. On Linux, no child runs without one.
+        if sys.platform == "linux":
+            raise
 
 
 def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progress: ChildProgress) -> None:

@@ -91,8 +91,8 @@ class ForkServer:
             ready, _, _ = select.select([self._control, self._wakeup], [], [], timeout)
             if self._wakeup in ready:
                 self._wakeup.recv(4096)
-            while self._children and (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
-                self._bury(ended.si_pid)
+            while self._children and self._bury(os.WNOHANG):
+                pass
             if self._control in ready:
                 is_open = self._take_request()
             now = time.monotonic()
@@ -105,7 +105,7 @@ class ForkServer:
                     if child.deadline <= now:
                         _kill(pid, child, "wall")
         while self._children:
-            self._bury(os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid)  # type: ignore[union-attr]
+            self._bury(0)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _take_request(self) -> bool:
@@ -148,16 +148,29 @@ class ForkServer:
         last_s = now + (1 + request.get("documents", 1)) * wall_s
         self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
 
-    def _bury(self, pid: int) -> None:
-        """Kill the child's descendants while its process id can't be reused, then reap it and report to the daemon."""
+    def _bury(self, options: int) -> bool:
+        """Reap a child that has ended, kill its descendants, and report to the daemon. Returns False if none has ended.
+
+        The descendants are killed first, while the child's process id can't be reused, except on macOS with Python
+        before 3.13: there, ids are reused only after all others.
+        """
+        if hasattr(os, "waitid"):
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | options)
+            pid, status = (ended.si_pid, 0) if ended else (0, 0)
+        else:
+            pid, status = os.waitpid(-1, options)
+        if not pid:
+            return False
         _kill_group(pid)
-        _, status = os.waitpid(pid, 0)
+        if hasattr(os, "waitid"):
+            _, status = os.waitpid(pid, 0)
         child = self._children.pop(pid)
         folder = children.private_folder(self._scratch, pid)
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
         status = os.waitstatus_to_exitcode(status)
         self._report(child.job, {"exit": status, "killed": child.killed, "at": child.blamed})
+        return True
 
     def _report(self, job: int, outcome: ChildOutcome) -> None:
         with suppress(OSError):
