@@ -6,12 +6,15 @@ from typing import ClassVar
 
 import pytest
 
-from svc_daemon.databases.contract import Database
+from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.postgres.database import PostgresDatabase
-from svc_daemon.errors import UNAVAILABLE_RETRY_S
+from svc_daemon.errors import UNAVAILABLE_RETRY_S, NotFound
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.migrations import migrate_shared
+from svc_daemon.settings import ClusterSettings
+from svc_daemon.store import migrations
+from svc_daemon.store.migrations import MIGRATIONS, migrate_shared
+from svc_daemon.upgrading import upgrade_cluster
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon, OpenState
 from tests.api.fixtures import extractor, loop
@@ -85,3 +88,23 @@ def test_a_nul_in_a_request_is_no_error_of_the_service(working: Daemon) -> None:
         answer = working.ask("POST", "/v1/buckets/inbox/files", files={"file": ("a\0.md", NOTES)}, data=fields)
         assert answer.status_code < 500, fields
     working.wait(lambda: working.count("tasks WHERE finished_at IS NULL") == 0, "all is read")
+
+
+def test_an_upgrade_is_shown_before_it_is_made(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def add_colours(connection: Connection) -> None:
+        """Add the colours."""
+        connection.execute("ALTER TABLE teams ADD COLUMN colour TEXT")
+
+    url, files = engine.make_database(empty=True), DataFiles(tmp_path)
+    cluster = ClusterSettings(state_url=url, blobs_url="s3://none/", index_url="http://127.0.0.1:9")
+    with pytest.raises(NotFound):
+        upgrade_cluster(cluster, {}, files, dry_run=True)
+    PostgresDatabase(url, prepare=migrate_shared).close()
+    monkeypatch.setattr(migrations, "MIGRATIONS", {**MIGRATIONS, "m999_colours": add_colours})
+    for dry_run in (True, True, False):
+        report = upgrade_cluster(cluster, {}, files, dry_run=dry_run)
+        assert [each.purpose for each in report.pending] == ["Add the colours."], dry_run
+        assert (report.is_done, report.copy, report.nodes) == (not dry_run, None, 0)
+    assert upgrade_cluster(cluster, {}, files, dry_run=False).pending == []

@@ -36,8 +36,6 @@ from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.operations.directories import Whole
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.folders, pytest.mark.index_files]
-
 #: How many lines a removal is killed at; with --large at all.
 KILLS = 4
 COUNTED = ("operations/team_removals.py", "workers/removing.py", "operations/cascades.py", "operations/sweeping.py")
@@ -88,6 +86,9 @@ def shared_out(whole: Whole, make_daemon: MakeDaemon) -> tuple[Whole, str]:
     return whole, other
 
 
+@pytest.mark.sqlite
+@pytest.mark.folders
+@pytest.mark.index_files
 def test_a_team_goes_with_all_it_has_wherever_its_removal_is_killed(
     shared_out: tuple[Whole, str], tmp_path: Path, large: bool
 ) -> None:
