@@ -113,7 +113,9 @@ def serve(settings: Settings) -> None:
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
-        if settings.faults is not None and has_state(files) and not files.fault_lab.exists():
+        # Of an installation whose state was moved away, the secret is left.
+        is_used = has_state(files) or files.secret.exists() or any(files.blobs.iterdir())
+        if settings.faults is not None and is_used and not files.fault_lab.exists():
             raise StorageError(
                 f"{files.root} has an installation that was made without --faults, so its content must be safe from"
                 " them. Set SVC_DATA_DIR to a new directory."

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FORWARDED = (READY, FAILED)
 #: Maximum time until the receiver answers, and from a failed call to its retry, in seconds: the service's defaults.
 ANSWER_S, RETRY_S = 15.0, 5.0
+#: Maximum length of the reason that is shown for a failed call.
+MOST_ERROR_CHARACTERS = 200
 
 
 @dataclass(slots=True)
@@ -140,7 +142,8 @@ class Forwarder:
         except ConnectionFailed as error:
             return None, str(error.__cause__)
         except (OSError, HTTPException) as error:
-            return None, str(error) or type(error).__name__
+            # A receiver that doesn't speak HTTP has its first line in the message.
+            return None, str(error)[:MOST_ERROR_CHARACTERS] or type(error).__name__
 
 
 def parse_receiver(url: str) -> SplitResult:

@@ -151,8 +151,12 @@ def test_nothing_else_turns_it_on_and_no_data_is_in_danger(make_installation: Ma
     assert made.svc("bucket", "ls").exit == 0
     assert json.loads(made.svc("daemon", "status", "--json").stdout)["faults"] is False
     made.stop()
-    refused = made.operate("serve", "--faults", str(path))
-    assert (refused.exit, "made without --faults" in refused.stderr) == (1, True)
+    # Also while its state is moved away for a repair.
+    moved = made.files.state.with_name("moved.db")
+    for back, there in ((made.files.state, moved), (moved, made.files.state)):
+        refused = made.operate("serve", "--faults", str(path))
+        assert (refused.exit, "made without --faults" in refused.stderr) == (1, True), back
+        back.rename(there)
     exposed = Installation(tmp_path, SVC_LISTEN="0.0.0.0:0").operate("serve", "--faults", str(path))
     assert (exposed.exit, "on loopback" in exposed.stderr) == (2, True)
     assert set(ErrorCode) == set(ERRORS)

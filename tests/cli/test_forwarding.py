@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from svc_cli.client import Client, verify_webhook
-from svc_cli.client.forwarding import RETRY_S, Forwarder, parse_receiver
+from svc_cli.client.forwarding import MOST_ERROR_CHARACTERS, RETRY_S, Forwarder, parse_receiver
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.acceptance.sync_folders import write
 from tests.cli.consoles import RunSvc
@@ -109,7 +109,9 @@ def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
             for _ in range(2):
                 forwarder.add(events)
                 while forwarder.pause_s() is not None:
-                    made += [(each["status"], each["http_status"]) for each in forwarder.call()]
+                    results = list(forwarder.call())
+                    assert all(len(each["error"] or "") <= MOST_ERROR_CHARACTERS for each in results)
+                    made += [(each["status"], each["http_status"]) for each in results]
                     assert forwarder.pause_s() in (None, RETRY_S)
                     assert list(forwarder.call()) == []
                     now_s[0] += RETRY_S
@@ -119,6 +121,8 @@ def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
         assert called(local, (204, b"", {})) == [("delivered", 204)]
         assert called(local, (302, b"", {}), (200, b"", {})) == [("pending", 302), ("delivered", 200)]
         assert called(local, None, (500, b"", {})) == [("pending", None), ("failed", 500)]
+        # A status line that is none, and long.
+        assert called(local, (10**300, b"", {}), (200, b"", {})) == [("pending", None), ("delivered", 200)]
         assert called("http://127.0.0.1:1/") == [("pending", None), ("failed", None)]
         assert len({headers["webhook-id"] for _, headers, _ in odd.calls}) == 1
         client.delete_source(source["id"])
