@@ -37,7 +37,7 @@ def test_a_line_without_a_living_end_has_no_successor(db: Connection) -> None:
     assert find_successor(db, OURS, "src_1") is None
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.integers(min_value=1, max_value=12), min_size=1, max_size=5), st.booleans())
 def test_every_member_of_every_line_leads_to_its_living_end(db: Connection, lengths: list[int], cleaned: bool) -> None:
     with undone(db):
