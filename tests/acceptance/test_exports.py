@@ -85,7 +85,7 @@ def rare_words(folder: Path) -> list[str]:
 
 def test_a_bucket_that_was_exported_and_imported_is_the_same(make_installation: MakeInstallation, large: bool) -> None:
     here, there = (make_installation(name, **UNLIMITED, SVC_FETCH_ALLOW="127.0.0.0/8").start() for name in "ab")
-    shutil.copytree(ROOT / ("tests" if large else "docs"), here.root / "docs")
+    shutil.copytree(ROOT / ("svc_daemon" if large else "docs"), here.root / "docs")
     with here.client() as client, there.client() as other, hosting() as site:
         fields = {"name": "The shelf", "description": "Of all kinds.", "metadata": {"kind": "odd"}}
         client.put(f"/v1/buckets/{BUCKET}", json={**fields, "chunking": {"target": 500, "min": 400, "max": 600}})
