@@ -56,6 +56,7 @@ def test_a_daemon_without_descriptors_fails_no_file_and_goes_on(make_installatio
     installation.hold_to_every_promise()
 
 
+@pytest.mark.folders  # a node of a cluster needs no room on its disk
 def test_what_waits_for_room_goes_on_after_restarts(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2").start()
     assert installation.svc("upload", "-", "--title", "first.txt", "-b", "inbox", stdin="The umber quay.\n").exit == 0
