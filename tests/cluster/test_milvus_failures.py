@@ -121,6 +121,15 @@ def test_changes_by_two_nodes_at_once_are_all_kept(provider: MilvusProvider, oth
         assert [hit.chunk.ordinal for hit in near(other, "x", 1, 0).hits] == [2]
 
 
+def test_a_node_that_has_searched_an_empty_team_finds_what_another_writes_then(
+    provider: MilvusProvider, server: MilvusServer
+) -> None:
+    other = MilvusProvider(server, now_ns=STAMPS.now_ns, random_bits=STAMPS.random_bits)
+    assert found(other, "fox") == []
+    put(provider, "src_1", "fox")
+    assert found(other, "fox") == ["src_1"]
+
+
 def test_changes_by_a_node_whose_clock_is_an_hour_behind_are_kept(
     provider: MilvusProvider, server: MilvusServer
 ) -> None:

@@ -30,7 +30,9 @@ class TeamCounts:
         if len(self._known) >= MOST_COUNTS:
             self._known.clear()
         counted = count()
-        self._known[name] = now_s, counted
+        if counted:
+            # None is asked again: a team without chunks is not searched, and another node may write its first ones now.
+            self._known[name] = now_s, counted
         return counted
 
 
