@@ -21,7 +21,7 @@ from typing import Any
 from svc_daemon.core.problems import Problem
 from svc_daemon.core.times import to_text
 from svc_daemon.data_directory import NoDirectory, has_state
-from svc_daemon.databases.sqlite import copy_database, log_bytes, open_unchanging
+from svc_daemon.databases.sqlite import copy_database, log_bytes, open_copy
 from svc_daemon.errors import StorageError
 from svc_daemon.offline_repair import check_files
 from svc_daemon.operations.installations import INSTALLATION_ID
@@ -116,7 +116,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
 
 def _copy_files(folder: BackupFolder, copy: DirectoryCopy, previous: Backup | None, report: Report) -> tuple[str, int]:
     """Copy the files that the copied state names. Returns the installation's id and the number of sources."""
-    with open_unchanging(folder.partial.state) as state:
+    with open_copy(folder.partial.state) as state:
         stored, open_ids = list_stored(state), list_open_ids(state)
         installation_id = find_fact(state, INSTALLATION_ID) or ""
     if previous is not None and previous.record.installation_id != installation_id:

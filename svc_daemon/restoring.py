@@ -25,7 +25,7 @@ from typing import Any
 from svc_daemon.core.ids import Ids
 from svc_daemon.data_directory import NotEmpty, lock_directory, make_folders, sync_folder
 from svc_daemon.databases.contract import Connection
-from svc_daemon.databases.sqlite import SqliteDatabase, open_unchanging
+from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
 from svc_daemon.offline_repair import Verdict, verify_directory
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.restores import mark_restored
@@ -108,10 +108,16 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
         _refuse_others(files, origin)
         copy, verdict = DirectoryCopy(backup.files, made), None
         if not (made.root / READY).exists():
+            # Read first: one that can't be read then leaves nothing in the way of an older backup.
+            with open_copy(backup.files.state) as state:
+                stored, open_ids = list_stored(state), list_open_ids(state)
             make_folders(made)
             (made.root / ORIGIN).write_text(json.dumps(origin), "utf-8")
             syncer = stack.enter_context(closing(Syncer(made.root)))
-            _copy_files(backup, made, copy, options.report)
+            copy.copy_blobs(stored, options.report)
+            copy.copy_parts(open_ids)
+            copy.copy_rest()
+            _copy_databases(backup, made)
             _renew_state(made, options.now)
             verdict = verify_directory(made.root, read_data=False, repair=True)
             syncer.sync()
@@ -134,12 +140,7 @@ def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
             raise NotEmpty(files.root, str(Path(parent, names[0]).relative_to(files.root)))
 
 
-def _copy_files(backup: Backup, made: DataFiles, copy: DirectoryCopy, report: Report) -> None:
-    with open_unchanging(backup.files.state) as state:
-        stored, open_ids = list_stored(state), list_open_ids(state)
-    copy.copy_blobs(stored, report)
-    copy.copy_parts(open_ids)
-    copy.copy_rest()
+def _copy_databases(backup: Backup, made: DataFiles) -> None:
     # The databases of an interrupted restore may have logs, which must not be applied to fresh copies.
     for leftover in made.root.glob("state.db*"):
         leftover.unlink()

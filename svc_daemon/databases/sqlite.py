@@ -274,7 +274,8 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
     temporary folder.
     """
     with ExitStack() as stack:
-        mode = "mode=ro" if log_bytes(path) else "immutable=1"
+        # Without `mode=ro`, SQLite would create a missing file.
+        mode = "mode=ro" if log_bytes(path) else "mode=ro&immutable=1"
         if mode == "mode=ro" and not os.access(
             path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids
         ):
@@ -286,6 +287,16 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
         stack.callback(connection.close)
         connection.row_factory = sqlite3.Row
         yield connection
+
+
+@contextmanager
+def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a copy of a database like `open_unchanging`. Raises StorageError if it can't be read."""
+    try:
+        with open_unchanging(path) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise StorageError(f"{path} can't be read: {error}.") from error
 
 
 @contextmanager

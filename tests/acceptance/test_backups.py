@@ -231,6 +231,14 @@ def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: 
     for place in (full, tmp_path / "gone", next(folder.iterdir()) / "blobs"):
         with pytest.raises(BackupRefused):
             restore_backup(place, tmp_path / "new")
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    for content in (b"", b"no database" * 999, None):
+        copied = next(damaged.glob("2*")) / "state.db"
+        copied.unlink() if content is None else copied.write_bytes(content)
+        with pytest.raises(StorageError, match="can't be read"):
+            restore_backup(damaged, tmp_path / "new")
+        assert copied.exists() == (content is not None)
     record = next(folder.glob("2*/backup.json"))
     with pytest.raises(BackupRefused, match="inside"):
         restore_backup(folder, record.parent / "new")
