@@ -75,7 +75,7 @@ def view_team(connection: Connection, team: TeamRow) -> wire.Team:
     return wire.Team(
         id=team.id,
         name=team.name,
-        status="active" if find_removal(connection, team.id) is None else "removing",
+        status=wire.ACTIVE if find_removal(connection, team.id) is None else wire.REMOVING,
         sources=sources,
         size_bytes=size_bytes,
         created_at=team.created_at,

@@ -1,6 +1,6 @@
 """Requests and responses of the operator's routes that `svc-daemon team` and `svc-daemon key` use."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from svc_daemon.wire.keys import KeyFields, KeyName, NewKey
 from svc_daemon.wire.models import WireModel
@@ -21,11 +21,16 @@ class OperatorKeyCreate(KeyFields, NoDryRunBody):
     team: str
 
 
+#: The statuses of teams.
+ACTIVE: Final = "active"
+REMOVING: Final = "removing"
+
+
 class Team(WireModel):
     id: str
     object: Literal["team"] = "team"
     name: str
-    #: `active`, or `removing` from the request to remove it until nothing of it is left.
+    #: `removing` from the request to remove it until nothing of it is left.
     status: Literal["active", "removing"]
     #: Number of its sources, and the total size of their stored files.
     sources: int
