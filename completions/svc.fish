@@ -72,7 +72,7 @@ complete -c svc -n '__svc_at svc upload' -l debug -d 'Show a traceback when a co
 complete -c svc -n '__svc_at svc upload' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc import' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'The bucket, by slug or id'
 complete -c svc -n '__svc_at svc import' -l as -x -a 'auto file page' -d 'Import a document as it is (file), the article of a web page (page), or either, depending on the content (auto)'
-complete -c svc -n '__svc_at svc import' -l force -d 'With --as file or page: import the content even if it is of the other type'
+complete -c svc -n '__svc_at svc import' -l force -d 'Import the content as the type in --as, even if it appears to be the other one'
 complete -c svc -n '__svc_at svc import' -l refresh -d 'Fetch URLs again even if they are already in the bucket'
 complete -c svc -n '__svc_at svc import' -l webhook -r -d 'Call this URL when a source is ready or has failed'
 complete -c svc -n '__svc_at svc import' -l webhook-meta -r -d 'Send the metadata field K with the text V in each webhook call; repeatable'

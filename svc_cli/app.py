@@ -91,7 +91,7 @@ def load(name: str) -> Any:
 
 def build() -> Any:
     """Build the `svc` command."""
-    app = new_app("Put files into named buckets, see when they are searchable, and search them.")
+    app = new_app("Put files into named buckets, see when they become searchable, and search them.")
     app.info.cls = Commands
     app.callback(cls=Commands, invoke_without_command=True)(common_callback)
     return typer.main.get_command(app)

@@ -10,9 +10,9 @@ from svc_cli.commands.upload import check_jobs, provision, stream_item
 from svc_cli.commands.upload_report import Summary
 from svc_cli.console import clean
 from svc_cli.exits import Exit
-from svc_cli.exports.adding import Adding, OpenedExport, open_export, plan_import
+from svc_cli.exports.exporting import write_export
+from svc_cli.exports.importing import Adding, OpenedExport, open_export, plan_import
 from svc_cli.exports.manifests import check_limits
-from svc_cli.exports.writing import write_export
 from svc_cli.render import counted, size
 from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 

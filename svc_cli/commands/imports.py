@@ -51,7 +51,7 @@ class ImportFlags:
     ] = None
     force: Annotated[
         bool,
-        typer.Option("--force", help="With --as file or page: import the content even if it is of the other type."),
+        typer.Option("--force", help="Import the content as the type in --as, even if it appears to be the other one."),
     ] = False
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Fetch URLs again even if they are already in the bucket.")

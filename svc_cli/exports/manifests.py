@@ -86,7 +86,7 @@ class ExportManifest(_Shape):
     format: Literal["svc-bucket"] = "svc-bucket"
     version: Literal[1] = 1
     bucket: ExportedBucket
-    #: Sorted, and all different.
+    #: Sorted, without duplicates.
     sources: list[ExportedSource]
     questions: list[ExportedQuestion]
     #: The size of each member in bytes, by name.

@@ -28,11 +28,11 @@ def choose(*, is_small: bool, together: int) -> str:
 
 
 def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int) -> list[str]:
-    """Sort the lanes in which a child may be started now: fewest running children first, then the longest unserved.
+    """Return the lanes that may start a child now: fewest running children first, then the least recently served.
 
-    `at_work` has the number of running children by lane, and `served` the number of each lane's latest turn. `children`
-    is the maximum number of children of each lane, and of `single` and `suspect` together. If the caller allows
-    `children` + 1 in total, no lane can keep all others from running.
+    `at_work` maps each lane to its number of running children, `served` to the sequence number of its last turn. A lane
+    may run at most `children` children; the lanes `single` and `suspect` share one such limit. If at least
+    `children` + 1 may run in total, no lane can starve all the others.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {

@@ -1,4 +1,4 @@
-"""The messages between the daemon and the process that runs the model: frames of a number, a kind and some bytes.
+"""The messages between the daemon and the process that runs the model: frames of a number, a kind and a payload.
 
 The daemon numbers each text, and the response (a vector or an error message) has the same number. Frames with number 0
 report that the process is ready, or why it could not start.

@@ -78,7 +78,10 @@ async def create_upload(
 
 
 async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
-    """Return the session for a replay. If it expired before it was finished, renew it with a new expiry and token."""
+    """Return the existing session when the request that created it is repeated.
+
+    If the session expired before it was finished, renew it with a new expiry and token.
+    """
     found = context.read(lambda connection: get_session(connection, upload_id))
     if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
         return found

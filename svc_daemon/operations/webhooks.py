@@ -13,7 +13,7 @@ from functools import partial
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import Lack
 from svc_daemon.core.times import from_text, to_text
-from svc_daemon.core.webhooks import team_secret
+from svc_daemon.core.webhook_secrets import team_secret
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.batch_items import end_batches

@@ -97,10 +97,10 @@ class Cluster:
 
 
 def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits: Limits, wakes: Wakes) -> Cluster:
-    """Share locks, rates, leases and wakes with all nodes whose state is in this database.
+    """Share locks, rate limits, leases and wake-ups with all nodes that use this database. Raises StorageError.
 
-    The state must be open already, as it makes the schema. `node` is a name that no other process uses, of letters,
-    digits and hyphens. Call this on the event loop; `stack` leaves the cluster. Raises StorageError.
+    The state must be open already, because opening it creates the schema. `node` must be unique among the processes,
+    and consist of letters, digits and hyphens. Call this on the event loop; closing `stack` leaves the cluster.
     """
     from svc_daemon.databases.postgres.sessions import LockSession, NoticeListener, ShortTransactions  # noqa: PLC0415
 

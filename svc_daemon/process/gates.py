@@ -62,7 +62,7 @@ class Tallies:
         return {period: answers for period, answers in taken.items() if answers}
 
     def update_totals(self, recorded: dict[Period, int]) -> None:
-        """Replace the totals by what is stored now, plus what isn't stored yet."""
+        """Set the totals to the recorded counts, plus those that are still to be written."""
         for period, answers in recorded.items():
             self.totals[period] = answers + self.unrecorded.get(period, 0)
 

@@ -8,7 +8,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.core.webhooks import secret_text
+from svc_daemon.core.webhook_secrets import secret_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from svc_daemon.core.webhooks import secret_text
+from svc_daemon.core.webhook_secrets import secret_text
 from svc_daemon.wire import webhook_calls
 from svc_daemon.wire.webhook_calls import Standing, judge_call, signed_headers
 

@@ -167,8 +167,8 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Start to observe the folder. Start again if the folder was replaced or the observer's threads died, since an
-        observer doesn't report this."""
+        """Ensure that the folder is observed. Restart the observer if the folder was replaced or its threads died; it
+        reports neither."""
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return

@@ -69,7 +69,7 @@ def count_missing(
     bucket_ids: Sequence[str] | None,
     source_ids: Sequence[str] | None = None,
 ) -> VectorCount:
-    """Count the chunks in these buckets and sources without a vector of this model; None means all."""
+    """Count the chunks that have no vector of this model, in these buckets and sources; None means all."""
     row = connection.execute(
         """
         SELECT coalesce(sum(chunks), 0) AS chunks,

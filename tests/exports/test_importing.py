@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc_cli.exports.adding import plan_import
+from svc_cli.exports.importing import plan_import
 from svc_cli.exports.manifests import ExportManifest
 from tests.exports.archives import BUCKET, file_entry
 
