@@ -204,7 +204,7 @@ def export(
     """Write a bucket to one file: its files with their titles, tags, metadata and text, and its written answers.
 
     The same content makes the same file, byte for byte, whenever and wherever it is exported. The command waits until
-    nothing in the bucket is being indexed. FILE is replaced only when everything was read.
+    nothing in the bucket is being indexed. FILE is replaced only after everything has been read.
     """
     from svc_cli.commands.bucket_exports import export_bucket
 

@@ -21,7 +21,7 @@ class EventFlags:
     """The options of `events`."""
 
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep running, and show events as they happen, from now on.")
+        bool, typer.Option("--follow", "-f", help="Keep running, and show events as they happen, until Ctrl-C.")
     ] = False
     types: Annotated[
         str | None,
@@ -31,7 +31,7 @@ class EventFlags:
         str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Show only events about this bucket.")
     ] = None
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Show only what requests with this key have caused, by its id.")
+        str | None, typer.Option(metavar="KEY", help="Show only events caused by requests with the key of this id.")
     ] = None
     after: Annotated[
         str | None, typer.Option(metavar="ID", help="Begin after the event with this id, instead of the oldest.")
@@ -48,8 +48,9 @@ class EventFlags:
 def events(call: Invocation, flags: EventFlags) -> None:
     """Show what has happened to sources, buckets and batches, oldest first.
 
-    Events are kept for 7 days. With --follow, what happens from now on (or after the event of --after) is shown until
-    Ctrl-C. If the connection is lost, it goes on where it was; if the service stays away, it ends with code 7.
+    Events are kept for 7 days. With --follow, events are shown as they happen, from now on or after the event given by
+    --after, until Ctrl-C. If the connection is lost, the command reconnects and continues; if the service doesn't come
+    back, it ends with exit code 7.
     """
     if flags.follow and call.console.format == "json":
         raise UsageError("--follow never ends, so it has no single JSON value.", hint="use --ndjson.")

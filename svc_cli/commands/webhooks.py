@@ -225,9 +225,9 @@ class ListenFlags:
 def listen(call: Invocation, flags: ListenFlags) -> None:
     """Call an address on this machine for each source that becomes ready or fails, until Ctrl-C.
 
-    The calls are those that the service makes for imports with a webhook, but for all sources, uploads too: the same
-    body, headers and signature, and one retry after 5 seconds. They are signed with the team's secret, as printed by
-    `svc webhook secret`, unless another is given. Each call is shown with its result.
+    The calls are like those that the service makes for imports with a webhook, but for all sources, including uploads:
+    the same body, headers and signature, and one retry after 5 seconds. They are signed with the team's secret, as
+    printed by `svc webhook secret`, unless you give another one. Each call is shown with its result.
     """
     from svc_cli.client.events import RESYNC
     from svc_cli.client.forwarding import Forwarder, parse_receiver
