@@ -129,10 +129,10 @@ def _find_authorities(environ: Mapping[str, str]) -> str:
 
 
 def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
-    """Return the URL with TLS and a checked certificate, unless it or the environment chooses another `sslmode`.
+    """Return the URL with `sslmode=verify-full`, unless the URL or `PGSSLMODE` sets a mode already.
 
-    By default, libpq encrypts if the server offers it, but doesn't check which server answers. For a server on this
-    machine, nothing is changed.
+    By default, libpq encrypts if the server offers it, but doesn't check which server answers. The URL of a server on
+    this machine is returned unchanged.
     """
     parts = urlsplit(state_url)
     given = parse_qs(parts.query)

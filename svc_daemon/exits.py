@@ -60,7 +60,7 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def progress_notes() -> Callable[[str], None]:
-    """Return a function that prints a line of progress on stderr, unless it has printed one a moment ago."""
+    """Return a function that prints a progress line to stderr, at most once every `PROGRESS_S` seconds."""
     due_s = time.monotonic() + PROGRESS_S
 
     def note(line: str) -> None:

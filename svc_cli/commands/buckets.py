@@ -244,7 +244,7 @@ class BucketImportFlags:
     "svc bucket import handbook.tar -b handbook-2026 --dry-run",
 )
 def import_file(call: Invocation, flags: BucketImportFlags) -> Exit:
-    """Add what an exported bucket contains to a bucket, and wait until a search finds it.
+    """Import the contents of an exported bucket into a bucket, and wait until they are searchable.
 
     First, the whole file is checked. If it is damaged, or has anything that an upload may not have, nothing is changed.
     The daemon extracts the text from the files again. If you run the same command again, nothing is added twice.

@@ -122,7 +122,7 @@ def _described(key: JsonMapping) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List your own key and all keys that have no rights beyond its own, including revoked keys."""
+    """List your own key and the keys with the same or fewer rights, including revoked ones."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()

@@ -151,7 +151,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _count_known(context: Context, source_ids: set[str]) -> int:
     known: set[str] = set()
-    # List the teams that have an index: if an old copy of the database was restored, newer teams have no row.
+    # Ask the index, not the database: after an older database was restored, newer teams have no row in it.
     for team_id in filter(ids.TEAM_ID.fullmatch, context.provider.list_teams()):
         try:
             documents = context.provider.list_documents(team_id)

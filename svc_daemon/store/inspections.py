@@ -32,7 +32,7 @@ class BytesInspector(Protocol):
     readers: int
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        """Return all blobs by name, also those that were moved aside, unless one of the same name is in place."""
+        """Return all blobs by name. One that was moved aside is included only if no blob in place has its name."""
         ...
 
     def list_parts(self) -> Mapping[str, StoredBytes]:

@@ -1,4 +1,4 @@
-"""Translates the store's statements, which both engines share, to what PostgreSQL takes."""
+"""Translates the store's SQL, written once for SQLite and PostgreSQL, to PostgreSQL's dialect."""
 
 import re
 from functools import lru_cache

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 #: Maximum age of a count.
 MOST_AGE_S = 30.0
-#: Maximum number of cached counts of a team; they are dropped when there are more.
+#: Maximum number of cached counts of a team; when there are more, all of them are dropped.
 MOST_COUNTS = 20_000
 #: Maximum number of teams with cached counts.
 MOST_TEAMS = 1_000
