@@ -1,7 +1,7 @@
 """The interface of a search provider: its parameters, results and guarantees.
 
 Every method is synchronous and thread-safe. Every write is durable when it returns, idempotent, and atomic for each
-document: a search sees a document as it was before the call or after it, never half of it. Methods raise only the
+document: a search finds a document as it was before the call or after it, never a mix of both. Methods raise only the
 exceptions in `errors`.
 """
 
@@ -47,9 +47,9 @@ class IndexDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentState:
-    """The state of a source's document, as read from the index."""
+    """What the index contains of a source's document."""
 
-    #: Always `STATE_ACTIVE`: every document in the index can be found.
+    #: Always `STATE_ACTIVE`, because every document in the index can be found.
     state: str
     #: Identifies this generation of the document.
     document_id: str
@@ -81,7 +81,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """The extracted text of a source, as stored in the index."""
+    """The extracted text of a source and its chunks, as stored in the index."""
 
     generation: int
     title: str
@@ -142,7 +142,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermMatch:
-    """A word of the query that a hit contains, and its weight."""
+    """A word of the query that occurs in a hit, and its weight."""
 
     term: str
     #: Inverse document frequency: the rarer the word is among the team's chunks, the higher.
@@ -159,7 +159,7 @@ class KeywordMatch:
     rank: int
     #: The BM25 score; higher is better.
     bm25: float
-    #: 0 to 1: how similar its words are to those of the best hits by BM25; None if feedback was not used.
+    #: 0 to 1: how similar the hit's words are to those of the best hits by BM25; None if this was not computed.
     feedback: float | None = None
 
 
@@ -184,7 +184,7 @@ class Hit:
     generation: int
     #: Ids of all buckets of the document in the index, sorted.
     bucket_ids: tuple[str, ...]
-    #: Text, ordinal and location: page, lines, characters, headings.
+    #: The chunk's text, its ordinal, and its location (page, lines, characters, headings).
     chunk: Chunk
     #: 0 to 1, comparable between searches of the same mode. Keyword: `coverage`. Semantic: the cosine, clamped to 0.
     #: Hybrid: the mean of both, or the coverage if the chunk has no vector.
@@ -193,9 +193,10 @@ class Hit:
     rank: int
     #: The query words that the chunk contains, in the order of the query.
     matches: tuple[TermMatch, ...]
-    #: 0 to 1: the share of the query's total idf that the words in `matches` have.
+    #: From 0 to 1: how much of the query the chunk covers, as the share of the words in `matches` in the query's total
+    #: idf.
     coverage: float
-    #: The chunk's match in the keyword search; None if it is not among the best.
+    #: The chunk's match in the keyword search; None if it is not among the best matches.
     keyword: KeywordMatch | None
     #: The chunk's match in the semantic search; None if this was a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
@@ -225,10 +226,10 @@ class SearchProvider(Protocol):
         """Index these documents, in order, each replacing any earlier generation of its source.
 
         A document is skipped if the index already has its generation or a later one, so that a worker whose lease has
-        expired can't undo later work. Returns the ids of the sources whose documents were all skipped.
+        expired can't undo later work. Returns the ids of sources of which every document was skipped.
 
-        All documents are durable when this returns. If it raises, some of them may be in the index, each one whole; the
-        call can be repeated.
+        All documents are durable when this returns. If it raises an error, some of the documents may have been indexed
+        completely and the others not at all; the call can be repeated.
         """
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
@@ -261,7 +262,7 @@ class SearchProvider(Protocol):
         ...
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
-        """Load the vectors that semantic searches in these buckets need into the cache, using at most half of it."""
+        """Load the vectors for semantic searches in these buckets into the cache, filling at most half of it."""
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         """List up to `limit` chunks without a vector of this model, oldest documents first; empty if there are none."""
@@ -283,7 +284,7 @@ class SearchProvider(Protocol):
         """Remove the vectors of all other models; None removes all vectors."""
 
     def list_teams(self) -> list[str]:
-        """List the teams that have an index, even those that the state database doesn't know."""
+        """List the teams that have an index, including teams that the state database doesn't contain."""
 
     def delete_team(self, team_id: str) -> None:
         """Remove the team's whole index. Does nothing if there is none.

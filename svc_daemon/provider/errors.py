@@ -9,7 +9,7 @@ ProviderError           any failure, and whether the call can be retried
 
 
 class ProviderError(Exception):
-    """A call to a provider failed. `retryable` is whether the same call may succeed later."""
+    """A call to a search provider failed. `retryable` says whether the same call may succeed later."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         self.retryable = retryable

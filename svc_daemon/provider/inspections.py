@@ -1,7 +1,7 @@
-"""Inspection of a provider's indexes while the service is not running: their documents, and their integrity.
+"""The interface for inspecting search indexes while the service is not running: their documents and integrity.
 
-This interface is separate from the contract, because an inspection must not change anything, and reports damage instead
-of raising.
+It is separate from the interface of search providers, because an inspection must not change anything, and because it
+reports damage instead of raising an error.
 """
 
 from typing import NamedTuple, Protocol
@@ -29,7 +29,7 @@ class Inspector(Protocol):
         ...
 
     def check_index(self, team_id: str, *, read_data: bool) -> list[Problem]:
-        """Find problems in the index; `read_data` also reads every text and posting."""
+        """Find problems in the team's index. With `read_data`, also read every text and every list of words."""
         ...
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:

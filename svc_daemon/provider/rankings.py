@@ -1,4 +1,4 @@
-"""What all providers make of ranked chunks: the order within the best, both rankings fused, the score, the warnings.
+"""How all providers order and score the chunks that they find, combine two rankings, and choose warnings.
 
 The functions are pure. A key identifies a chunk in its provider's index.
 """
@@ -28,11 +28,11 @@ from svc_daemon.provider.contract import (
 
 K = TypeVar("K")
 
-#: Minimum candidates of each ranking in a hybrid search. With 100, it takes a third longer and gains at most 0.002
-#: nDCG@10.
+#: Minimum number of candidates of each ranking in a hybrid search. With 100, a search takes a third longer, and its
+#: nDCG@10 improves by at most 0.002.
 CANDIDATES = 50
 
-#: The parts of a chunk that contain a document's own words.
+#: The parts of a chunk in which words of the document occur.
 PARTS: tuple[Part, ...] = ("title", "headings", "text")
 
 
@@ -49,10 +49,11 @@ class Placed(Generic[K]):
 def refine(
     ranked: Sequence[tuple[K, float]], whole: Collection[K], read_texts: Callable[[Sequence[K]], Mapping[K, str]]
 ) -> list[Placed[K]]:
-    """Reorder the best of the chunks, which are ranked by BM25: promote those with every query word, and by feedback.
+    """Reorder the best of the chunks, which are ranked by BM25.
 
-    `whole` has those with every query word, of the first `POOL`. `read_texts` returns the words of the given chunks,
-    and is called only if there are enough chunks for feedback.
+    Chunks with every query word move up, and so do chunks with words of the best chunks (feedback). `whole` has those
+    of the first `POOL` chunks that contain every query word. `read_texts` returns the words of the given chunks, and is
+    called only if there are enough chunks for feedback.
     """
     pool = ranked[:POOL]
     feedback: list[float | None] = [None] * len(pool)
@@ -72,7 +73,7 @@ def refine(
 
 
 def fuse_placed(words: Sequence[Placed[K]], meaning: Sequence[Placed[K]]) -> list[Placed[K]]:
-    """Fuse a keyword and a semantic ranking, best first."""
+    """Combine a keyword and a semantic ranking into one, best first."""
     by_words = {placed.key: placed for placed in words}
     by_meaning = {placed.key: placed for placed in meaning}
     return [
@@ -87,7 +88,7 @@ def fuse_placed(words: Sequence[Placed[K]], meaning: Sequence[Placed[K]]) -> lis
 
 
 def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) -> float:
-    """Compute a hit's score from the query's share that it covers and its similarity, as the mode counts them."""
+    """Compute a hit's score for the search mode, from the share of the query that it covers and from its similarity."""
     if mode is SearchMode.KEYWORD:
         return covered
     cosine = semantic.cosine if semantic else None
@@ -97,7 +98,7 @@ def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) 
 def list_warnings(
     query: SearchQuery, parsed: ParsedQuery, mode: SearchMode, count_vectors: Callable[[], VectorCount]
 ) -> Iterator[str]:
-    """List what the search could not do; `mode` is the one that was used."""
+    """List warnings about what the search could not do; `mode` is the mode that was used."""
     if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
         yield f"The query is long: its last {parsed.words_left_out} words were left out."
     if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:

@@ -1,15 +1,18 @@
-"""What all providers store of texts and ids, and in which form."""
+"""Prepares texts and ids for storing; all providers use these functions."""
 
 from collections.abc import Iterable, Sequence
 
 
 def storable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 can't encode, by question marks; offsets don't change."""
+    """Replace lone surrogates, which UTF-8 can't encode, with question marks.
+
+    The offsets of characters don't change.
+    """
     return text.encode(errors="replace").decode()
 
 
 def embeddable(title: str, headings: Sequence[str], text: str) -> str:
-    """Join the parts of a chunk to the text that is embedded; a part that repeats another is left out."""
+    """Join a chunk's title, headings and text to the text that is embedded, without parts that repeat another."""
     return "\n".join(filter(None, dict.fromkeys((title, *headings, text))))
 
 

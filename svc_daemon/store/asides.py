@@ -1,4 +1,4 @@
-"""Keeps stored files that have no row in the state database: moves them to a separate folder, and finds them again.
+"""Moves stored files that no row of the state database names to a separate folder, and finds them there again.
 
 The files are not deleted, because they may be the only copy of their content if the database was restored from an
 older copy. A file is moved to a path such as `aside/2026-11-22/src_01k2…`, in a folder named after the day of the move.
@@ -50,7 +50,7 @@ class Asides:
         return True
 
     def remove(self, names: Collection[str]) -> None:
-        """Delete all files of these names."""
+        """Delete all files with these names."""
         _remove([day / name for day in self._days() for name in list_own(day, _SHAPE) if name in names])
 
     def remove_before(self, day: str) -> int:
@@ -71,7 +71,10 @@ class Asides:
 
 @dataclass(frozen=True, slots=True)
 class DataFolders(ByteStores):
-    """The byte stores of a data directory, for work on their files: sorting at startup, checks and repairs."""
+    """The folders of a data directory that contain blobs, upload parts and files moved aside.
+
+    Startup, checks and repairs use it to work on the files directly.
+    """
 
     blobs: Blobs
     parts: Parts

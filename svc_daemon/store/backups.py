@@ -1,8 +1,8 @@
 """Backups: complete copies of a data directory, in a folder that may be on another disk.
 
 Each backup is a folder named after its time. It has the layout of a data directory, and the file `backup.json`, which
-is written last. A file that the previous backup has too is a hard link to its copy, so it takes no space again. Nothing
-is ever linked to the data directory, where damage to one would be damage to both.
+is written last. If the previous backup has the same file, the new one has a hard link to it, which takes no extra
+space. A backup never has hard links to files of the data directory: damage to one of them would also damage the backup.
 
 A backup is made in the folder `backup.partial`, and renamed when it is complete and durable. If it is interrupted, the
 previous backups are unchanged, and the next run continues in that folder.
@@ -40,16 +40,17 @@ class BackupRecord:
     """The content of `backup.json`."""
 
     v: int = LAYOUT
-    #: Counts the backups of a folder: the clock may have been set back between two of them.
+    #: Number of the backup within its folder, which gives the order even if the clock was set back between two backups.
     number: int
     installation_id: str
     #: Version of the program that made the backup.
     version: str
-    #: The backup has everything that was acknowledged before this time.
+    #: The backup contains all changes that clients got an answer for before this time.
     started_at: str
     finished_at: str
     sources: int
-    #: What each search index looked like when it was copied, by file name. One that looks the same is linked.
+    #: Facts about the file of each search index, by file name. If they are the same at the next backup, that backup
+    #: gets a hard link to this file.
     indexes: Mapping[str, Sequence[int]]
 
 
@@ -75,13 +76,17 @@ class BackupFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Create the folder and lock it. Raises BackupRefused if it has other files, BackupRunning, and OSError."""
+        """Create the folder and lock it while the block runs.
+
+        Raises BackupRefused if the folder contains other files, BackupRunning if another process has locked it, or
+        OSError.
+        """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if others := sorted(path.name for path in self.root.iterdir() if not _is_own(path)):
             raise BackupRefused(
                 f"{self.root} has files that are not backups, such as {others[0]}.", "Choose an empty or new folder."
             )
-        # The backups have the installation's secret.
+        # Backups contain the installation's secret, so only the owner may read them.
         self.root.chmod(0o700)
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with ExitStack() as stack:
@@ -98,7 +103,10 @@ class BackupFolder:
         return sorted(map(read_backup, names), key=lambda backup: backup.record.number)
 
     def begin(self) -> None:
-        """Prepare the partial backup. Of an interrupted one, only the blobs are kept, since they never change."""
+        """Prepare the folder for a new, partial backup.
+
+        If it has the files of an interrupted backup, only the blobs are kept, because blobs never change.
+        """
         self._remove_rest()
         self.partial.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self.partial.root.iterdir():
@@ -108,7 +116,7 @@ class BackupFolder:
                 path.unlink()
 
     def finish(self, record: BackupRecord, syncer: Syncer) -> Backup:
-        """Make the partial backup durable, then complete. Raises OSError."""
+        """Sync the files of the partial backup to disk, and then rename it to mark it as complete. Raises OSError."""
         path = self.partial.root / RECORD
         path.write_text(json.dumps(asdict(record), indent=1) + "\n", "utf-8")
         syncer.sync()
@@ -121,10 +129,11 @@ class BackupFolder:
         return Backup(place, record)
 
     def keep_last(self, count: int) -> int:
-        """Remove all backups but the last ones, and return how many were removed."""
+        """Remove all backups but the newest `count`, and return how many were removed."""
         old = self.list_backups()[:-count]
         for backup in old:
-            # Renamed first, so that an interrupted removal leaves no incomplete backup under its name.
+            # Rename the backup before its files are deleted. If the deletion is interrupted, the rest doesn't look like
+            # a complete backup.
             backup.path.rename(self.root / REMOVING)
             self._remove_rest()
         return len(old)
@@ -146,7 +155,7 @@ def read_backup(path: Path) -> Backup:
 
 
 def find_backup(folder: Path) -> Backup:
-    """Return the backup in this folder: itself, or the newest of several. Raises BackupRefused if there is none."""
+    """Return the backup at this path, or the newest one in this folder. Raises BackupRefused if there is none."""
     if (folder / RECORD).exists():
         return read_backup(folder)
     backups = BackupFolder(folder).list_backups() if folder.is_dir() else []

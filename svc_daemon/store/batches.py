@@ -1,4 +1,4 @@
-"""Batches: files tracked as one unit. The state of the files is in their upload sessions and sources."""
+"""Batches: files that a client uploads together. The state of each file is in its upload session and its source."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class BatchRow:
     team_id: str
     bucket_ids: tuple[str, ...]
     expires_at: str
-    #: When the last of its files became ready, failed, was given up or deleted; None before.
+    #: The time from which all its files are ready, failed, canceled, expired or deleted; None until then.
     ended_at: str | None = None
     created_at: str
 
@@ -94,14 +94,14 @@ def may_have_ended(connection: Connection, batch_id: str) -> bool:
 
 
 def end_batch(connection: Connection, batch_id: str, ended_at: str | None) -> None:
-    """Record that the batch has ended or, with None, that one of its files is indexed again."""
+    """Record when the batch ended. None means that it hasn't ended, because one of its files is being indexed again."""
     connection.execute("UPDATE batches SET ended_at = :ended_at WHERE id = :id", {"id": batch_id, "ended_at": ended_at})
 
 
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
     """List the batch's files in the order of its manifest, each with the current state of its source.
 
-    This runs two statements, because in a join SQLite would compute the view `source_views` for all sources.
+    This takes two statements: in a join, SQLite would compute the view `source_views` for the sources of all batches.
     """
     sources = connection.execute(
         "SELECT id, task_id, status AS source_status, error AS source_error, warnings, places FROM source_views"

@@ -111,7 +111,7 @@ class Blobs(Staging):
         self.removals.clear_away([self.path(name) for name in names])
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return those of the sources that have a blob, whether or not they have a row."""
+        """Return the ids for which a blob is stored, whether or not the database has a row for the source."""
         names = await asyncio.to_thread(self.list_ids)
         return {source_id for name in names if (source_id := ids.source_of(name)) in source_ids and source_id}
 
@@ -148,7 +148,7 @@ class Blobs(Staging):
 
 
 class StagedBlob(StagedFile):
-    """The bytes of an upload that are kept by renaming their staging file."""
+    """The bytes of an upload, which become a blob when their staging file is renamed."""
 
     def __init__(self, blobs: Blobs) -> None:
         super().__init__(blobs)
@@ -174,7 +174,10 @@ class StagedBlob(StagedFile):
 
 @dataclass(frozen=True, slots=True)
 class BlobFile:
-    """A blob in the data directory. Symbolic links count as lost: blobs are never links."""
+    """A blob in the data directory.
+
+    If its file is a symbolic link, the blob counts as lost, because the service never creates such links.
+    """
 
     path: Path
 
@@ -188,7 +191,7 @@ class BlobFile:
         return BlobFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        # On the calling thread, because switching to another one takes longer than a small read.
+        # Read on the calling thread, because switching to another one takes longer than a small read.
         descriptor = self._open()
         try:
             return os.pread(descriptor, most_bytes, offset_bytes)
@@ -213,7 +216,7 @@ class BlobFile:
             os.close(descriptor)
 
     def _open(self) -> int:
-        # Not opened at once: opening a pipe would wait for its writer.
+        # Check the type before opening the file, because opening a named pipe would wait for a writer.
         if not stat.S_ISREG(os.lstat(self.path).st_mode):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path.name)
         return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

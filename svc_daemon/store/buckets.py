@@ -1,8 +1,8 @@
 """Buckets: named collections, their counts, and a revision that grows with each change of their members.
 
-The revision is the sum of the changes that each writer of the database has counted, so that two nodes that change the
-same bucket don't write the same row. Only `Census` and `list_revisions` read it: a transaction that did so before it
-writes would be in the way of all others that change the bucket.
+Each node counts its changes in a row of its own, and the revision is the sum of these rows. So two nodes that change
+the same bucket don't wait for each other. Only `take_census` and `list_revisions` read the sum: a transaction that
+reads it and then writes would conflict with all others that change the bucket.
 """
 
 import json
@@ -38,7 +38,7 @@ class BucketRow:
     @classmethod
     def from_row(cls, row: Row) -> "BucketRow":
         values = dict(row)
-        # Only what was counted before each writer had a row of its own.
+        # This column has only the changes from before each node got its own row; the current revision needs a query.
         del values["revision"]
         values["metadata"] = json.loads(row["metadata"])
         values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
@@ -67,7 +67,7 @@ class Census:
     failed_syncs: int
     #: Whether the team's search index is being rebuilt.
     in_maintenance: bool = False
-    #: Members that are still to be rechunked.
+    #: Members whose text must still be split again, because the chunking options have changed.
     rechunking: int = 0
     #: Total size of the members' stored files in bytes.
     size_bytes: int = 0
@@ -168,7 +168,7 @@ def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_
 
 
 def delete_bucket(connection: Connection, bucket_id: str) -> None:
-    """Delete the row of a bucket that is being deleted, which frees the slug; its memberships must be deleted first."""
+    """Delete the bucket's row as the last step of its deletion, which frees the slug. Its memberships must be gone."""
     connection.execute(
         "DELETE FROM bucket_changes WHERE bucket_id IN (SELECT id FROM buckets WHERE id = :id AND status = 'deleting')",
         {"id": bucket_id},
@@ -188,7 +188,7 @@ def touch_buckets(connection: Connection, bucket_ids: Iterable[str]) -> None:
 
 
 def raise_revisions(connection: Connection, least: int) -> None:
-    """Give every bucket a revision of at least this number."""
+    """Raise the revision of every bucket to at least this number."""
     connection.execute("UPDATE buckets SET revision = :least WHERE revision < :least", {"least": least})
 
 
@@ -203,7 +203,7 @@ def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
 
 
 def _touch(connection: Connection, condition: str, parameters: Parameters) -> None:
-    """Count a change of each of these buckets, in rows that only this writer of the database writes."""
+    """Count a change of the buckets that the condition selects, in rows that only this process writes."""
     connection.execute(
         "INSERT INTO bucket_changes (bucket_id, writer, changes)"  # noqa: S608 - one of three conditions of ours
         f" SELECT id, writer_number(), 1 FROM buckets WHERE {condition}"

@@ -18,7 +18,7 @@ from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
 
-#: Attributes with a column of their own; they take precedence over metadata keys of the same name.
+#: Attributes that have a column of their own. The column is used even if the metadata has a key of the same name.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 #: Comparisons that are the negation of another one.
@@ -37,7 +37,7 @@ class NotInSql(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The conditions that a source must meet; None means no condition."""
+    """The conditions that a source must meet to be searched; None means no condition."""
 
     #: The source must be indexed and an active member of one of these buckets. If None, being indexed is enough.
     bucket_ids: Sequence[str] | None
@@ -80,7 +80,7 @@ def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str
 
 
 class Values:
-    """Collects the values to bind to a statement, and names them `v0`, `v1` and so on."""
+    """Collects the values to bind to an SQL statement, and names their placeholders `v0`, `v1` and so on."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
@@ -115,8 +115,8 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or 'FALSE'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # These columns contain text, so no number or boolean matches. SQLite must not compare them, because it would
-        # convert the number to text first.
+        # These columns contain text, so a number or boolean never matches. SQLite must not do this comparison: it would
+        # convert the number to text.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "FALSE"
     if not _PLAIN_KEY.fullmatch(key):
         raise NotInSql
@@ -156,7 +156,8 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
-    #: The generations that were extracted from the source's current bytes; hits in other generations are outdated.
+    #: The generations that were extracted from the source's current bytes; search hits of other generations are
+    #: outdated.
     generations: range
     #: Maps bucket ids to sync status, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)

@@ -60,7 +60,7 @@ def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | No
 
 
 def update_cascade(connection: Connection, task: TaskRow, cascade: Cascade) -> None:
-    """Store the progress; does nothing if the claim of the task is stale."""
+    """Store the progress, but only if no other worker has claimed the task since."""
     held = {"id": task.id, "token": task.token}
     connection.execute(
         "UPDATE cascades SET after_id = :after_id, deleted = :deleted, detached = :detached, failed = :failed,"

@@ -1,4 +1,4 @@
-"""Invariants of the rows in the state database. Each check is a statement that selects only violations.
+"""Invariants of the rows in the state database. Each check is an SQL statement that selects the rows that violate it.
 
 The checks change nothing, and each sees one snapshot. They cover all teams.
 """
@@ -173,7 +173,7 @@ STATES = {
 
 
 def check_file(connection: Connection) -> list[Problem]:
-    """Run SQLite's integrity check; if it finds problems, nothing else can be checked."""
+    """Run SQLite's own integrity check. If it finds problems, the other checks can't be run."""
     try:
         messages = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     except sqlite3.DatabaseError as error:
@@ -234,7 +234,7 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
 
 
 class BlobRow(NamedTuple):
-    """What the row of a source says about its bytes."""
+    """The fields of a source's row that describe its stored bytes."""
 
     source_id: str
     team_id: str
@@ -246,7 +246,10 @@ class BlobRow(NamedTuple):
 
 
 def list_blob_rows(connection: Connection, after_id: str, limit: int) -> list[BlobRow]:
-    """List what the sources of all teams say about their bytes, by id. Much faster than reading whole sources."""
+    """List the fields of all teams' sources that describe their stored bytes, ordered by id.
+
+    This is much faster than reading whole sources.
+    """
     rows = connection.execute(
         "SELECT id, team_id, COALESCE(blob, id), size_bytes, sha256, CASE status WHEN 'failed' THEN error END"
         " FROM sources WHERE id > :after ORDER BY id LIMIT :limit",

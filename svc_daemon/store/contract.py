@@ -1,7 +1,7 @@
 """The contract of the byte stores: blobs of sources, and parts of open upload sessions.
 
 `store.blobs`, `store.parts` and `store.packs` implement it with files in the data directory, `store.objects` with
-objects of an S3 store. Callers never see where bytes are: they read ranges or a stream, or borrow a descriptor.
+objects of an S3 store. Callers never see where bytes are: they read a range, read a stream, or open a local file.
 
 Methods that aren't coroutines and say "blocking" may wait for a disk or the network; call them in a thread.
 """
@@ -46,7 +46,7 @@ class StoredBlob(Protocol):
         """Read all bytes and return their SHA-256, in hexadecimal."""
 
     def open_file(self) -> AbstractAsyncContextManager[int]:
-        """Lend a descriptor of a local file with the bytes, at its start; it is closed when the block ends."""
+        """Open a local file with the bytes, and return its descriptor at offset 0; it is closed when the block ends."""
 
 
 class StagedBytes(Protocol):
@@ -79,7 +79,7 @@ class BlobStore(Protocol):
     """The blobs of all sources, each under a name that is never used twice."""
 
     def stage(self) -> StagedBytes:
-        """Create a place for the bytes of an upload; nothing is stored yet."""
+        """Create a place for the bytes of an upload. Nothing is written yet."""
 
     def blob(self, name: str) -> StoredBlob:
         """Return the blob of this name, without checking that it exists."""
@@ -94,20 +94,23 @@ class BlobStore(Protocol):
         """Move the bytes to a place where nothing reads them, instead of deleting them. Idempotent."""
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return those of the sources that have a blob, whether or not they have a row."""
+        """Return the ids for which a blob is stored, whether or not the database has a row for the source."""
 
     def list_ids(self) -> Collection[str]:
         """List the names of all blobs. Blocking."""
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether bytes can be taken in without using up the reserve, which deletes need."""
+        """Whether there is more free space than the reserve, which is kept free so that deletions always work."""
 
     def try_room(self, size_bytes: int) -> None:
-        """Check that this many bytes can be staged; raises OSError. Blocking."""
+        """Check that this many bytes can be received and stored; raises OSError if not. Blocking."""
 
 
 class PartWriter(Protocol):
-    """Appends a stream to the parts of a pack in turn. Bytes are durable once `sync` has returned."""
+    """Writes one stream of bytes to the upload sessions of a batch, one after the other.
+
+    The bytes are durable once `sync` has returned.
+    """
 
     async def append(self, data: bytes) -> None:
         """Append the next bytes; raises StorageError."""
@@ -125,10 +128,10 @@ class PartStore(Protocol):
     """The bytes of open upload sessions. What was acknowledged stays stored until the session ends."""
 
     async def measure(self, *session_ids: str) -> list[int]:
-        """Count the stored bytes of each session, contiguous from its first byte."""
+        """Return the number of stored bytes of each session, counted from its first byte up to the first gap."""
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Make the stored bytes of each session durable, so that they can be acknowledged, and count them."""
+        """Make the stored bytes of each session durable, so that they can be acknowledged, and return their number."""
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
         """Return the hexadecimal SHA-256 of the stored bytes, `size_bytes` as `measure` or `settle` counted them."""
@@ -140,17 +143,20 @@ class PartStore(Protocol):
         """Read the stored bytes, in order. Raises FileNotFoundError or StorageError if the session has ended."""
 
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
-        """Store the bytes of whole sessions durably as blobs too; `sources` maps session ids to blob names.
+        """Copy or link the bytes of complete sessions to durable blobs; `sources` maps session ids to blob names.
 
-        `hashes` maps session ids to the results of `hash`. Returns the first bytes of each by session id. Raises
-        StorageError, also if the bytes don't have their hash any more; no row may then refer to the blobs.
+        `hashes` maps session ids to the results of `hash`. Returns the first bytes of each session, by id. Raises
+        StorageError if that fails or if the bytes no longer match their hash; then no row may refer to the blobs.
         """
 
     async def delete(self, *session_ids: str) -> None:
         """Delete the bytes. Idempotent."""
 
     def writer(self, items: Sequence[PackItem], first: int, end: int) -> PartWriter:
-        """Prepare to write the pack's bytes from `first` to `end`, exclusive; call `settle` for all items before."""
+        """Return a writer for the bytes from offset `first` up to `end` (exclusive) of the concatenated files.
+
+        `settle` must have been called for all these files before.
+        """
 
     def list_ids(self) -> Collection[str]:
         """List the ids of all sessions that have bytes. Blocking."""
@@ -158,15 +164,18 @@ class PartStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The number of files that were moved aside."""
+    """The number of files that were moved aside, because no row of the database names them."""
 
     files: int = 0
-    #: How many of these files belong to documents that are in at least one bucket of a search index.
+    #: How many of these files a search index still lists in at least one bucket.
     known: int = 0
 
 
 class AsideStore(Protocol):
-    """Stored bytes without a row that were moved aside, because the state may have gone back in time."""
+    """Stored files that were moved aside because no row names them.
+
+    They are kept for a while: the database may have been restored from an older copy, and their rows may come back.
+    """
 
     #: The number of files when they were last counted.
     tally: Tally
@@ -175,7 +184,7 @@ class AsideStore(Protocol):
         """List the names of the files. Blocking."""
 
     def remove(self, names: Collection[str]) -> None:
-        """Delete all files of these names. Blocking."""
+        """Delete all files with these names. Blocking."""
 
     def remove_before(self, day: str) -> int:
         """Delete the files that were moved aside before this day, and return how many there were. Blocking."""
@@ -192,23 +201,26 @@ class ByteStores:
 
 @dataclass(frozen=True, slots=True)
 class SweptObject:
-    """An object of a byte store, and what should have a row for it."""
+    """An object of a byte store, with the ids by which to find its row in the database."""
 
     key: str
-    #: The name of the blob, or None.
+    #: The name of the blob; None if the object is not a blob.
     blob: str | None
-    #: The id of the upload session, or None.
+    #: The id of the upload session; None if the object is not a part of an upload.
     session_id: str | None
     modified_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class SweptStores(ByteStores, ABC):
-    """Byte stores that several nodes use. What no row names is deleted when it is old, instead of moved aside."""
+    """Byte stores that several nodes share.
+
+    An object that no row names is not moved aside; it is deleted once it is old.
+    """
 
     @abstractmethod
     async def list_page(self, after: str) -> Sequence[SweptObject]:
-        """List the next objects in the order of their keys, about 1,000; `after` is the last key before, or empty."""
+        """List the next 1,000 objects or so, ordered by key; `after` is the last key of the previous page, or empty."""
 
     @abstractmethod
     async def delete(self, keys: Sequence[str]) -> None:
@@ -216,7 +228,10 @@ class SweptStores(ByteStores, ABC):
 
 
 async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the calls, some at the same time, and return their results. All have ended when one's error is raised."""
+    """Run the coroutines, a limited number at a time, and return their results.
+
+    If one raises an error, it is raised here after all others have ended.
+    """
     slots = asyncio.Semaphore(CALLS_AT_ONCE)
 
     async def run(call: Coroutine[Any, Any, T]) -> T:

@@ -25,7 +25,7 @@ Report = Callable[[int, int], None]
 
 
 class StoredFacts(NamedTuple):
-    """What the state knows of a stored file."""
+    """The size and hash that the database has for a stored file."""
 
     size_bytes: int
     sha256: str
@@ -33,7 +33,7 @@ class StoredFacts(NamedTuple):
 
 @dataclass(slots=True)
 class CopyCounts:
-    """How many files were copied, and how many were there already or in the previous backup."""
+    """How many files were copied, and how many were already in the target or in the previous backup."""
 
     copied: int = 0
     linked: int = 0
@@ -41,15 +41,16 @@ class CopyCounts:
 
 
 class Syncer:
-    """Makes the files of a folder durable: by one call of `syncfs`, or an fsync of each where that isn't enough."""
+    """Syncs all files of a folder to disk: with a single `syncfs`, or with an fsync of each if that isn't safe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Opened before the first file is written: a later descriptor would not report earlier errors.
+        # Open the descriptor before the first file is written, because a later one would not report earlier write
+        # errors.
         self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def sync(self) -> None:
-        """Raises OSError if anything could not be written."""
+        """Sync the files; raises OSError if any of them could not be written."""
         if file_systems.is_syncable(self.folder):
             file_systems.sync(self._descriptor)
             return
@@ -70,7 +71,11 @@ class DirectoryCopy:
     def __init__(
         self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
     ) -> None:
-        """`previous` is an older copy, to whose files the same files are linked; `read_data` reads its blobs before."""
+        """Prepare to copy from `source` to `target`.
+
+        If `previous` is given, files that are the same there are linked instead of copied. With `read_data`, the blobs
+        of `previous` are read first, to check that they are undamaged.
+        """
         self.counts = CopyCounts()
         self._reads_data = read_data
         self._source = source
@@ -78,12 +83,14 @@ class DirectoryCopy:
         self._previous = previous
 
     def copy_blobs(self, stored: Mapping[str, StoredFacts], report: Report) -> None:
-        """Copy the stored files. Those that are missing, or don't have their hash, are left out: a check finds them.
+        """Copy the stored files.
 
-        Files of the target that have none of these names are removed.
+        Files that are missing or don't match their hash are left out; a later check reports them.
+
+        Files of the target that have none of these names are deleted.
         """
         self._target.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Plain strings, since this loop runs for each source.
+        # Plain strings instead of paths, because this loop runs for each source and paths are slower.
         place, previous = str(self._target.blobs), str(self._previous.blobs) if self._previous else None
         there = {entry.name for entry in os.scandir(place)}
         for name in there - stored.keys():
@@ -117,7 +124,7 @@ class DirectoryCopy:
             self._put(path, path.name)
         for folder in (self._source.models, self._source.aside):
             for parent, folders, names in os.walk(folder):
-                # Names that begin with a dot are files and folders that are being written.
+                # Skip names that begin with a dot: these files and folders are still being written.
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 for path in (Path(parent, name) for name in names if not name.startswith(".")):
                     self._put(path, str(path.relative_to(self._source.root)))
@@ -148,12 +155,13 @@ class DirectoryCopy:
         Path(place).unlink(missing_ok=True)
 
     def _places_of(self, name: str) -> Iterator[str | Path]:
-        """Iterate over the paths at which the blob may be. It may be moved from one to the next meanwhile."""
+        """Iterate over the paths where the blob may be. Another process may move it from one to the next meanwhile."""
         yield f"{self._source.blobs}/{name}"
         yield f"{self._source.held}/{name}"
         if (aside := Asides(self._source.aside).find_all().get(name)) is not None:
             yield aside
-        # A start of the daemon takes back what is set aside.
+        # Look at the first path again: a daemon that starts moves files that have a row back to it from the folder
+        # `aside`.
         yield f"{self._source.blobs}/{name}"
 
     def _put(self, path: Path, relative: str) -> bool:
@@ -173,7 +181,7 @@ class DirectoryCopy:
         return True
 
     def link_same(self, relative: str) -> bool:
-        """Link a file to that of the previous backup, if there is one."""
+        """Create a hard link to the same file in the previous backup, if it is there. Returns whether that worked."""
         origin, place = self._previous_path(relative), self._target.root / relative
         return origin is not None and self._link(origin, place)
 
@@ -189,14 +197,14 @@ class DirectoryCopy:
         try:
             os.link(origin, place)
         except OSError:
-            # The file system has no hard links, or the file has as many as it can have.
+            # The file system doesn't support hard links, or the file has the maximum number of links.
             return False
         self.counts.linked += 1
         return True
 
 
 def list_stored(connection: Connection) -> dict[str, StoredFacts]:
-    """Map the blob name of every source to what the state knows of the file."""
+    """Map the blob name of every source to the size and hash that the database has for it."""
     rows = connection.execute("SELECT COALESCE(blob, id) AS name, size_bytes, sha256 FROM sources ORDER BY id")
     return {row["name"]: StoredFacts(row["size_bytes"], row["sha256"]) for row in rows}
 
@@ -207,7 +215,7 @@ def _copy(path: str | Path, place: str | Path) -> StoredFacts | None:
     Raises StorageError if the file can't be read, and OSError if the copy can't be written.
     """
     try:
-        # Not blocking: opening a pipe would wait for its writer.
+        # Open without blocking, because opening a named pipe would wait for a writer.
         source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):

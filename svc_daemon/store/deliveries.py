@@ -1,4 +1,4 @@
-"""Deliveries: each event to send to a webhook, and the attempts to deliver it.
+"""Deliveries: each call of a webhook that reports an event, and the attempts to make it.
 
 A source has at most one delivery per event, even if it becomes ready several times. Pending deliveries have a due time.
 """
@@ -44,7 +44,7 @@ class Attempt:
     duration_ms: int
     #: HTTP status of the response; None if there was no response.
     http_status: int | None
-    #: `code`, `message` and `reason` if there was no response.
+    #: The error of an attempt without a response: `code`, `message` and `reason`.
     error: dict[str, Any] | None
     #: Number of the attempt, from 1; assigned when it is stored.
     attempt: int = 0
@@ -136,9 +136,10 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 
 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """List due deliveries whose ids are not in `busy`.
+    """List deliveries that are due, without those in `busy`, which other attempts are using.
 
-    The list has the longest overdue delivery of each team first, then the second of each team, and so on.
+    The teams take turns: first comes the longest overdue delivery of each team, then the second of each team, and so
+    on.
     """
     rows = connection.execute(
         "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
@@ -168,7 +169,7 @@ def has_deliveries_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_deliveries(connection: Connection, now: str, latest: str) -> int:
-    """Make deliveries that are due after `latest` due at once, after the clock was set back; return how many."""
+    """Make deliveries that are due after `latest` due now, because the clock was set back; return how many."""
     cursor = connection.execute(
         "UPDATE deliveries SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )
@@ -191,7 +192,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
 
 
 def is_unchanged(connection: Connection, delivery: DeliveryRow) -> bool:
-    """Return whether the delivery is still due at the time at which it was when it was read."""
+    """Return whether the delivery's due time is still the one that was read, so no other process has changed it."""
     row = connection.execute(
         "SELECT 1 FROM deliveries WHERE id = :id AND due_at = :due_at", {"id": delivery.id, "due_at": delivery.due_at}
     ).fetchone()
@@ -214,7 +215,7 @@ def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Stand
 
 
 def resend_delivery(connection: Connection, delivery_id: str, due_at: str) -> None:
-    """Schedule one more attempt."""
+    """Make the delivery pending again, for one more attempt at `due_at`."""
     connection.execute(
         "UPDATE deliveries SET status = 'pending', tries_left = 1, due_at = :due_at WHERE id = :id",
         {"id": delivery_id, "due_at": due_at},

@@ -1,9 +1,10 @@
-"""The event log: rows that are written in the transaction of what they report, and read in the order of the commits.
+"""The event log.
 
-The order is that of `turn`, then `seq`; ids follow the wall clock, and don't order. On SQLite there is one writer, so
-`seq` alone is the order of the commits. On PostgreSQL many transactions write at a time, and one with a lower `seq` may
-be committed after one with a higher: there, `turn` is the number of the transaction, and an event is shown only once no
-transaction with a lower number is running. Who has read up to an event has therefore seen all that come before it.
+An event is written in the same transaction as the change it reports, and read in commit order. Events are ordered by
+`turn`, then by `seq`. Their ids contain the wall clock's time, so they don't give the order. SQLite has one writer at a
+time, so `seq` alone is the commit order. In PostgreSQL many transactions write at a time, and a lower `seq` may be
+committed after a higher one. There, `turn` is the number of the transaction, and an event is shown only when no
+transaction with a lower number is still running. So a client that has read an event has seen all events before it.
 
 The functions `this_turn` and `unsettled_turn` differ between the engines: see `databases.sqlite` and
 `databases.postgres.functions`.
@@ -18,13 +19,13 @@ from svc_daemon.databases.contract import Connection, Parameters, Row
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in the log of a team."""
+    """A position in a team's event log: the `turn` and `seq` of the last event that was read."""
 
     turn: int = -1
     seq: int = -1
 
 
-#: Before the first event.
+#: The position before the first event of any log.
 START = Position()
 
 
@@ -39,22 +40,23 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class EventSpan:
-    """What was read of the log."""
+    """The result of reading a part of the event log."""
 
-    #: Those events that pass the filter, oldest first, with the columns of the table.
+    #: The events that match the filter, oldest first, as rows of the table.
     rows: list[Row]
-    #: The last event that was read, even if it doesn't pass; None if there was none.
+    #: Id of the last event that was read, even if the filter excludes it; None if there was none.
     last_id: str | None
     position: Position
-    #: Whether the limit was reached, so that there may be more.
+    #: Whether the read stopped at its limit, so that the log may have more events.
     is_full: bool
 
 
 def create_events(connection: Connection, events: Iterable[Parameters]) -> None:
-    """Append events, in this order.
+    """Append the events to the log, in this order.
 
-    Each has the columns of the table but for the first two; `bucket_ids` are separated by spaces, or None if the event
-    is about the whole team, and `data` is JSON. They are no objects: a small document has four of them.
+    Each is a mapping with the columns of the table except `turn` and `seq`. `bucket_ids` are separated by spaces, or
+    None if the event concerns the whole team; `data` is JSON. Mappings are used because creating objects for the four
+    events of each small document would take too long.
     """
     connection.executemany(
         "INSERT INTO events (turn, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at)"
@@ -64,9 +66,10 @@ def create_events(connection: Connection, events: Iterable[Parameters]) -> None:
 
 
 def read_events(connection: Connection, team_id: str, chosen: EventFilter, after: Position, limit: int) -> EventSpan:
-    """Read at most `limit` of the team's events after a position, without those that an earlier one may still precede.
+    """Read at most `limit` of the team's events after a position.
 
-    The filter is applied here: events that don't pass count for the limit, so that a read never takes long.
+    Events that another one may still precede, because its transaction is running, are left out. Events that the filter
+    excludes count towards the limit, so that a read never takes long.
     """
     rows = connection.execute(
         "SELECT turn, seq, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at FROM events"
@@ -86,7 +89,7 @@ def read_events(connection: Connection, team_id: str, chosen: EventFilter, after
 
 
 def find_position(connection: Connection, team_id: str, event_id: str) -> Position | None:
-    """Return the place of an event; None if the log doesn't have it, or not any more."""
+    """Return the position of an event; None if the log doesn't contain it (any more)."""
     row = connection.execute(
         "SELECT turn, seq FROM events WHERE id = :id AND team_id = :team_id", {"id": event_id, "team_id": team_id}
     ).fetchone()
@@ -94,7 +97,7 @@ def find_position(connection: Connection, team_id: str, event_id: str) -> Positi
 
 
 def find_latest(connection: Connection, team_id: str) -> tuple[str, Position] | None:
-    """Return id and place of the team's latest event that is shown; None if there is none."""
+    """Return id and position of the team's latest event that may be shown; None if there is none."""
     row = connection.execute(
         "SELECT id, turn, seq FROM events WHERE team_id = :team_id AND turn < unsettled_turn()"
         " ORDER BY turn DESC, seq DESC LIMIT 1",
@@ -104,7 +107,7 @@ def find_latest(connection: Connection, team_id: str) -> tuple[str, Position] | 
 
 
 def has_old_events(connection: Connection, team_id: str, oldest: str) -> bool:
-    """Whether the team's first event is from before `oldest`, and isn't the only one."""
+    """Whether the team's first event is older than `oldest` and isn't its only event."""
     rows = connection.execute(
         "SELECT created_at FROM events WHERE team_id = :team_id ORDER BY turn, seq LIMIT 2", {"team_id": team_id}
     ).fetchall()
@@ -112,9 +115,9 @@ def has_old_events(connection: Connection, team_id: str, oldest: str) -> bool:
 
 
 def delete_old_events(connection: Connection, team_id: str, oldest: str, limit: int) -> int:
-    """Delete the team's first events, up to the first from after `oldest`, and return how many.
+    """Delete the team's first events, at most `limit`, as long as they are older than `oldest`; return how many.
 
-    The latest event is kept, however old: a client that has read everything knows it, and may go on from there.
+    The latest event is kept even if it is old, because clients that have read everything continue after its id.
     """
     rows = connection.execute(
         "SELECT id, created_at FROM events WHERE team_id = :team_id ORDER BY turn, seq LIMIT :limit",

@@ -26,7 +26,7 @@ def delete_fact(connection: Connection, name: str) -> None:
 
 
 def keep_fact(connection: Connection, name: str, value: str) -> str:
-    """Store the fact, unless it is stored already. Returns the value that is kept."""
+    """Store the fact, unless one with this name is stored already. Returns the stored value."""
     connection.execute(
         "INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING",
         {"name": name, "value": value},

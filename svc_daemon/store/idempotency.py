@@ -1,4 +1,7 @@
-"""Idempotency keys with the stored response for replays. There is one row per API key and idempotency key."""
+"""Idempotency keys with the responses to their requests.
+
+There is one row per API key and idempotency key. If a client repeats a request, the stored response is sent again.
+"""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from svc_daemon.databases.contract import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """A finished request: its idempotency claim and the response to it."""
+    """The stored response to a finished request, and what identifies the request."""
 
     claim: Claim
     #: The JSON body, without `request_id` and without secrets.

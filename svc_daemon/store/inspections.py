@@ -1,4 +1,4 @@
-"""Inspection of byte stores without changing anything: which bytes are stored under which names, and their hashes."""
+"""Lists the contents of byte stores and computes their hashes, without changing anything."""
 
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -12,16 +12,16 @@ from svc_daemon.store.asides import DataFolders
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
-    """What is stored of a blob, or of an upload session."""
+    """The stored bytes of a blob, or of an upload session."""
 
     #: The name of the blob, or the id of the session.
     name: str
     #: The path of the file, or the key of the object.
     place: str
     size_bytes: int
-    #: False for symbolic links and others that are no regular files; they count as lost.
+    #: False for symbolic links and anything else that is no regular file; they count as lost.
     is_plain: bool = True
-    #: Whether these bytes may stay where they are without a row, because they are deleted when they are old.
+    #: Whether bytes without a row are normal here, because they are only deleted once they are old.
     may_wait: bool = False
 
 
@@ -32,7 +32,7 @@ class BytesInspector(Protocol):
     readers: int
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        """Return all blobs by name. One that was moved aside is included only if no blob in place has its name."""
+        """Return all blobs by name, including those that were moved aside unless a blob of that name exists."""
         ...
 
     def list_parts(self) -> Mapping[str, StoredBytes]:
@@ -40,7 +40,7 @@ class BytesInspector(Protocol):
         ...
 
     def list_staged(self) -> list[str]:
-        """List the staging files that nothing will continue."""
+        """List staging files left over from uploads that were interrupted and can't be continued."""
         ...
 
     def hash(self, name: str, stored: StoredBytes) -> str:
@@ -49,7 +49,7 @@ class BytesInspector(Protocol):
 
 
 class FolderInspector:
-    """Inspects the folders of a data directory that no process uses."""
+    """Inspects the folders of a data directory while no process uses it."""
 
     readers = 1
 
@@ -79,7 +79,7 @@ def _describe(path: Path, *, may_wait: bool = False) -> StoredBytes:
 
 
 def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
-    """Return the names in a folder; a missing folder counts as empty."""
+    """List the names in a folder; an empty list if the folder is missing."""
     try:
         return set(list_names())
     except FileNotFoundError:

@@ -43,11 +43,11 @@ class KeyRow:
         )
 
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
-        """Return the given buckets that the key may access; responses must not mention the others."""
+        """Return those of the buckets that the key may access. Responses must not mention the others."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def reaches(self, bucket_ids: Iterable[str]) -> bool:
-        """Whether the key may access what is in these buckets: one of them is enough."""
+        """Whether the key may access something that is in these buckets; access to one of them is enough."""
         return self.buckets is None or bool(set(self.buckets).intersection(bucket_ids))
 
     def is_live(self, now: str) -> bool:

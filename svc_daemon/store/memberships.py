@@ -1,4 +1,4 @@
-"""Memberships: a source in a bucket, and the status of its sync to the search index.
+"""Memberships: which source is in which bucket, and whether the search index knows it yet (the sync).
 
 queued -> active                     the document was put into the index with all current buckets of the source
 queued -> syncing -> active          the sync worker claimed the membership and wrote the source's buckets to the index
@@ -20,7 +20,7 @@ from svc_daemon.store.buckets import touch_bucket
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncClaim:
-    """A worker's claim on a membership; `attempt` is the fencing token."""
+    """A worker's claim on a membership. `attempt` is its fencing token, which every new claim increments."""
 
     source_id: str
     bucket_id: str
@@ -49,7 +49,7 @@ def create_membership(connection: Connection, claim: SyncClaim, created_at: str,
 
 
 def delete_membership(connection: Connection, source_id: str, bucket_id: str) -> str | None:
-    """Delete the membership, and return the sync status that it had; None if there was none."""
+    """Delete the membership and return its last sync status, or None if it didn't exist."""
     rows = connection.execute(
         "DELETE FROM memberships WHERE source_id = :source_id AND bucket_id = :bucket_id RETURNING sync_status",
         {"source_id": source_id, "bucket_id": bucket_id},
@@ -71,7 +71,7 @@ def delete_memberships(connection: Connection, source_id: str) -> None:
 
 
 def list_unplaced(connection: Connection, team_id: str, source_ids: list[str]) -> set[str]:
-    """List those of the given sources that are in no bucket, not even in one that is being deleted."""
+    """Return the given sources that are in no bucket, not even in one that is being deleted."""
     rows = connection.execute(
         "SELECT s.id FROM sources s WHERE s.team_id = :team_id AND s.id IN (SELECT value FROM json_each(:ids))"
         " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)",
@@ -98,9 +98,10 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
 
 
 def list_searched_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
-    """Map the id of each of the team's sources to the sorted ids of its buckets; None if one must be synced.
+    """Map the id of each of the team's sources to the sorted ids of its buckets in the search index.
 
-    Sources that no search of a bucket finds are left out (see `SourceRow.searched_places`).
+    The value is None if a bucket of the source must be synced first. Sources that no search of a bucket finds are left
+    out (see `SourceRow.searched_places`).
     """
     rows = connection.execute(
         "SELECT m.source_id, m.bucket_id, m.sync_status FROM memberships m JOIN sources s ON s.id = m.source_id"
@@ -115,7 +116,7 @@ def list_searched_places(connection: Connection, team_id: str) -> dict[str, tupl
 
 
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
-    """Make the syncs of all the source's memberships due, because it has been indexed."""
+    """Make the syncs of all the source's memberships due, because the source has just been indexed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', due_at = :due_at, lease_until_s = NULL"
         " WHERE source_id = :source_id",
@@ -138,7 +139,7 @@ def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: i
 
 
 def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
-    """Activate the membership. Returns False if the claim is stale: the membership is gone or was claimed again."""
+    """Set the membership to `active`. Returns False if it was deleted or claimed again since this claim."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -148,7 +149,7 @@ def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
 
 
 def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> None:
-    """Activate all memberships of these sources, whose documents the index already lists in the right buckets."""
+    """Set all memberships of these sources to `active`. Their documents must be in the index with the right buckets."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL, due_at = NULL"
         " WHERE source_id IN (SELECT value FROM json_each(:ids))",
@@ -184,7 +185,7 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
 
 
 def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
-    """Sync the indexed members of a restored bucket again, since they may have been removed from the index."""
+    """Sync the indexed members of a bucket again after its deletion failed, because the index may lack some of them."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE bucket_id = :bucket_id AND source_id IN (SELECT id FROM sources WHERE status = 'active')",
@@ -193,7 +194,7 @@ def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
 
 
 def withdraw_syncs(connection: Connection, team_id: str, due_at: str) -> None:
-    """Make running syncs due again, because the team's index is about to be removed."""
+    """Stop running syncs and make them due again, because the team's index is about to be removed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE team_id = :team_id AND sync_status = 'syncing'",
@@ -210,7 +211,7 @@ def has_expired_syncs(connection: Connection, now_s: float) -> bool:
 
 
 def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
-    """Release claims whose lease has expired; if `now_s` is infinite (at startup), all claims."""
+    """Release claims whose lease has expired, or all claims if `now_s` is infinite, as at startup."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :now"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
@@ -226,7 +227,7 @@ def has_syncs_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_syncs(connection: Connection, now: str, latest: str) -> int:
-    """Make syncs that are due after `latest` due at once, after the clock was set back; return how many."""
+    """Make syncs that are due after `latest` due now, because the clock was set back; return how many."""
     cursor = connection.execute(
         "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )

@@ -1,14 +1,14 @@
 """Creates the schema of the state database, and upgrades it by running migrations in order.
 
-Theory of operation, of an upgrade:
+Theory of operation of an upgrade:
 
     older release -> copied -> one migration after another -> up to date
 
-The database is copied to a file next to it, `state.db.before-<last migration>`, which gets its name when it is durable.
-Each migration is committed together with the record that it was applied. So a crash costs at most the migration that
-was running: the next start keeps the copy, and goes on with the migrations that are missing. The copy is removed at the
-next start after the new release has served and was stopped cleanly (`installations.serving_installation`). On a
-database server, all migrations are one transaction, and there is no copy.
+The database is copied to a file next to it, `state.db.before-<last migration>`, which gets this name when it is
+complete and synced. Each migration is committed together with the record that it was applied. So a crash undoes at most
+the migration that was running: the next start keeps the copy and runs the missing migrations. After the new release has
+run and was stopped cleanly, its next start removes the copy (`installations.serving_installation`). On a database
+server, all migrations are one transaction, and there is no copy.
 
 A database with migrations that this release doesn't know was made by a newer release, and is refused before anything
 is written.
@@ -30,7 +30,7 @@ from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.codes import ErrorCode
 
-#: The names of the migrations from before the first release. `make_schema` replaces them all.
+#: Names of the migrations before the first release. A new database records them as applied, but runs `make_schema`.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",
@@ -52,7 +52,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
     ON "_sqlite_migrations" ("migration_set", "name")"""
 _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
-#: The advisory lock that all nodes of a cluster share while they may write.
+#: Key of the PostgreSQL advisory lock that all nodes of a cluster share while they may write.
 SERVING = 0x7376635F73727667
 NO_INSTALLATION = "There is no installation in the database that SVC_STATE_URL names."
 _OLDER = "The database was made by an older release; start the service once to upgrade it."
@@ -65,7 +65,9 @@ def make_schema(connection: Connection) -> None:
 
 
 def add_lanes(connection: Connection) -> None:
-    """Add the column `lane` to the tasks (see `core.lanes`). Existing tasks get the lane `single`.
+    """Add the column `lane`, which says how a task's document is read, to the tasks (see `core.lanes`).
+
+    Existing tasks get the lane `single`.
 
     Indexes are added too, so that the time to find the next task of a lane, or the next delayed task, doesn't depend on
     the number of waiting tasks.
@@ -83,14 +85,14 @@ def add_lanes(connection: Connection) -> None:
 
 
 def add_retitles(connection: Connection) -> None:
-    """Add the lease of a change of title to the detachments, and the number of such changes."""
+    """Add two columns to the detachments: the lease of a change of title, and the number of such changes."""
     connection.execute("ALTER TABLE detachments ADD COLUMN retitles BIGINT NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE detachments ADD COLUMN lease_until_s DOUBLE PRECISION")
     connection.execute("CREATE INDEX detachments_leased ON detachments (lease_until_s) WHERE lease_until_s IS NOT NULL")
 
 
 def count_changes(connection: Connection) -> None:
-    """Add a table in which each writer counts its changes of a bucket; `buckets.revision` has the earlier ones."""
+    """Add a table in which each process counts its changes of a bucket; `buckets.revision` keeps the earlier count."""
     connection.execute(
         "CREATE TABLE bucket_changes (bucket_id TEXT NOT NULL REFERENCES buckets (id), writer BIGINT NOT NULL,"
         " changes BIGINT NOT NULL, PRIMARY KEY (bucket_id, writer)) WITHOUT ROWID"
@@ -98,16 +100,16 @@ def count_changes(connection: Connection) -> None:
 
 
 def add_events(connection: Connection) -> None:
-    """Add the event log, the batch of each source, and when a batch has ended.
+    """Add the event log, the batch of each source, and the time at which a batch ended.
 
-    Batches that have ended before get a time, so that no event reports their end.
+    Batches that ended before this migration get a time too, so that no event reports their end now.
     """
     for statement in ("DROP VIEW source_views", *EVENTS.split(";\n\n"), SOURCE_VIEWS):
         connection.execute(statement)
 
 
 def add_traces(connection: Connection) -> None:
-    """Add the trace of the request that has queued a task."""
+    """Add a column for the trace id of the request that queued a task."""
     connection.execute("ALTER TABLE tasks ADD COLUMN trace TEXT")
 
 
@@ -123,7 +125,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date; raises StorageError if this release can't migrate the database."""
+    """Upgrade the schema to this release; raises StorageError if this release can't migrate the database."""
     applied = _applied(connection)
     pending = [name for name in MIGRATIONS if name not in applied]
     if not pending:
@@ -135,7 +137,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         with connection:
             for statement in _RECORDS.split(";\n\n"):
                 connection.execute(statement)
-            # The former migrations are recorded too, so that older releases don't run them.
+            # Record the former migrations too, so that older releases don't run them.
             connection.executemany(_RECORD, [(name,) for name in (*FORMER, *MIGRATIONS)])
             for change in MIGRATIONS.values():
                 change(connection)
@@ -154,15 +156,15 @@ class PendingMigration:
     """A migration that an upgrade runs."""
 
     name: str
-    #: What it does, as a sentence.
+    #: What the migration does, as a sentence.
     purpose: str
 
 
 def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigration]:
-    """List the migrations that the database in this file lacks, oldest first.
+    """List the migrations that the database in this file still needs, oldest first. The file is not changed.
 
-    If another process may have it open, `is_in_use` must be true. The file is not changed. Raises StorageError if it
-    can't be read, or if this release can't upgrade it.
+    `is_in_use` must be true if another process may have the file open. Raises StorageError if the file can't be read,
+    or if this release can't upgrade it.
     """
     try:
         with open_beside(path) if is_in_use else open_unchanging(path) as connection:
@@ -172,7 +174,10 @@ def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigratio
 
 
 def list_pending_shared(connection: Connection) -> list[PendingMigration]:
-    """List the migrations that the database of a server lacks. Raises NotFound or StorageError; changes nothing."""
+    """List the migrations that the database of a server still needs.
+
+    Changes nothing. Raises NotFound if the database has no schema, or StorageError if this release can't upgrade it.
+    """
     return _describe(_find_applied_to_shared(connection))
 
 
@@ -182,16 +187,17 @@ def _describe(applied: Collection[str]) -> list[PendingMigration]:
 
 
 def migrate_shared(connection: Connection) -> None:
-    """Bring the schema of a database server up to date, within the caller's transaction, which no other node has.
+    """Upgrade the schema on a database server, within the caller's transaction, which must exclude other nodes.
 
-    Raises StorageError if a newer release has made it, or if it must change while nodes of an older release serve it:
-    they would write what this release no longer reads. A view has the columns that its tables had when it was created:
-    a migration that adds one to `sources` must create `source_views` again.
+    Raises StorageError if the schema was made by a newer release, or if it must change while nodes of an older release
+    use it: they would write rows that this release can't read. In PostgreSQL, a view only has the columns that its
+    tables had when it was created, so a migration that adds a column to `sources` must create `source_views` again.
     """
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     applied = _applied_to_shared(connection)
     pending = [name for name in MIGRATIONS if name not in applied]
-    # Held until the transaction has ended: a node that connects meanwhile waits, and then finds the new schema.
+    # This lock is held until the transaction ends. A node that connects in the meantime waits for it, and then finds
+    # the new schema.
     alone = "SELECT pg_try_advisory_xact_lock(CAST(:lock AS BIGINT)) AS is_alone"
     if applied and pending and not connection.execute(alone, {"lock": SERVING}).fetchone()["is_alone"]:
         raise StorageError(
@@ -209,9 +215,9 @@ def migrate_shared(connection: Connection) -> None:
 
 
 def _adopt_events(connection: Connection) -> None:
-    """Put events that come from another database server, or from SQLite, before all that this server will write.
+    """Give events that were copied from another database a place before all events that this server will write.
 
-    Their turns are of no meaning here (see `store.events`).
+    The transaction numbers in their `turn` column have no meaning on this server (see `store.events`).
     """
     connection.execute(
         "UPDATE events SET turn = 0 WHERE turn > 0 AND EXISTS (SELECT 1 FROM events WHERE turn >= next_turn())"
@@ -223,16 +229,19 @@ def _adopt_events(connection: Connection) -> None:
 
 
 def join_shared(connection: Connection) -> None:
-    """Keep newer releases from changing the schema while this connection lives.
+    """Lock the schema, so that newer releases can't change it while this connection is open.
 
-    Raises StorageError if one has changed it, which is possible only while this process had no such connection.
+    Raises StorageError if one has changed it, which can only happen while this process has no such connection.
     """
     connection.execute("SELECT pg_advisory_lock_shared(CAST(:lock AS BIGINT))", {"lock": SERVING})
     _applied_to_shared(connection)
 
 
 def _applied_to_shared(connection: Connection) -> set[str]:
-    """Return the names of the applied migrations. Raises StorageError if this release doesn't know one of them."""
+    """Return the names of the migrations that were applied to a server's database.
+
+    Raises StorageError if this release doesn't know one of them.
+    """
     applied = {str(row["name"]) for row in connection.execute("SELECT name FROM migrations")}
     if unknown := sorted(applied.difference(MIGRATIONS)):
         raise StorageError(_NEWER.format(unknown[-1]))
@@ -258,9 +267,9 @@ def _find_applied_to_shared(connection: Connection) -> set[str]:
 
 
 def list_tables() -> list[Table]:
-    """List the tables of the state's schema, on whichever engine it is; those that others refer to come first.
+    """List the tables of the database's schema. Tables come before those that refer to them.
 
-    Tables that one engine has alone, for its own administration, are left out.
+    Tables that an engine uses only for its own administration are left out.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
@@ -309,19 +318,19 @@ def _applied(connection: Connection) -> list[str]:
 
 
 def copy_place(path: Path) -> Path:
-    """Return where the copy of a database from before its upgrade to this release is kept."""
+    """Return the path for the copy of the database that is made before its upgrade to this release."""
     return path.with_name(f"{path.name}.before-{list(MIGRATIONS)[-1]}")
 
 
 def list_copies(path: Path) -> list[Path]:
-    """List the copies of the database from before upgrades, also those that a crash has left unfinished."""
+    """List the copies of the database that were made before upgrades, including unfinished ones after a crash."""
     return sorted(path.parent.glob(f"{path.name}.before-m*"))
 
 
 def _copy(connection: sqlite3.Connection, place: Path) -> None:
-    """Copy the database to this place, durably, so that a failed upgrade loses nothing.
+    """Copy the database to this path and sync the copy, so that a failed upgrade loses nothing.
 
-    A copy that is older by a migration is kept: it was made before an upgrade to this release that was interrupted.
+    An existing copy from an earlier migration is kept: it was made by an upgrade to this release that was interrupted.
     """
     if place.exists():
         with open_unchanging(place) as copied:

@@ -1,4 +1,4 @@
-"""The marks of a move, as facts: one at the installation that is moved, one where it is moved to."""
+"""Marks of an installation that is moved to another place, stored as facts: one at the old place, one at the new."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.facts import delete_fact, find_fact, put_fact
 
-#: The names of the facts. `ARRIVED` stays: it has the id of the move by which the installation came here.
+#: Names of the facts. The last one is kept for good: it contains the id of the move that brought the installation here.
 _DEPARTURE, _ARRIVAL, _ARRIVED = MARKS = ("moved_to", "moving_here", "moved_here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """The mark of an installation that is being moved, or was moved: no service serves it."""
+    """Marks an installation that is being moved away or was moved. A daemon refuses to serve it."""
 
     move_id: str
-    #: Where it is moved to, as messages call that.
+    #: The place to which it is moved, as it is shown in messages.
     to: str
     began_at: str
     is_done: bool = False
@@ -23,11 +23,11 @@ class Departure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """The mark of a target that has a part of an installation, and how many of its rows are there."""
+    """Marks a database to which an installation is being moved, and records how many rows were copied so far."""
 
     move_id: str
     installation_id: str
-    #: The table that was being copied, and the key of the last row that was; empty at first.
+    #: The table that is being copied and the key of the last copied row; empty before the first row.
     table: str = ""
     after: tuple[str | int | float | None, ...] = ()
 
@@ -58,11 +58,11 @@ def put_arrival(connection: Connection, arrival: Arrival) -> None:
 
 
 def finish_arrival(connection: Connection, arrival: Arrival) -> None:
-    """Replace the mark by the record that the move is complete."""
+    """Replace the mark of a running move with the record that the move is complete."""
     delete_fact(connection, _ARRIVAL)
     put_fact(connection, _ARRIVED, arrival.move_id)
 
 
 def find_arrived(connection: Connection) -> str | None:
-    """Return the id of the last complete move to this database."""
+    """Return the id of the last move to this database that was completed; None if there was none."""
     return find_fact(connection, _ARRIVED)

@@ -1,4 +1,4 @@
-"""Which stored objects have a row, for the sweeper: looked up by name, a page at a time."""
+"""Finds out for the sweeper which stored objects have a row in the database, a page of names at a time."""
 
 import json
 from collections.abc import Collection
@@ -8,7 +8,7 @@ from svc_daemon.databases.contract import Connection
 
 
 def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return those of the blob names that a source has, and those that contain no source id to look it up by."""
+    """Return the blob names that belong to a source, and those without a source id, which can't be checked."""
     source_ids = {name: ids.source_of(name) for name in names}
     rows = connection.execute(
         "SELECT COALESCE(blob, id) AS name FROM sources WHERE id IN (SELECT value FROM json_each(:ids))",
@@ -18,7 +18,7 @@ def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]
 
 
 def list_open_sessions(connection: Connection, session_ids: Collection[str]) -> set[str]:
-    """Return those of the sessions that are open."""
+    """Return those of the upload sessions that are open."""
     rows = connection.execute(
         "SELECT id FROM uploads WHERE status = 'open' AND id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(sorted(session_ids))},

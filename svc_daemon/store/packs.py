@@ -1,4 +1,4 @@
-"""Packs: the bytes of all files of a batch, sent as one stream, which a writer splits among the files' parts.
+"""Packs: a client sends all files of a batch as one stream, and a writer splits it into the parts of the files.
 
 A part is the file with the bytes of one upload session (see `parts`). A file that is sent by itself is written like a
 pack of one item.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from svc_daemon.store.parts import Parts
 
-#: Fewer files than this are fsynced one by one, since a `syncfs` would also wait for the writes of other programs.
+#: With fewer files than this, each is fsynced by itself: a `syncfs` also waits for data that other programs wrote.
 FEW_FILES = 8
 #: Number of bytes to buffer before they are written.
 WRITE_BYTES = 1024 * 1024
@@ -31,7 +31,7 @@ WRITE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PackMember:
-    """The columns of an upload session that a pack uses."""
+    """The columns of an upload session that are needed to receive a pack."""
 
     id: str
     #: One of the statuses in `store.uploads`.
@@ -72,13 +72,14 @@ class _OpenPart:
 
 
 class PackWriter:
-    """Appends a stream to the parts of a pack in turn. Bytes are durable once `sync` has returned.
+    """Writes one stream of bytes to the parts of several files, one after the other.
 
-    Bytes are buffered, then written and hashed by a thread, so that a small pack needs only one switch to that thread.
+    The bytes are durable once `sync` has returned. They are buffered, then written and hashed by a thread, so that a
+    small pack needs only one switch to that thread.
     """
 
     def __init__(self, parts: "Parts", items: Sequence[PackItem], first: int, end: int) -> None:
-        """Prepare to write the pack's bytes from `first` to `end`, exclusive.
+        """Prepare to write the bytes from offset `first` up to `end` (exclusive) of the concatenated files.
 
         `Parts.settle` must have been called for all parts before.
         """
@@ -94,7 +95,7 @@ class PackWriter:
         self._open: _OpenPart | None = None
         #: Parts that were written and closed, to be recorded as durable after the sync.
         self._closed: list[_OpenPart] = []
-        #: The size that each written part had before this stream; `drop` truncates the part to it.
+        #: The size of each part before this stream wrote to it; `drop` truncates the part to this size.
         self._starts: dict[str, int] = {}
 
     async def append(self, data: bytes) -> None:
@@ -121,7 +122,7 @@ class PackWriter:
             await self._parts.run(work)
 
     async def drop(self) -> None:
-        """Discard the appended bytes, which were never acknowledged."""
+        """Discard the bytes that this stream has appended, which were not acknowledged yet."""
 
         def work() -> None:
             self._close_part()

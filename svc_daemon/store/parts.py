@@ -50,7 +50,7 @@ class Parts:
             return 0
 
     async def measure(self, *session_ids: str) -> list[int]:
-        """Count the stored bytes of each part, which may not be durable yet."""
+        """Return the number of stored bytes of each part; they may not be durable yet."""
         return [self.size_bytes(session_id) for session_id in session_ids]
 
     async def settle(self, *session_ids: str) -> list[int]:
@@ -63,7 +63,10 @@ class Parts:
         return sizes
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hexadecimal SHA-256 of the stored bytes; reads the file only if this process has no hash of it."""
+        """Return the hexadecimal SHA-256 of the stored bytes.
+
+        Reads the file only if this process hasn't yet hashed it.
+        """
         known = self.hash_at(session_id, size_bytes)
         if known is None:
             known = await self._blobs.run(lambda: hash_file(self.path(session_id)))
@@ -78,7 +81,7 @@ class Parts:
         return BlobFile(self.path(session_id)).stream()
 
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:  # noqa: ARG002
-        """Create the blobs of sources as durable hard links to parts; `sources` maps session ids to source ids.
+        """Turn parts into blobs by durable hard links; `sources` maps session ids to source ids.
 
         Returns the first bytes of each part by session id, for sniffing the media type. If this fails or is cancelled,
         the blobs are deleted.
@@ -91,7 +94,7 @@ class Parts:
             raise
 
     async def delete(self, *session_ids: str) -> None:
-        """Delete the bytes. Idempotent; a file that can't be removed is cleaned up at the next start."""
+        """Delete the stored bytes. If a file can't be removed, the next start of the daemon removes it."""
 
         def work() -> None:
             for session_id in session_ids:
@@ -113,7 +116,7 @@ class Parts:
 
     @contextmanager
     def discarding(self, *session_ids: str) -> Iterator[None]:
-        """Discard the unacknowledged bytes of the parts if the sync in the `with` block fails.
+        """If the sync in the `with` block fails, discard the bytes of these parts that were not acknowledged.
 
         A failed sync is not retried: the kernel may have dropped the dirty pages, and would then report success. The
         files are truncated to their acknowledged bytes, and `on_broken` is called.
@@ -142,7 +145,7 @@ class Parts:
         self._hashed[session_id] = size_bytes, known
 
     def hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
-        """Return a copy, which the caller may update, of the hash of the first `size_bytes` bytes; None if unknown."""
+        """Return the hash of the first `size_bytes` bytes, as a copy that the caller may update; None if unknown."""
         if size_bytes == 0:
             return hashlib.sha256()
         hashed_bytes, known = self._hashed.get(session_id, (0, None))

@@ -1,6 +1,7 @@
-"""What each team has used of its rate limits, for nodes that share them. Only PostgreSQL has this table.
+"""How much of its rate limits each team has used, shared by all nodes.
 
-The table is unlogged: a crash of the server empties it, and all counts start from zero, as if a daemon had restarted.
+Only PostgreSQL has this table. The table is unlogged: a crash of the database server empties it, and counting starts at
+zero, as it does when a daemon without PostgreSQL restarts.
 """
 
 import json
@@ -31,10 +32,10 @@ class RateRow:
 
 
 def create_rates(connection: Connection, team_ids: Collection[str]) -> None:
-    """Create the rows of these teams that are missing."""
+    """Create rows for those of the teams that have none."""
     connection.execute(
         "INSERT INTO rates (team_id, tokens, updated_s, charges)"
-        # Sorted, so that two transactions that create the same rows can't deadlock.
+        # Sort the ids, so that two transactions that create the same rows can't deadlock.
         " SELECT value, 0, 0, '[]' FROM json_each(:team_ids) ORDER BY value ON CONFLICT (team_id) DO NOTHING",
         {"team_ids": json.dumps(sorted(team_ids))},
     )

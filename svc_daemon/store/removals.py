@@ -1,6 +1,6 @@
-"""Removes stored files, or only moves them out of the way while a backup copies the data directory.
+"""Removes stored files. While a backup copies the data directory, moves them to a folder instead.
 
-A backup copies the state database first and the files after, so a file that the copied state names must stay until the
+A backup copies the state database before the files, so every file that the copied database names must exist until the
 backup has ended. The backup holds an exclusive lock on the folder `held`, and each removal a shared one. A removal that
 doesn't get its lock moves the file into that folder, where the backup finds it. The backup empties the folder when it
 ends. If it is killed, the kernel releases its lock, and the sweeper or the next start empties the folder.
@@ -18,7 +18,7 @@ from svc_daemon.data_directory import DirectoryRefused, sync_folder
 
 log = logging.getLogger(__name__)
 
-#: How long a backup waits for the removals that are running when it begins, in seconds; each takes milliseconds.
+#: How long a starting backup waits for removals that are still running, in seconds. Each takes milliseconds.
 PATIENCE_S = 10.0
 PAUSE_S = 0.01
 
@@ -40,12 +40,15 @@ class Removals:
         self.folder = folder
 
     def remove(self, paths: Sequence[Path]) -> dict[str, OSError]:
-        """Remove the files, if they exist, or hold them for the running backup. Returns the errors by file name."""
+        """Remove the files that exist, or move them to the folder `held` during a backup.
+
+        Returns the errors by file name.
+        """
         errors: dict[str, OSError] = {}
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # If a file of this name is held, it is the one that the backup needs.
+                    # If there is a held file with this name, it is the one that the backup needs.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:
@@ -59,18 +62,21 @@ class Removals:
         return errors
 
     def clear_away(self, paths: Sequence[Path]) -> None:
-        """Remove files that belong to no row. Errors are logged, not raised: the next start cleans up."""
+        """Remove files that belong to no row. Errors are logged, not raised; the next start tries again."""
         for name, error in self.remove(paths).items():
             log.warning("%s could not be removed: %s", name, error.strerror)
 
     def clear_held(self) -> int:
-        """Remove the held files, unless a backup is running, and return how many there were."""
+        """Delete the held files, unless a backup is running, and return how many there were."""
         with self._sharing() as is_free:
             return self._clear() if is_free else 0
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Hold all files that are removed meanwhile. Raises BackupRunning, and OSError if the folder can't be used."""
+        """Within the block, files are held instead of removed.
+
+        Raises BackupRunning if there is another backup, and OSError if the folder can't be used.
+        """
         self.folder.mkdir(mode=0o700, exist_ok=True)
         deadline_s = time.monotonic() + PATIENCE_S
         while (descriptor := _lock(self.folder, fcntl.LOCK_EX)) is None:
@@ -78,7 +84,7 @@ class Removals:
                 raise BackupRunning(self.folder.parent)
             time.sleep(PAUSE_S)
         try:
-            # What a killed backup left is not in the state that is copied next.
+            # Files that an earlier, killed backup left here are not part of the state that is copied next.
             self._clear()
             yield
             self._clear()
@@ -87,11 +93,11 @@ class Removals:
 
     @contextmanager
     def _sharing(self) -> Iterator[bool]:
-        """Keep backups from beginning within the block; False if one is running."""
+        """Prevent backups from starting while the block runs; yields False if a backup is already running."""
         try:
             descriptor = _lock(self.folder, fcntl.LOCK_SH)
         except FileNotFoundError:
-            # Only a backup creates the folder of a directory that has no daemon.
+            # The folder is missing, so there was never a backup of this data directory.
             yield True
             return
         try:
@@ -108,7 +114,7 @@ class Removals:
 
 
 def _lock(folder: Path, kind: int) -> int | None:
-    """Lock the folder until the returned descriptor is closed; None if another lock prevents that."""
+    """Lock the folder until the returned descriptor is closed; None if another process holds a conflicting lock."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

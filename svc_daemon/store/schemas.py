@@ -3,7 +3,7 @@
 Released statements are never edited: a later release changes the schema by adding a migration.
 """
 
-#: The last part of the schema. On PostgreSQL a view has the columns that its tables had when it was created.
+#: The last part of the schema. In PostgreSQL, a view only has the columns that its tables had when it was created.
 SOURCE_VIEWS = """\
 CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
@@ -278,7 +278,7 @@ CREATE TABLE usage (
 CREATE VIEW teams_in_maintenance AS
 SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL"""
 
-#: The event log (see `store.events`), and what is needed to report the end of a batch.
+#: Tables and columns for the event log (see `store.events`), and for reporting the end of a batch.
 EVENTS = """\
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,

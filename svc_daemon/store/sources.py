@@ -15,7 +15,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """A stored source, joined with its memberships and latest task."""
+    """A stored source, joined with its buckets and its latest task."""
 
     id: str
     team_id: str
@@ -26,7 +26,7 @@ class SourceRow:
     #: Number of the current extraction; incremented each time the source is indexed. The search provider keeps only the
     #: newest generation.
     generation: int = 1
-    #: The first generation that was extracted from the current bytes; None if it is the same as `generation`.
+    #: The first generation that was extracted from the current bytes. None means the same as `generation`.
     valid_from: int | None = None
     #: Whether the source still has to be rechunked, because the chunking options of its bucket have changed.
     rechunk: bool = False
@@ -56,7 +56,7 @@ class SourceRow:
     #: The batch in which it was uploaded.
     batch_id: str | None = None
     task_id: str | None = None
-    #: `code`, `message` and `retryable` of the failure; None unless it failed.
+    #: `code`, `message` and `retryable` of the failure; None unless indexing failed.
     error: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     #: Statistics about the extraction; None until the source is indexed.
@@ -88,12 +88,12 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """The generations that were extracted from the current bytes: several if the source was rechunked."""
+        """Return the generations that were extracted from the current bytes; several if the source was rechunked."""
         return generations_of(self.valid_from, self.generation)
 
     @property
     def searched_places(self) -> list[str]:
-        """The ids of the buckets whose searches can find the source; empty for a Q&A source."""
+        """Return ids of the buckets whose searches can find the source; none for a Q&A source."""
         return [] if self.type == readiness.QA else list(self.places)
 
     @property
@@ -102,7 +102,7 @@ class SourceRow:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the source is indexed and synced, that is, ready unless its team's index is being rebuilt."""
+        """Whether the source is indexed and synced. It is then ready, unless the team's index is being rebuilt."""
         return readiness.is_ready(self.status, self.places.values())
 
     @property
@@ -114,7 +114,7 @@ class SourceRow:
 class SourceFilter:
     """Which of a bucket's sources to list; None means any."""
 
-    #: `ready` (active in this bucket), `all`, or an indexing status.
+    #: `ready` (found by searches of this bucket), `all`, or an indexing status.
     status: str = "ready"
     type: str | None = None
     tag: str | None = None
@@ -191,7 +191,7 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Return the source. Raises NotFound, which has the id of the source that replaced this one, if any."""
+    """Return the source. Raises NotFound, which has the id of the source that replaced this one, if there is one."""
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)
@@ -205,11 +205,11 @@ def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRo
 
 def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
     """List the bucket's members that match the filter, oldest first."""
-    # The wildcards of LIKE are escaped.
+    # Escape the wildcards of LIKE.
     words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
-        # The second bound lets PostgreSQL begin at the page also in the rows of the sources, which it merges.
+        # The condition is repeated for `s.id`, so that PostgreSQL skips earlier pages in both tables.
         " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after AND s.id > :after"
         " AND (:status = 'all' OR s.status = :status"
         "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
@@ -358,7 +358,7 @@ def list_all_blobs(connection: Connection) -> dict[str, int]:
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:
-    """Return the generations that were extracted from the current bytes, given two columns of a source's row."""
+    """Compute, from two columns of a source's row, the generations that were extracted from the current bytes."""
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 
@@ -373,7 +373,7 @@ def places_of(text: str | None) -> dict[str, str]:
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark for rechunking the sources whose oldest bucket is this one. The oldest bucket sets the chunk sizes."""
+    """Mark the sources whose oldest bucket is this one for rechunking: the oldest bucket sets the chunk sizes."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

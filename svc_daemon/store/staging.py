@@ -1,7 +1,7 @@
 """Staging: the bytes of uploads that are being received, in memory and then in staging files of this machine.
 
-Bytes are buffered in memory. Once there are `SPILL_BYTES`, they are written to a staging file. Whether they are then
-kept as a blob, and where, is decided by the subclasses of `StagedFile`.
+The first `SPILL_BYTES` are buffered in memory; if there are more bytes, all are written to a staging file. The
+subclasses of `StagedFile` decide where the complete bytes are kept as a blob.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ T = TypeVar("T")
 #: Files smaller than this are kept in memory until they have been received and checked; larger ones are written to a
 #: staging file as they arrive.
 SPILL_BYTES = 1024 * 1024
-#: The names of staging files.
+#: Pattern of the names of staging files.
 STAGED_NAME = re.compile("[0-9a-f]{32}")
 #: Number of leading bytes to keep for sniffing the media type.
 HEAD_BYTES = 8192
 
 
 def clear_away(path: Path) -> None:
-    """Delete a file that belongs to no row. An error is logged, not raised.
+    """Delete a file that belongs to no row of the database. An error is logged, not raised.
 
-    A file that could not be deleted is cleaned up at the next start.
+    If the file can't be deleted, the next start of the daemon deletes it.
     """
     try:
         path.unlink(missing_ok=True)
@@ -55,16 +55,16 @@ class Staging:
         return self.folder / self._random_name()
 
     def list_staged(self) -> list[str]:
-        """List the names of staging files; while no upload is running, they are leftovers."""
+        """List the names of staging files. If no upload is running, all of them are leftovers."""
         return list_own(self.folder, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
-        """Delete a staging file, without following links. Idempotent."""
+        """Delete a staging file, or the link itself if it is a symbolic link. Does nothing if it is missing."""
         if not self.folder.is_symlink():
             (self.folder / name).unlink(missing_ok=True)
 
     def clear_staging(self) -> int:
-        """Delete the staging files that a killed process left, and return how many. Call it only at startup."""
+        """Delete the staging files that a killed process left behind; return how many. Call it only at startup."""
         leftovers = [] if self.folder.is_symlink() else self.list_staged()
         for leftover in leftovers:
             self.delete_staged(leftover)

@@ -1,6 +1,6 @@
-"""The tables of the state as data: for work on all rows of all tables, such as checking references and moving.
+"""Describes the tables of the state database, for work on all rows of all tables, such as checks and moves.
 
-They are read from the schema itself (`migrations.list_tables`), so that a new table can't be forgotten.
+The descriptions are read from the database schema (`migrations.list_tables`), so that new tables are included.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Values = Sequence[str | int | float | None]
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A column whose values, unless they are NULL, are in a column of another table."""
+    """A column whose values refer to a column of another table, like a foreign key. NULL refers to nothing."""
 
     column: str
     parent: str
@@ -27,13 +27,13 @@ class Table:
 
     name: str
     columns: tuple[str, ...]
-    #: The columns of its primary key, in order.
+    #: The columns of the primary key, in order.
     key: tuple[str, ...]
     references: tuple[TableReference, ...]
 
 
 def count_unreferred(connection: Connection, table: Table, reference: TableReference) -> int:
-    """Count the rows whose reference names a row that doesn't exist."""
+    """Count the rows that refer to a row that doesn't exist."""
     (count,) = connection.execute(
         f"SELECT COUNT(*) FROM {table.name} c WHERE c.{reference.column} IS NOT NULL AND NOT EXISTS"  # noqa: S608
         f" (SELECT 1 FROM {reference.parent} p WHERE p.{reference.parent_column} = c.{reference.column})"
@@ -47,7 +47,7 @@ def count_rows(connection: Connection, table: Table) -> int:
 
 
 def list_rows(connection: Connection, table: Table, after: Values, limit: int) -> list[Values]:
-    """List the next rows in the order of the key; `after` has the key of the last row before, or is empty."""
+    """List the next rows ordered by primary key; `after` is the key of the previous row, or empty at the beginning."""
     order = ", ".join(table.key)
     names = ", ".join(f":k{place}" for place in range(len(table.key)))
     condition = f"WHERE ({order}) > ({names})" if after else ""
@@ -73,13 +73,13 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Values]) ->
 def delete_team_rows(
     connection: Connection, table: Table, team_id: str, limit: int, *, except_for: str = "1 = 0"
 ) -> int:
-    """Delete at most `limit` rows of the team, and return how many; none if the table's rows belong to no team.
+    """Delete at most `limit` rows of the team, and return how many; 0 if the table's rows don't belong to teams.
 
     Rows that the condition `except_for` selects are left out.
     """
     of_team = "team_id = :team_id"
     if "team_id" not in table.columns:
-        # The rows belong to the team of the row that they refer to.
+        # These rows have no team id of their own; they belong to the team of the row that they refer to.
         owners = [
             f"{each.column} IN (SELECT {each.parent_column} FROM {each.parent} WHERE {of_team})"  # noqa: S608
             for each in table.references

@@ -1,7 +1,7 @@
-"""Tasks: the work queue. Claiming a task increments its attempts, takes a lease and issues a new fencing token.
+"""Tasks: the queue of background work. A worker claims a task: the task gets a lease and a new fencing token.
 
-Claims lock no rows, and skip none that are locked: where several nodes share the database, they claim in turn (see
-`InTurn`), so that each claim sees what the one before it has taken.
+Claims don't lock rows. If several nodes share the database, only one of them claims tasks at a time (see `InTurn`), so
+that each claim sees which tasks the previous one took.
 """
 
 import json
@@ -25,9 +25,9 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Number of attempts so far, without those that ended with `park_task`.
+    #: Number of attempts so far. An attempt that ended with `park_task` doesn't count.
     attempt: int = 0
-    #: Fencing token, incremented by each claim: a worker may write only while this equals the token of its claim.
+    #: Fencing token, which each claim increments. A worker may only write while this is still the token of its claim.
     token: int = 0
     max_attempts: int
     #: When the lease expires, in seconds of the clock that all nodes share (`Clock.lease_s`).
@@ -42,7 +42,7 @@ class TaskRow:
     finished_at: str | None = None
     #: The lane in which the task's document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
     lane: str = lanes.SINGLE
-    #: The W3C `traceparent` of the request that has queued it; None if traces are off.
+    #: The W3C `traceparent` of the request that queued the task; None if tracing is off.
     trace: str | None = None
 
     @classmethod
@@ -94,7 +94,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[str]) -> dict[str, list[str]]:
-    """List, for each lane among these, the teams that have queued tasks of the type, whether or not they are due.
+    """List the teams with queued tasks of this type for each of the given lanes, whether or not the tasks are due.
 
     The query skips from team to team in the database index, so it doesn't read the row of every task.
     """
@@ -115,7 +115,7 @@ def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQueue:
-    """Identifies the queued tasks of one type, team and lane."""
+    """A queue of tasks: those of one type, one team and one lane (the way in which the document is read)."""
 
     type: str
     lane: str
@@ -137,7 +137,7 @@ def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int)
 def claim_tasks(
     connection: Connection, task_ids: Sequence[str], now: str, lease_until_s: float, stage: str = "extract"
 ) -> list[TaskRow]:
-    """Claim those of the tasks that are still queued: count an attempt and take a lease. Returns them ordered by id."""
+    """Claim the tasks that are still queued: count an attempt and take a lease. Returns the claimed ones, by id."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -158,14 +158,14 @@ def claim_task(
 def claim_again(
     connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str
 ) -> TaskRow | None:
-    """Claim a task at the stage that an earlier attempt has reached, or at `first_stage` if there is none."""
+    """Claim a task at the stage that an earlier attempt reached, or at `first_stage` if there was none."""
     row = connection.execute("SELECT stage FROM tasks WHERE id = :id", {"id": task_id}).fetchone()
     stage = (row["stage"] if row else None) or first_stage
     return claim_task(connection, task_id, now, lease_until_s, stage)
 
 
 def is_held(connection: Connection, task: TaskRow) -> bool:
-    """Return whether the claim is still valid: the task has not been canceled, released or claimed again since then."""
+    """Whether the worker still holds the task: it wasn't canceled, released or claimed again since the claim."""
     row = connection.execute(
         "SELECT 1 FROM tasks WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token},
@@ -252,7 +252,7 @@ def park_task(
 ) -> None:
     """Queue a claimed task again without counting the attempt, in another lane if one is given.
 
-    This is used if the process is stopping, a resource such as disk space is short, or the document must be read in
+    This is for a process that is stopping, a lack of resources such as disk space, or a document that must be read in
     another lane.
     """
     connection.execute(
@@ -264,7 +264,7 @@ def park_task(
 
 
 def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> None:
-    """Cancel the open tasks of a deleted source; claims of running tasks become stale."""
+    """Cancel the unfinished tasks of a deleted source; workers that hold them lose their claims."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE source_id = :source_id AND status IN ('queued', 'running')",
@@ -273,7 +273,7 @@ def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> No
 
 
 def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
-    """Cancel an open task by its id, even if a worker holds it."""
+    """Cancel an unfinished task by its id, even if a worker holds it."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE id = :id AND finished_at IS NULL",
@@ -300,7 +300,7 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
 
 
 def next_attempt_due(connection: Connection, task_type: str, after: str = "") -> str | None:
-    """Return the earliest scheduled attempt of a queued task of the type that is later than `after`, or None."""
+    """Return the earliest scheduled attempt, after `after`, of a queued task of this type; None if there is none."""
     row = connection.execute(
         "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
         " AND type = :type AND next_attempt_at > :after",
@@ -320,7 +320,7 @@ def has_attempts_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_attempts(connection: Connection, latest: str) -> int:
-    """Make queued tasks whose next attempt is after `latest` due at once, after the clock was set back.
+    """Make queued tasks whose next attempt is after `latest` due now, because the clock was set back.
 
     Returns how many.
     """
@@ -341,7 +341,7 @@ def count_open(connection: Connection) -> dict[str, int]:
 
 
 def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]]:
-    """Count the unfinished tasks of each type and status, and return with each count when the oldest was created."""
+    """Count the unfinished tasks of each type and status, each with the creation time of the oldest."""
     rows = connection.execute(
         "SELECT type, status, COUNT(*) AS tasks, MIN(created_at) AS oldest_at FROM tasks WHERE finished_at IS NULL"
         " GROUP BY type, status ORDER BY type, status"
@@ -350,7 +350,7 @@ def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]
 
 
 def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """Return the team's unfinished rebuild task, or None; while there is one, the team is in maintenance."""
+    """Return the team's unfinished index rebuild, or None. While there is one, the team is in maintenance."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' AND finished_at IS NULL",
         {"team_id": team_id},
@@ -359,7 +359,7 @@ def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
 
 
 def find_last_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """Return the team's newest rebuild task in any state, or None."""
+    """Return the team's newest task that rebuilds its index, in any state, or None."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' ORDER BY id DESC LIMIT 1",
         {"team_id": team_id},

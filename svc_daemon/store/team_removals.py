@@ -1,4 +1,4 @@
-"""What is left of a team that is being removed: what must be ended first, and then all its rows."""
+"""Statements for removing a team: they end its work, and then delete its rows."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -8,7 +8,7 @@ from svc_daemon.store.tables import Table, delete_team_rows
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: Tables whose rows go in the last transaction: a team without its agents or its task would be damaged.
+#: Tables whose rows are deleted in the last transaction. Without them, the team would count as damaged.
 _LAST = ("usage", "agents", "tasks")
 
 
@@ -38,7 +38,7 @@ def list_open_uploads(connection: Connection, team_id: str, after_id: str, limit
 
 
 def list_uploads_among(connection: Connection, team_id: str, upload_ids: Collection[str]) -> list[str]:
-    """Return those of the upload sessions that the team has."""
+    """Return those of the upload sessions that belong to the team."""
     rows = connection.execute(
         "SELECT id FROM uploads WHERE team_id = :team_id AND id IN (SELECT value FROM json_each(:ids))",
         {"team_id": team_id, "ids": json.dumps(sorted(upload_ids))},
@@ -47,7 +47,7 @@ def list_uploads_among(connection: Connection, team_id: str, upload_ids: Collect
 
 
 def list_idle_sources(connection: Connection, team_id: str, limit: int) -> list[str]:
-    """List the ids of sources that no worker is reading."""
+    """List the ids of sources of the team that no worker is reading."""
     rows = connection.execute(
         "SELECT s.id FROM sources s WHERE s.team_id = :team_id"
         " AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.source_id = s.id AND t.status = 'running')"
@@ -58,7 +58,7 @@ def list_idle_sources(connection: Connection, team_id: str, limit: int) -> list[
 
 
 def is_busy(connection: Connection, team_id: str) -> bool:
-    """Whether the team has sources or open uploads, or a task in progress beside its removal."""
+    """Whether the team still has sources, open uploads, or an unfinished task other than its removal."""
     (count,) = connection.execute(
         "SELECT (SELECT COUNT(*) FROM sources WHERE team_id = :team_id)"
         " + (SELECT COUNT(*) FROM uploads WHERE status = 'open' AND team_id = :team_id)"
@@ -69,7 +69,7 @@ def is_busy(connection: Connection, team_id: str) -> bool:
 
 
 def has_uncleaned(connection: Connection, team_id: str) -> bool:
-    """Whether the sweeper has still to remove bytes of the team."""
+    """Whether the sweeper still has to delete bytes of the team's deleted sources."""
     row = connection.execute(
         "SELECT 1 FROM tombstones WHERE cleaned_at IS NULL AND team_id = :team_id LIMIT 1", {"team_id": team_id}
     ).fetchone()
@@ -77,7 +77,7 @@ def has_uncleaned(connection: Connection, team_id: str) -> bool:
 
 
 def delete_most_rows(connection: Connection, tables: Sequence[Table], team_id: str, limit: int) -> int:
-    """Delete at most `limit` rows of the team, but not its row, agents and removal. Returns how many were deleted.
+    """Delete at most `limit` rows of the team, and return how many; the rows that `delete_team` deletes are kept.
 
     `tables` are all tables; those that others refer to come first.
     """
@@ -93,7 +93,7 @@ def delete_most_rows(connection: Connection, tables: Sequence[Table], team_id: s
 
 
 def delete_team(connection: Connection, team_id: str) -> None:
-    """Delete the team's row and those that go with it; all others must have been deleted."""
+    """Delete the team's row and the last rows that depend on it. All its other rows must have been deleted."""
     for table in _LAST:
         connection.execute(f"DELETE FROM {table} WHERE team_id = :team_id", {"team_id": team_id})  # noqa: S608
     connection.execute("DELETE FROM teams WHERE id = :team_id", {"team_id": team_id})

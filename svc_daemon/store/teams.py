@@ -62,7 +62,7 @@ def list_team_ids(connection: Connection) -> list[str]:
 
 
 def find_answers(connection: Connection, team_id: str, month: str) -> int:
-    """Return how many answers and searches the team has received in a month, given in the form `2026-01`."""
+    """Return how many answers and searches the team has received in the month, such as `2026-01`."""
     row = connection.execute(
         "SELECT answers FROM usage WHERE team_id = :team_id AND month = :month", {"team_id": team_id, "month": month}
     ).fetchone()

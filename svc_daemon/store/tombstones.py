@@ -7,8 +7,9 @@ If a refresh replaces the bytes of a source, the old blob gets a tombstone too, 
 blob.
 
 A detachment is the record of a source whose buckets or title changed and still have to be updated in the index. A new
-title is written to the index before the state. Until the state has it, the detachment is leased: it is not cleaned up,
-so that the index gets the old title again if the change fails. If the process dies, the lease expires.
+title is written to the index before it is written to the state database. Until then, the process holds a lease on the
+detachment. If the change of the title fails or the process dies, the lease ends, and the sweeper writes the old title
+to the index again.
 """
 
 import json
@@ -69,7 +70,7 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 
 def find_successors(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """Return the latest source that has taken the place of each of these, leaving out those without one."""
+    """For each of these sources, return the latest source that has replaced it; sources without one are left out."""
     found = {source_id: find_successor(connection, team_id, source_id) for source_id in source_ids}
     return {source_id: successor for source_id, successor in found.items() if successor is not None}
 
@@ -115,7 +116,7 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s: float, lease_until_s: float) -> None:
-    """Lease the source's detachment, which is created if there is none, for a change of the title."""
+    """Create a detachment for a change of the source's title, or use the existing one, and take a lease on it."""
     connection.execute(
         "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
         " VALUES (:source_id, :team_id, 1, :lease_until_s)"
@@ -127,7 +128,7 @@ def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s
 
 
 def end_retitle(connection: Connection, source_id: str) -> None:
-    """End the lease of a change of the title, unless another change of this source has the detachment leased too."""
+    """End the lease of a change of the title, unless another change of this source's title is still running."""
     connection.execute(
         "UPDATE detachments SET retitles = retitles - 1,"
         " lease_until_s = CASE WHEN retitles > 1 THEN lease_until_s ELSE NULL END"
@@ -154,7 +155,7 @@ def end_retitles(connection: Connection, now_s: float) -> None:
 
 
 def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
-    """List those of the given sources that have a detachment."""
+    """Return those of the sources that have a detachment, a record that the index must still be updated."""
     rows = connection.execute(
         "SELECT source_id FROM detachments WHERE source_id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(source_ids)},
@@ -165,7 +166,7 @@ def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]
 def list_detachments(connection: Connection, *, now_s: float, after: str = "", limit: int) -> list[Detachment]:
     """List up to `limit` detachments with source ids greater than `after`, ordered by id.
 
-    Leased detachments, and those of teams in maintenance, are skipped.
+    Detachments with a lease, and those of teams whose index is being rebuilt, are skipped.
     """
     rows = connection.execute(
         "SELECT source_id, team_id FROM detachments WHERE source_id > :after"
@@ -178,7 +179,7 @@ def list_detachments(connection: Connection, *, now_s: float, after: str = "", l
 
 
 def delete_detachment(connection: Connection, source_id: str, now_s: float) -> None:
-    """Delete the detachment, unless it is leased."""
+    """Delete the detachment, unless a change of the title has a lease on it."""
     connection.execute(
         "DELETE FROM detachments WHERE source_id = :source_id AND (lease_until_s IS NULL OR lease_until_s <= :now_s)",
         {"source_id": source_id, "now_s": now_s},

@@ -1,6 +1,6 @@
 """Upload sessions: the fields of the future source, how the session ended, and when it expires.
 
-The number of received bytes isn't stored here: it is the size of the file on the disk (`store.parts`).
+The number of received bytes isn't stored in the row: it is the size of the file with the bytes (`store.parts`).
 """
 
 import json
@@ -24,7 +24,8 @@ class UploadRow:
     team_id: str
     #: The buckets that the source will belong to; the first is the one from the request's path.
     bucket_ids: tuple[str, ...]
-    #: `open`, `finalized`, `canceled`, `expired` (its bytes are gone) or `failed` (finalizing it again won't help).
+    #: `open`, `finalized`, `canceled`, `expired` (its bytes were deleted) or `failed` (finalizing it again would fail
+    #: again).
     status: str = OPEN
     #: Part of the upload token: incrementing it invalidates earlier upload URLs.
     generation: int = 1
@@ -103,7 +104,7 @@ def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None
 
 
 def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
-    """Find a session by its id in any team. Requests to an upload URL have a token, but don't name a team."""
+    """Find a session by its id in any team. Requests to an upload URL have a token instead of a team."""
     row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
     return UploadRow.from_row(row) if row else None
 
@@ -176,7 +177,7 @@ def finish_upload(
 
 
 def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
-    """Expire an open session. Returns False if it hasn't reached its expiry time, or had already ended."""
+    """End an open session as `expired`. Returns False if its time hasn't come, or if it has already ended."""
     cursor = connection.execute(
         "UPDATE uploads SET status = 'expired' WHERE id = :id AND status = 'open' AND expires_at <= :now",
         {"id": upload_id, "now": now},
@@ -185,7 +186,7 @@ def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
 
 
 def list_expired_ids(connection: Connection, now: str) -> list[str]:
-    """List the ids of open sessions past their expiry time, whose bytes can be deleted. Longest expired come first."""
+    """List the ids of open sessions that are past their expiry time, longest expired first."""
     rows = connection.execute(
         "SELECT id FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at", {"now": now}
     ).fetchall()
@@ -195,7 +196,7 @@ def list_expired_ids(connection: Connection, now: str) -> list[str]:
 def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
     """List the bucket's open sessions with ids greater than `after_id`, ordered by id.
 
-    The cast makes SQLite sort the few open sessions instead of scanning all sessions by id.
+    The cast in the statement makes SQLite sort the few open sessions instead of scanning all sessions by id.
     """
     rows = connection.execute(
         "SELECT * FROM uploads WHERE status = 'open' AND CAST(id AS TEXT) > :after_id"

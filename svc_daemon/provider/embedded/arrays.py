@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
-#: Number of vectors that are compared between two checks of the deadline, which takes about a millisecond.
+#: Number of vectors that are compared, in about a millisecond, before the search's deadline is checked again.
 BLOCK_VECTORS = 100_000
-#: Signs are compared in words of this many bytes, so each chunk's signs are padded to a multiple of it.
+#: Signs are compared 8 bytes at a time, so the signs of each chunk are padded to a multiple of 8 bytes.
 WORD_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs of some chunks' vectors. Immutable, so threads and snapshots may share them."""
+    """The signs of the vectors of some chunks. Immutable, so that threads and snapshots can share them."""
 
     #: Keys of the chunks.
     keys: NDArray[np.int64]
-    #: Row 0 has the first word of every chunk, row 1 the second, and so on.
+    #: The signs in words of 8 bytes: row 0 has the first word of every chunk, row 1 the second, and so on.
     words: NDArray[np.uint64]
 
     @property
@@ -35,7 +35,7 @@ class Signs:
 
 
 def pack_signs(vectors: Sequence[bytes]) -> list[bytes]:
-    """Encode each vector as one bit per component, 1 if it is above 0; padded to whole words."""
+    """Encode each vector as one bit per component, 1 if the component is positive; padded to whole words of 8 bytes."""
     packed = [np.packbits(np.frombuffer(values, dtype="<f4") > 0).tobytes() for values in vectors]
     return [bits + bytes(-len(bits) % WORD_BYTES) for bits in packed]
 
@@ -50,7 +50,7 @@ def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
 
 
 def join(parts: Iterable[Signs | None]) -> Signs | None:
-    """Concatenate Signs; None if all are empty."""
+    """Concatenate several Signs into one; None if all are empty."""
     some = [part for part in parts if part is not None and part.keys.size]
     if len(some) < 2:
         return some[0] if some else None
@@ -58,7 +58,7 @@ def join(parts: Iterable[Signs | None]) -> Signs | None:
 
 
 def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
-    """Keep only the chunks of these documents."""
+    """Keep only the signs of the chunks of these documents."""
     kept = np.isin(signs.keys >> ORDINAL_BITS, np.fromiter(document_keys, dtype=np.int64))
     return Signs(signs.keys[kept], np.ascontiguousarray(signs.words[:, kept]))
 
@@ -75,9 +75,9 @@ class Nearest(NamedTuple):
 def nearest(
     signs: Signs, query: bytes, count: int, document_keys: Iterable[int] | None, check: Callable[[], None]
 ) -> Nearest:
-    """Find the `count` nearest chunks of these documents; None means all documents.
+    """Find the `count` chunks of these documents (None: all) whose signs differ least from the query's.
 
-    `check` is called periodically, and may raise.
+    `check` is called from time to time, and may raise an error to stop the search.
     """
     if document_keys is not None:
         signs = keep(signs, document_keys)
@@ -99,7 +99,7 @@ def nearest(
 
 
 def merge(parts: Sequence[Nearest], count: int) -> list[int]:
-    """Merge results into the distinct keys of the `count` nearest chunks."""
+    """Merge several results and return the distinct keys of the `count` nearest chunks."""
     differences = np.concatenate([part.differences for part in parts])
     keys = np.concatenate([part.keys for part in parts])
     keys = keys[np.lexsort((keys, differences))]

@@ -1,10 +1,10 @@
 """Finds the best chunks by keyword, ranked by BM25.
 
 Scoring a chunk takes about a microsecond, and most matching chunks contain only one word of the query, a common one.
-The contribution of common words to a score has an upper bound. So if some words of a query are much rarer than the
-others, only chunks with a rare word are scored at first; if the last one on the page scores above the bound, no other
-chunk can be on the page. The words are always in the same order, so that a chunk's score is bit-identical on both
-paths.
+Common words can add only a limited amount to a score. So if some words of a query are much rarer than the others, only
+chunks with a rare word are scored first. If the last one on the result page scores more than common words can add up
+to, no other chunk can be on the page. Otherwise, all matching chunks are scored. The words are always in the same
+order, so that a chunk gets exactly the same score in both ways.
 """
 
 import sqlite3
@@ -18,30 +18,32 @@ from svc_daemon.provider.embedded.scopes import Scope
 
 #: BM25 weight of each column. Words in the title count twice; the words for buckets are only used to filter.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
-#: Upper bound of a word's score, as a multiple of its idf, however often it occurs in the chunk: FTS5's k1 is 1.2.
+#: Upper bound of a word's score, as a multiple of its idf, no matter how often it occurs in the chunk; it follows from
+#: FTS5's k1 of 1.2.
 MOST_OF_IDF = 2.2
-#: Rare words are searched first only if at least this many times as many chunks contain common words; otherwise it
-#: would save little time.
+#: Rare words are searched first only if at least this many times as many chunks contain common words; otherwise too
+#: little time would be saved.
 SHARE = 4
 #: Rare words are searched first only if the common words' upper bounds sum to at most this fraction of the rarest
 #: word's upper bound, which is an estimate of the score of the page's last chunk.
 LIKELY = 0.6
-#: Rare words are searched first only if at least this many chunks contain common words; otherwise it would save little
-#: time.
+#: Rare words are searched first only if at least this many chunks contain common words; otherwise too little time would
+#: be saved.
 LEAST_SAVED = 1000
 
 
 def rank(
     connection: sqlite3.Connection, having: Mapping[str, int], scope: Scope, chunks: int, limit: int
 ) -> list[Ranked]:
-    """Return the best `limit` chunks of the scope by BM25, best first; ties are ordered by key.
+    """Return the best `limit` chunks by BM25 in the buckets and sources of the scope, best first, then by key.
 
     `having` maps each word of the query to the number of chunks with it; `chunks` is the number of all chunks.
     """
     words = sorted(having, key=lambda word: (having[word], word))
     if scope.is_narrow:
         return _score(connection, any_of(words), scope, limit)
-    # Chunks of documents that are being written or removed: searches exclude them, but FTS5's BM25 counts them.
+    # Number of chunks of documents that are being written or removed. Searches exclude them, but FTS5's BM25 counts
+    # them.
     (hidden,) = connection.execute("SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 1").fetchone()
     total = chunks + hidden
     counts = [having[word] for word in words]
@@ -51,7 +53,7 @@ def rank(
         both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
         scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
         # So far, the scores count rare words only. Compute the full scores of the best `limit` chunks that also have
-        # common words. Other such chunks can't be among the best `limit`, so their incomplete scores don't matter.
+        # common words. The other such chunks can't be among the best `limit`, so their incomplete scores don't matter.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
         if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):
@@ -60,7 +62,10 @@ def rank(
 
 
 def any_of(words: Sequence[str]) -> str:
-    """Build the FTS5 expression for chunks with any of the words, quoted so that none is parsed as syntax."""
+    """Build the FTS5 expression for chunks with any of the words.
+
+    The words are quoted, so that none is read as syntax.
+    """
     return _in_columns(_joined(words, "OR"))
 
 
@@ -70,7 +75,7 @@ def all_of(words: Sequence[str]) -> str:
 
 
 def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> int:
-    """Choose how many of the words, rarest first, to search for at first; 0 if that would save too little."""
+    """Choose how many of the words, rarest first, are searched for first; 0 if that would save too little time."""
     for rare in reversed(range(1, len(having))):
         few, many = sum(having[:rare]), sum(having[rare:])
         is_likely = few >= limit and sum(bounds[rare:]) <= LIKELY * bounds[0]
@@ -80,7 +85,7 @@ def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> i
 
 
 def _score(connection: sqlite3.Connection, expression: str, scope: Scope, limit: int) -> list[Ranked]:
-    # The conditions on the document are evaluated before the chunk's BM25, which costs more.
+    # The conditions in this statement are evaluated before the chunk's BM25, which takes longer.
     rows = connection.execute(
         """
         SELECT rowid, bm25(chunk_index, :title, :headings, :text, :unspaced, :buckets) AS badness FROM chunk_index

@@ -19,7 +19,7 @@ from svc_daemon.provider.inspections import InspectedDocument
 
 
 class _Count(NamedTuple):
-    """A consistency check; the statement returns the rows that violate it."""
+    """A consistency check: an SQL statement that returns the rows which violate it."""
 
     invariant: str
     statement: str
@@ -78,7 +78,7 @@ _COUNTS = (
 
 
 class IndexInspector:
-    """An Inspector for the SQLite files in a folder. The caller must ensure that no process has them open."""
+    """Checks the SQLite index files in a folder. The caller must ensure that no process has them open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -126,7 +126,8 @@ class IndexInspector:
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
-    # A crash after creating the file may leave it empty. This is valid: the tables are created when it is opened.
+    # A crash after the file was created may leave it empty. This is valid, because the tables are created when the file
+    # is opened.
     if is_blank(connection):
         return
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -161,7 +162,10 @@ def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _check_postings(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Check that the postings match the chunks. FTS5's check needs write access, so it runs on a temporary copy."""
+    """Check that the postings (which chunks contain which words) match the chunks.
+
+    FTS5's check needs write access, so it runs on a temporary copy.
+    """
     with closing(sqlite3.connect("", isolation_level=None)) as copy:
         connection.backup(copy)
         try:

@@ -1,7 +1,7 @@
 """Caches how many chunks contain a word or are in a bucket, for each revision of the index.
 
-Counting scans the word's whole posting list. The revision in `totals` changes with every change of the index, so cached
-counts are valid until the revision changes.
+Counting reads the list of all chunks with the word. The revision in `totals` changes with every change of the index, so
+cached counts are valid until the revision changes.
 """
 
 import sqlite3
@@ -9,13 +9,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: Maximum number of cached counts; the cache is cleared when it is full, so that rare words don't fill the memory.
+#: Maximum number of cached counts. The cache is cleared when it is full, so that rare words don't use up the memory.
 MAX_COUNTS = 20_000
 
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of one revision. Threads may fill it concurrently, since they compute the same numbers."""
+    """The counts of one revision of the index.
+
+    Threads may fill it at the same time, since they compute the same numbers.
+    """
 
     revision: int
     #: Number of chunks in the whole index.
@@ -40,7 +43,7 @@ class CountsCache:
         self._latest = Counts(revision=-1, chunks=0)
 
     def at(self, connection: sqlite3.Connection) -> Counts:
-        """Return the counts for the snapshot that this connection reads."""
+        """Return the counts for the state of the index that this connection reads."""
         totals = connection.execute("SELECT revision, chunks FROM totals").fetchone()
         with self._lock:
             if self._latest.revision == totals["revision"]:

@@ -1,4 +1,4 @@
-"""Reads the visible documents of an index. Each function runs in its caller's transaction."""
+"""Reads the documents of an index that searches can find. Each function runs in its caller's transaction."""
 
 import sqlite3
 
@@ -19,7 +19,7 @@ from svc_daemon.provider.errors import DocumentMissing
 
 
 def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
-    """Find the visible document of a source; None if there is none."""
+    """Find the document of a source that searches can find; None if there is none."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM documents WHERE source_id = :source_id AND hidden = 0", {"source_id": source_id}
     ).fetchone()
@@ -65,7 +65,7 @@ def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | No
 
 
 def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDocument:
-    """Read the document's rows in the form in which they can be written again."""
+    """Read a document's rows in the form in which they can be written again."""
     rows: list[ChunkRow] = [tuple(row)[1:] for row in _chunk_rows(connection, stored["document_key"])]
     return PackedDocument(
         source_id=stored["source_id"],

@@ -121,7 +121,7 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
 
 
 def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ordinal: int, count: int) -> None:
-    """Copy the vectors of `count` chunks, starting at this ordinal, from a document to a hidden copy of it."""
+    """Copy the vectors of `count` chunks, from this ordinal on, to a still hidden copy of the document."""
     origin = KeyRange.of_chunks(origin_key, ordinal, count)
     parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
     connection.execute(
@@ -143,7 +143,7 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
     """Record how many vectors were copied to the document from `origin`.
 
-    There may be fewer than `origin` has now, if some were added after its chunks were copied.
+    `origin` may have more vectors by now, if some were added after its chunks were copied.
     """
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])
@@ -187,7 +187,10 @@ def _count(connection: sqlite3.Connection, document_key: int, model_key: int) ->
 
 
 def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | None:
-    """Delete all other models and the documents' counts of their vectors. Returns the kept model's key, if any."""
+    """Delete all models but one, and the documents' counts of their vectors.
+
+    Returns the key of the kept model, if any.
+    """
     keep_key = None if keep_model is None else find_model(connection, keep_model)
     connection.execute("UPDATE totals SET vector_revision = vector_revision + 1")
     connection.execute(
@@ -202,7 +205,10 @@ def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | Non
 
 
 def _delete_others(connection: sqlite3.Connection, keep_key: int | None, after: int) -> int | None:
-    """Delete a batch of other models' vectors after this key. Returns the last deleted key, or None at the end."""
+    """Delete a batch of vectors of other models, with keys after this one.
+
+    Returns the last deleted key; None at the end.
+    """
     rows = connection.execute(
         """
         SELECT chunk_key FROM signs WHERE model_key IS NOT :keep_key AND chunk_key > :after

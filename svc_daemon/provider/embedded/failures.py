@@ -1,4 +1,4 @@
-"""Converts exceptions from SQLite and the file system to the contract's exceptions."""
+"""Converts exceptions from SQLite and the file system to those that a search provider may raise."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFail
 
 @contextmanager
 def translated(team_id: str) -> Iterator[None]:
-    """Convert exceptions that the team's index file raises within the block to ProviderError."""
+    """Within the block, convert exceptions that the team's index file causes to ProviderError."""
     try:
         yield
     except StorageError as error:
@@ -33,7 +33,10 @@ def translated(team_id: str) -> Iterator[None]:
 
 
 def from_sqlite(team_id: str, error: sqlite3.Error) -> ProviderError:
-    """Convert an SQLite error: interruption to SearchTimeout, damage to IndexDamaged, others to a retryable failure."""
+    """Convert an SQLite error.
+
+    An interruption becomes SearchTimeout, damage IndexDamaged, and any other error a retryable ProviderFailed.
+    """
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_INTERRUPT":
         return SearchTimeout()

@@ -18,13 +18,13 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFail
 
 #: Team ids that are accepted: since they become file names, no other characters are allowed.
 FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-#: Suffixes of the files that make up an SQLite database.
+#: Endings of the names of the files that make up an SQLite database.
 _SUFFIXES = (".db", ".db-wal", ".db-shm")
 
 
 @dataclass(frozen=True, slots=True)
 class TeamIndex:
-    """One team's open index."""
+    """One team's index while its file is open."""
 
     team_id: str
     database: SqliteDatabase
@@ -47,7 +47,8 @@ class IndexFiles:
         self._on_damaged = on_damaged
         #: Teams whose damaged index has already been reported.
         self._damaged: set[str] = set()
-        #: Incremented when files are removed, so that damage found in a removed file is not reported afterwards.
+        #: Incremented when index files are removed, so that damage that was found in a removed file isn't reported
+        #: afterwards.
         self._removals = 0
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}
@@ -96,14 +97,18 @@ class IndexFiles:
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
             if self._folder.exists():
-                # Without this sync, the deleted file could reappear after a power failure and replace a new one.
+                # Make the deletion durable. Otherwise, a power failure could restore the old file in place of a new
+                # one.
                 sync_folder(self._folder)
             self._damaged.discard(team_id)
             self._removals += 1
 
     @contextmanager
     def translated(self, team_id: str) -> Iterator[None]:
-        """Convert the index's exceptions within the block to ProviderError; calls `on_damaged` once per damage."""
+        """Within the block, convert the index's exceptions to ProviderError.
+
+        `on_damaged` is called once for each damaged index.
+        """
         removals = self._removals
         try:
             with translated(team_id):
@@ -124,7 +129,10 @@ class IndexFiles:
             self._open.clear()
 
     def _report(self, team_id: str, error: sqlite3.Error) -> None:
-        """Report a failing disk, which affects all teams; damage to an index is reported by `translated`."""
+        """Report a disk that fails, which affects all teams.
+
+        Damage to one index is reported by `translated` instead.
+        """
         failure = from_sqlite(team_id, error)
         if not isinstance(failure, IndexDamaged):
             self._on_broken(failure)

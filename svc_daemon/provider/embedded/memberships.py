@@ -1,4 +1,4 @@
-"""The buckets of the documents in an index."""
+"""Which documents of an index are in which buckets."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
 
 
 def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Sequence[str], chunks: int) -> None:
-    """Add a document to these buckets, which must be distinct, and its number of chunks to the count of each bucket."""
+    """Add the document to these distinct buckets, and its number of chunks to the count of each bucket."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
         [(document_key, bucket_id, chunks) for bucket_id in bucket_ids],
@@ -22,7 +22,7 @@ def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids
 
 
 def count_in(connection: sqlite3.Connection, document_key: int, chunks: int) -> None:
-    """Set how many chunks the document contributes to each of its buckets; 0 for a hidden document."""
+    """Set how many chunks the document adds to the count of each of its buckets; 0 if searches don't see it."""
     connection.execute(
         "UPDATE memberships SET chunks = :chunks WHERE document_key = :key", {"chunks": chunks, "key": document_key}
     )
@@ -33,7 +33,7 @@ def delete_buckets(connection: sqlite3.Connection, document_key: int) -> None:
 
 
 def count_bucket_chunks(connection: sqlite3.Connection, bucket_id: str) -> int:
-    """Count the chunks of the bucket's visible documents."""
+    """Count the chunks of those documents of the bucket that searches can find."""
     (chunks,) = connection.execute(
         "SELECT coalesce(sum(chunks), 0) FROM memberships WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id}
     ).fetchone()

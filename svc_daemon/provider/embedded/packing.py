@@ -10,28 +10,28 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.texts import distinct, storable
 
-#: The lowest level halves the size of the text in a tenth of a millisecond; higher levels would save little more.
+#: Compression level. The lowest one halves the size of a text in a tenth of a millisecond; others save little more.
 ZLIB_LEVEL = 1
 #: Maximum number of characters in one piece of a document's text.
 PIECE_CHARACTERS = 1_000_000
-#: Maximum number of chunks that one transaction writes or removes, so that it takes about 30 ms and holds up no other
-#: write for long. Each chunk takes about 2 KB in the write-ahead log, and as much for a vector; the number of workers
-#: limits concurrent documents, so that the log stays far below 64 MB.
+#: Maximum number of chunks that one transaction writes or removes, so that it takes about 30 ms and other writes don't
+#: wait long. A chunk takes about 2 KB in the write-ahead log, and its vector as much. The log stays far below 64 MB,
+#: because the number of workers limits how many documents are written at a time.
 SLICE_CHUNKS = 250
 
-#: Maximum total characters of several documents that one transaction indexes, so that it is as short as for a slice.
+#: Maximum total number of characters of the documents that one transaction indexes together, to keep it short.
 BATCH_CHARACTERS = 300_000
 
-#: Terminates each heading of a path: the unit separator, which does not occur in readable text.
+#: Marks the end of each heading in a chunk's list of headings: the unit separator, which readable text doesn't contain.
 HEADING_END = "\x1f"
 
-#: A row of `chunks` without its key.
+#: A row of the table `chunks` without its key.
 ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedDocument:
-    """A document as stored in the tables."""
+    """A document converted to rows and compressed, as its tables store it."""
 
     source_id: str
     generation: int
@@ -53,7 +53,7 @@ class PackedDocument:
         return is_large(len(self.chunk_rows), len(self.pieces))
 
     def slices(self) -> list[tuple[int, Sequence[ChunkRow]]]:
-        """Split the rows into slices of at most `SLICE_CHUNKS`, each with the ordinal of its first row."""
+        """Split the chunk rows into slices of at most `SLICE_CHUNKS`, each with the ordinal of its first row."""
         starts = range(0, len(self.chunk_rows), SLICE_CHUNKS)
         return [(start, self.chunk_rows[start : start + SLICE_CHUNKS]) for start in starts]
 
@@ -64,7 +64,7 @@ def is_large(chunks: int, pieces: int) -> bool:
 
 
 def pack(document: IndexDocument) -> PackedDocument:
-    """Convert a document to rows. Raises ProviderFailed if it has more chunks than there are ordinals."""
+    """Convert a document to rows. Raises ProviderFailed if it has too many chunks to number."""
     if len(document.chunks) > MAX_ORDINAL:
         raise ProviderFailed(
             f"{document.source_id} has {len(document.chunks)} chunks; the index takes {MAX_ORDINAL} of one document. "
@@ -96,7 +96,10 @@ def pack(document: IndexDocument) -> PackedDocument:
 
 
 def cut_batches(documents: Sequence[PackedDocument]) -> Iterator[list[PackedDocument]]:
-    """Split documents, in order, into batches that each fit into one transaction; large documents are alone."""
+    """Split documents, in order, into batches that fit into one transaction.
+
+    A large document gets a batch of its own.
+    """
     batch: list[PackedDocument] = []
     size = 0
     for document in documents:
@@ -118,5 +121,5 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 
 
 def pack_unspaced(*texts: str) -> str:
-    """Split text that FTS5 can't split into words, and join the words by spaces; empty for most languages."""
+    """Return the words of text in scripts without spaces, which FTS5 can't split, joined by spaces; often empty."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))

@@ -1,25 +1,25 @@
 """The postings of chunks: which words occur in which chunks.
 
-FTS5 needs the exact text to remove a row, and only marks the row as deleted. Deleted rows are purged when segments are
-merged, which happens as documents are added; an index from which much was removed would keep them. So once there are
-more removed chunks than remaining ones, the postings are rebuilt from the view `indexed_chunks`. FTS5's own
-incremental merge of all segments (`merge` with a negative number) is not used: it adds a level to its structure at each
-step, until SQLite 3.40 reports the index as damaged.
+FTS5 needs the exact text of a row to remove it, and only marks it as deleted. It purges deleted rows as documents are
+added, so an index that mostly shrinks would keep them. So once there are more removed chunks than remaining ones, the
+postings are rebuilt from the view `indexed_chunks`. FTS5's own incremental merge of all segments (`merge` with a
+negative number) is not used: it adds a level to its structure at each step, until SQLite 3.40 reports the index as
+damaged.
 """
 
 import sqlite3
 
 from svc_daemon.provider.embedded.schema import KeyRange
 
-#: Minimum number of removed chunks for a rebuild; fewer take up only about 300 KB.
+#: Minimum number of removed chunks for a rebuild of the postings. Fewer chunks waste only about 300 KB.
 LEAST_REMOVED = 500
-#: Maximum number of remaining chunks for a rebuild, which would otherwise block writes for more than a second. A larger
-#: index keeps deleted rows until merges purge them or until it has shrunk to this size.
+#: Maximum number of remaining chunks for a rebuild of the postings, which blocks writes for up to a second. A larger
+#: index keeps deleted rows until FTS5 purges them or until it has shrunk to this size.
 REBUILD_MOST = 50_000
 
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
-    """Index these chunks, with the text that the view `indexed_chunks` returns now."""
+    """Add the words of these chunks to the index, from the text that the view `indexed_chunks` returns now."""
     connection.executemany(
         "INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets) VALUES (?, ?, ?, ?, ?, ?)",
         _read(connection, keys),
@@ -27,7 +27,7 @@ def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
 
 
 def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
-    """Remove these chunks from the index. Returns the number of chunks.
+    """Remove the words of these chunks from the index. Returns the number of chunks.
 
     The view `indexed_chunks` must still return exactly the text that was indexed.
     """
@@ -43,7 +43,10 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
 
 
 def _read(connection: sqlite3.Connection, keys: KeyRange) -> list[sqlite3.Row]:
-    """Read the columns to index. With `INSERT ... SELECT`, FTS5 would write a segment of postings per statement."""
+    """Read the columns to index.
+
+    They aren't inserted with `INSERT ... SELECT`, because FTS5 would then write a new segment for each statement.
+    """
     return connection.execute(
         """
         SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
@@ -54,12 +57,12 @@ def _read(connection: sqlite3.Connection, keys: KeyRange) -> list[sqlite3.Row]:
 
 
 def count_removed(connection: sqlite3.Connection, chunks: int) -> None:
-    """Add to the number of removed chunks."""
+    """Add this number to the count of removed chunks."""
     connection.execute("UPDATE totals SET removed = removed + :chunks", {"chunks": chunks})
 
 
 def clean_up(connection: sqlite3.Connection) -> None:
-    """Purge removed chunks from the postings if there are enough of them."""
+    """If there are enough removed chunks, rebuild the postings to free their space."""
     totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
     if connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None:
         _run(connection, "delete-all")

@@ -1,4 +1,4 @@
-"""The embedded provider: implements the contract on the teams' index files."""
+"""The embedded provider: stores and searches documents in SQLite files, one for each team."""
 
 import sqlite3
 import time
@@ -24,16 +24,16 @@ from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 from svc_daemon.provider.texts import storable
 
-#: Number of documents that are listed per snapshot; no snapshot is held open while the caller processes them.
+#: Number of documents that are listed in one transaction, so that none stays open while the caller processes them.
 LIST_PAGE = 500
-#: Number of steps of SQLite's virtual machine between two checks of the clock: a fraction of a millisecond.
+#: SQLite checks a search's deadline after this many instructions of its virtual machine, a fraction of a millisecond.
 STEPS_PER_LOOK = 2000
 #: Default size of the cache of vector signs: enough for about two million vectors.
 SIGNS_BYTES = 128 * 1024**2
 
 
 class EmbeddedProvider:
-    """A SearchProvider on SQLite files in one folder, which no other process may use."""
+    """A search provider that uses SQLite files in one folder, which no other process may use."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class EmbeddedProvider:
     ) -> None:
         """`clock` returns monotonic seconds, for deadlines; `on_broken` is called if writing to a file failed.
 
-        That file then refuses writes until the process is restarted. `on_damaged` is called once, on any thread, with
+        The file then refuses writes until the process is restarted. `on_damaged` is called once, on any thread, with
         the team whose index must be rebuilt: `delete_team`, then index every document. `signs_bytes` is the maximum
         size of the cache for semantic searches.
         """
@@ -118,7 +118,7 @@ class EmbeddedProvider:
             return
         with self._files.translated(team_id):
             for bucket_id in bucket_ids:
-                # Use a separate snapshot per bucket, so that none is held for long.
+                # Use a separate transaction for each bucket, so that none is open for long.
                 index.database.read(lambda connection: warm_up(connection, index, self._signs, model, bucket_id))  # noqa: B023 - run at once
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
@@ -158,7 +158,7 @@ class EmbeddedProvider:
         self._signs.forget(team_id)
 
     def check_reachable(self) -> None:
-        """Files are always reachable."""
+        """Does nothing, because local files are always reachable."""
 
     def close(self) -> None:
         self._files.close()
@@ -175,7 +175,7 @@ class EmbeddedProvider:
 
     @contextmanager
     def _interrupted_at(self, connection: sqlite3.Connection, deadline_s: float | None) -> Iterator[None]:
-        """Interrupt statements that run inside once the deadline has passed."""
+        """Within the block, interrupt the connection's statements once the deadline has passed."""
         if deadline_s is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Reorders the best chunks by BM25: promotes those with every query word, or with words of the best chunks."""
+"""Reorders the best chunks by BM25: moves up chunks with every query word, or with words of the best chunks."""
 
 import json
 import sqlite3
@@ -9,7 +9,7 @@ from svc_daemon.provider import rankings
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.rankings import Placed
 
-#: A chunk's key and its BM25; higher is better.
+#: A chunk's key and its BM25 score; a higher score is better.
 Ranked = tuple[int, float]
 
 

@@ -1,9 +1,9 @@
 """The schema of an index file.
 
-The key of a chunk is `document_key << 20 | ordinal`. So a document's chunks have a contiguous range of keys, and the
-document's key is known without a look-up. `chunk_index` contains postings only: its content is the view
-`indexed_chunks`, which is read both to add and to remove postings, so that exactly what was added is removed. Each of a
-document's buckets is a word in the column `buckets`, so that a small bucket can be found by its postings.
+The key of a chunk is `document_key << 20 | ordinal`. So the keys of a document's chunks are contiguous, and a chunk's
+key contains its document's key. `chunk_index` contains only postings: which words occur in which chunks. Their text
+comes from the view `indexed_chunks`, both to add and to remove postings, so that exactly what was added is removed.
+Each of a document's buckets is a word in the column `buckets`, so that a small bucket can be found by its postings.
 
 A chunk's vector is stored twice: in full in `vectors`, and in `signs` as one bit per component, which searches scan. A
 document's row has the model and the number of its vectors. Its `embedded_at` is the vector revision at which its
@@ -66,7 +66,7 @@ STATEMENTS = (
         unspaced TEXT NOT NULL
     ) STRICT
     """,
-    # Keys are never reused, so that vectors left by one model can't be mistaken for another's.
+    # Keys are never reused, so that the vectors of a deleted model can't be mistaken for another's.
     """
     CREATE TABLE models (
         model_key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -74,8 +74,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Until a document is embedded again, this table may hold vectors of an earlier model than the one in the document's
-    # row.
+    # Until a document is embedded again, this table may contain vectors of an earlier model than the one in its row.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -83,8 +82,7 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # Signs are in a table of their own, so that a scan of all signs doesn't have to read the pages with the full
-    # vectors.
+    # Signs have their own table, so that reading all signs doesn't read the pages with the full vectors.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,
@@ -100,10 +98,10 @@ STATEMENTS = (
         PRIMARY KEY (document_key, bucket_id)
     ) STRICT, WITHOUT ROWID
     """,
-    # A covering index, from which the sizes of buckets are summed.
+    # An index with all columns that are needed to add up the sizes of buckets.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
-    # `revision` changes whenever documents change, so that counts can be cached between searches. `vector_revision`
-    # changes only with vectors, which happens often while a model embeds new documents.
+    # `revision` changes whenever documents change, so cached counts are valid while it stays the same.
+    # `vector_revision` changes only with vectors, which happens often while a model embeds new documents.
     """
     CREATE TABLE totals (
         revision INTEGER NOT NULL,
@@ -113,9 +111,9 @@ STATEMENTS = (
     ) STRICT
     """,
     "INSERT INTO totals (revision, vector_revision, chunks, removed) VALUES (0, 0, 0, 0)",
-    # FTS5 refuses to read a view that uses a virtual table such as `json_each`, so headings are stored as plain text.
-    # The tokenizer treats a bucket id in hexadecimal followed by a digit as one word, and the stemmer doesn't change
-    # it.
+    # FTS5 refuses to read a view that uses a virtual table such as `json_each`, so headings are stored as plain text. A
+    # bucket is indexed as its id in hexadecimal and a digit, because the tokenizer treats this as one word and the
+    # stemmer doesn't change it.
     """
     CREATE VIEW indexed_chunks AS
     SELECT chunk_key, title, headings, text, title_unspaced || ' ' || unspaced AS unspaced,
@@ -137,7 +135,7 @@ class WrongVersion(Exception):
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables in a new file. Raises WrongVersion if the file has another version of the schema."""
+    """Create the tables in a new file. Raises WrongVersion if the file has the schema of another release."""
     # Some builds of SQLite default to secure_delete = ON, which writes zeros over each freed page, and to the WAL too.
     # A merge of postings may free tens of megabytes, which contain only words without their order. The texts of
     # documents are overwritten explicitly when they are removed (`overwriting`).
@@ -162,7 +160,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
-    """Overwrite everything that is deleted within the block with zeros, so that it can't be recovered from the file."""
+    """Within the block, overwrite what is deleted with zeros, so that it can't be recovered from the file."""
     connection.execute("PRAGMA secure_delete = ON")
     try:
         yield
@@ -171,7 +169,7 @@ def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def bucket_word(bucket_id: str) -> str:
-    """Return the word for a bucket in the column `buckets`; the view has the same rule in SQL."""
+    """Return the word by which a bucket's chunks are indexed; the view `indexed_chunks` has the same rule in SQL."""
     return bucket_id.encode().hex() + "0"
 
 

@@ -1,8 +1,9 @@
 """The buckets and sources that a search is limited to, as parameters of its statement.
 
-There are two ways to limit a search to a bucket. Matching the bucket's word in the index scans all of the bucket's
-postings, twice: best for a small bucket. Looking up the document of each chunk that has a word of the query is best for
-a bucket with a large share of the index. If a bucket contains the whole index, neither is needed.
+There are two ways to limit a search to a bucket. The bucket's id is indexed like a word of each of its chunks; matching
+this word reads the list of all chunks of the bucket twice, which is best for a small bucket. For a bucket with a large
+share of the index, it is better to look up the document of each chunk that has a word of the query. If a bucket
+contains the whole index, neither is needed.
 """
 
 import json
@@ -17,19 +18,19 @@ from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.schema import bucket_word
 from svc_daemon.provider.texts import distinct
 
-#: Look-ups are used if the bucket contains at least this share of the team's chunks. Measured with 100,000 chunks and a
-#: query word in 5 % of them: a share of 1 takes 9.2 ms by word and 6.7 ms by look-up, 0.5 takes 5.3 and 4.6 ms, and
-#: 0.01 takes 0.8 and 1.9 ms.
+#: Documents are looked up if the bucket contains at least this share of the team's chunks. Measured with 100,000 chunks
+#: and a query word in 5 % of them: a share of 1 takes 9.2 ms by word and 6.7 ms by look-up, 0.5 takes 5.3 and 4.6 ms,
+#: and 0.01 takes 0.8 and 1.9 ms.
 LARGE_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a search is limited to; None means no limit of that kind."""
+    """The buckets and sources that a search is limited to; None means no limit."""
 
-    #: Buckets that are matched by their words in the index.
+    #: Buckets whose chunks are found by the word for the bucket in the index.
     matched_buckets: tuple[str, ...] | None = None
-    #: Buckets whose membership is looked up for each chunk's document.
+    #: Buckets for which the document of each found chunk is looked up.
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 
@@ -39,19 +40,19 @@ class Scope:
         return self.matched_buckets is not None or self.source_ids is not None
 
     def restrict(self, expression: str) -> str:
-        """Restrict an FTS5 expression to the buckets that are matched by their words."""
+        """Add the condition that a chunk has the word of one of these buckets to an FTS5 expression."""
         if self.matched_buckets is None:
             return expression
         words = " OR ".join(f'"{bucket_word(bucket_id)}"' for bucket_id in self.matched_buckets)
         return f"buckets : ({words}) AND {expression}"
 
     def parameters(self) -> dict[str, str | None]:
-        """Return the statement's parameters for look-ups, as JSON lists or None."""
+        """Return the parameters of the statement that looks up buckets and sources, as JSON lists or None."""
         return {"bucket_ids": as_json(self.checked_buckets), "source_ids": as_json(self.source_ids)}
 
 
 def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> Scope:
-    """Choose the cheapest way to limit the search to its buckets and sources."""
+    """Choose the fastest way to limit a search to its buckets and sources."""
     source_ids = None if query.source_ids is None else tuple(query.source_ids)
     if query.bucket_ids is None:
         return Scope(source_ids=source_ids)
@@ -68,5 +69,5 @@ def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQu
 
 
 def as_json(ids: Sequence[str] | None) -> str | None:
-    """Encode ids as a statement's parameter."""
+    """Encode ids as JSON for a parameter of a statement."""
     return None if ids is None else json.dumps(ids)

@@ -19,15 +19,15 @@ from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.vector_signs import SignsCache
 from svc_daemon.provider.rankings import CANDIDATES, Placed, fuse_placed, list_warnings
 
-#: SQLite's page cache per connection. With 100,000 chunks it saves a quarter of a search's time; more would help
-#: little.
+#: SQLite's page cache per connection. With 100,000 chunks, this size saves a quarter of a search's time; a larger cache
+#: would help little.
 CACHE_KIB = 12_000
 
 
 def search(
     connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, query: SearchQuery, check: Callable[[], None]
 ) -> HitPage:
-    """Search, and read one page of hits, in this connection's snapshot. `check` may raise SearchTimeout."""
+    """Search and read one page of hits, within this connection's transaction. `check` may raise SearchTimeout."""
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     parsed = parse_query(query.text)
     mode = query.mode if query.vector is not None else SearchMode.KEYWORD
@@ -91,7 +91,7 @@ def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, q
 def _by_both(
     connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery
 ) -> list[Placed[int]]:
-    """Fuse the top of both rankings: at least `CANDIDATES` of each, or as many as the page needs."""
+    """Combine the keyword and the semantic ranking: the best `CANDIDATES` of each, or more if the page needs them."""
     count = max(CANDIDATES, query.offset + query.limit + 1)
     first = replace(query, offset=0, limit=count - 1)
     words = _by_words(connection, counts, question, first)

@@ -30,13 +30,16 @@ def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidde
         ),
     )
     key = int(cursor.lastrowid or 0)
-    # Memberships precede the first chunk, because a chunk's postings contain the buckets.
+    # Create memberships before the first chunk, because the words of a chunk in the index include its buckets.
     memberships.create_buckets(connection, key, document.bucket_ids, 0 if is_hidden else chunks)
     return key
 
 
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
-    """Create documents with text, chunks and postings, visible at once. Their sources must have no visible document."""
+    """Create documents that searches find at once, with text, chunks and postings.
+
+    Their sources must not have documents that searches find.
+    """
     keys = []
     for document in packed:
         key = create(connection, document, is_hidden=False)
@@ -67,8 +70,8 @@ def show(
 ) -> int | None:
     """Make the document visible and hide the one that it replaces; change nothing if `may_replace` refuses.
 
-    Returns the key of the document to be removed: the replaced one, or the given one if it was refused. Returns None if
-    nothing was replaced.
+    Returns the key of the document that must be removed now: the replaced one, or this one if it was refused. Returns
+    None if nothing was replaced.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):
@@ -97,11 +100,11 @@ def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | Non
 
 
 def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -> None:
-    """Remove hidden documents that are all small."""
+    """Remove hidden documents, all of which are small enough for one transaction."""
     if not document_keys:
         return
-    # FTS5 starts a new segment if a key is lower than the one before, and at the beginning of a statement that may
-    # change many rows. So the postings are removed in the order of keys, before any rows.
+    # FTS5 starts a new segment of postings if a key is lower than the previous one, and for each statement that may
+    # change many rows. So remove the postings first, in the order of keys, and then the rows.
     ranges = [KeyRange.of_document(key) for key in sorted(document_keys)]
     chunks = sum(postings.remove_postings(connection, keys) for keys in ranges)
     with overwriting(connection):
@@ -123,7 +126,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     if last is None:
         return False
     keys = KeyRange(max(every.first, last - SLICE_CHUNKS + 1), last)
-    # Postings go first: FTS5 needs the exact text to remove them, which the view reads from the other tables.
+    # Remove postings first: FTS5 needs their exact text, which it reads from the tables that are cleared next.
     postings.remove_postings(connection, keys)
     with overwriting(connection):
         _delete_chunks(connection, keys)

@@ -19,9 +19,9 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
-#: Number of documents that are read per statement; if a search is interrupted, the batches read so far are kept.
+#: Number of documents that are read per statement. If a search is interrupted, the batches read so far stay cached.
 BATCH_DOCUMENTS = 5000
-#: Approximate size of a document's dict entry in Python.
+#: Approximate size in bytes of a document's entry in a Python dict.
 DOCUMENT_BYTES = 150
 
 
@@ -36,7 +36,7 @@ class SignsKey:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A cache entry: the signs of the vectors in a bucket or a whole index, as of one revision of the index."""
+    """A cache entry: the signs of the vectors in a bucket or the whole index, at one revision of the index."""
 
     #: The revisions of the index and of its vectors; None if reading was interrupted, so that the entry is incomplete.
     revisions: tuple[int, int] | None = None
@@ -66,11 +66,11 @@ class SignsCache:
 
     @property
     def is_half_full(self) -> bool:
-        """Whether to stop preloading, so that it doesn't evict entries that searches need."""
+        """Whether preloading should stop, so that it doesn't evict entries that searches need."""
         return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":
-        """Return the signs for the snapshot that this connection reads; None if there are none."""
+        """Return the signs for the state of the index that this connection reads; None if there are none."""
         row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
         revisions = (row["revision"], row["vector_revision"])
         with self._lock:
@@ -90,7 +90,7 @@ class SignsCache:
     def _refresh(self, connection: sqlite3.Connection, key: SignsKey, held: Held, revisions: tuple[int, int]) -> Held:
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
-        # Each document that has vectors, with its `embedded_at`.
+        # Select each document that has vectors, with its `embedded_at`.
         rows = connection.execute(
             """
             SELECT document_key, embedded_at FROM documents

@@ -1,16 +1,16 @@
 """Stores, changes and removes documents.
 
 Most documents are small and are put in batches: one transaction hides the documents that a batch replaces, writes the
-new ones and removes the hidden ones. FTS5 then writes the postings of the whole batch as one segment, which costs a
-fifth of the time and a tenth of the log that one segment per document would.
+new ones and removes the hidden ones. FTS5 then writes the postings of the whole batch as one segment, in a fifth of the
+time and a tenth of the log space that one segment per document takes.
 
 A large document is written hidden, in slices of its chunks with a transaction each, so that the log stays small and
 other writes can run in between. A single step then makes it visible and hides the one that it replaces, which is then
 removed. Hidden documents left by a crash or failure are removed when the file is next opened.
 
-To change buckets or title, a copy is written and replaces the original, since FTS5 has to rewrite every posting anyway.
-Vectors are copied too: computing them would take a hundred times as long, and a new title changes them little. If the
-document is small, these steps run in one transaction.
+To change buckets or title, a copy is written and replaces the original, since FTS5 must rewrite all postings of the
+document anyway. Vectors are copied too: computing them would take a hundred times as long, and a new title changes them
+little. If the document is small, these steps run in one transaction.
 """
 
 import sqlite3
@@ -41,7 +41,7 @@ class Run(Protocol):
 def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> set[str]:
     """Store, index and show each document, unless its generation or a later one is already visible.
 
-    Returns the ids of the sources of which no document was stored.
+    Returns the ids of sources for which no document was stored.
     """
     run, stored = _each_in(database), set[str]()
     for batch in cut_batches(packed):
@@ -104,10 +104,10 @@ def remove_left_overs(database: SqliteDatabase) -> None:
 
 
 def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) -> tuple[set[str], list[int]]:
-    """Put small documents in the open transaction.
+    """Write a batch of small documents in the open transaction.
 
-    Returns the ids of the sources whose document was stored, and the keys of large ones that they replace, which the
-    caller removes.
+    Returns the ids of the sources whose document was stored, and the keys of large documents that were replaced, which
+    the caller must remove.
     """
     newest: dict[str, PackedDocument] = {}
     for document in batch:
@@ -174,9 +174,9 @@ def _replace(
     *,
     origin_key: int | None = None,
 ) -> bool:
-    """Write the document and show it in place of the visible one. Returns False if `may_replace` refuses.
+    """Write the document, then show it in place of the visible one. Returns False if `may_replace` refuses that.
 
-    For a copy, the vectors of the document with `origin_key` are copied too.
+    For a copy, the vectors of the document with the key `origin_key` are copied too.
     """
     key = run(steps.create, document, is_hidden=True)
     for piece, text_zlib in enumerate(document.pieces):
@@ -192,7 +192,7 @@ def _replace(
 
 
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document; its row goes last, so that the rest can be found after a crash."""
+    """Remove a hidden document. Its row is removed last, so that the rest is found again after a crash."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):

@@ -1,4 +1,4 @@
-"""Reads the chunks of editions."""
+"""Reads the chunks of documents from Milvus."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,19 +9,19 @@ from svc_daemon.provider.milvus.packing import unpack_chunk, unpack_text
 from svc_daemon.provider.milvus.schema import Row, among, equals, every
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: What is read of a chunk that is found.
+#: Fields of a found chunk's row that are needed to show it as a hit.
 HIT_FIELDS = (
     *("source_id", "edition", "ordinal", "char_start", "char_end", "page", "line_start", "line_end"),
     *("headings", "text", "stems"),
 )
-#: Number of chunks that are read by one call.
+#: Number of chunks that are read per call.
 PAGE = 1000
 
 
 def read_edition(
     server: MilvusServer, collection: str, team_id: str, edition: Edition, fields: Sequence[str]
 ) -> Iterator[list[Row]]:
-    """Read an edition's rows of a collection, page by page, each sorted by ordinal."""
+    """Read the rows of an edition (one version of a document) from a collection, page by page, ordered by ordinal."""
     of_edition = every(equals("team_id", team_id), equals("edition", edition.edition))
     for start in range(0, edition.chunks, PAGE):
         wanted = every(of_edition, f"ordinal >= {start}", f"ordinal < {start + PAGE}")
@@ -36,10 +36,10 @@ def read_rows(
     fields: Sequence[str],
     deadline_s: float | None = None,
 ) -> Mapping[str, Row]:
-    """Read rows by their names."""
+    """Read rows by their ids."""
     found: dict[str, Row] = {}
     for start in range(0, len(row_ids), PAGE):
-        # The team limits the look-up to its partition.
+        # The team's id limits the look-up to the team's partition.
         wanted = every(equals("team_id", team_id), among("id", row_ids[start : start + PAGE]))
         rows = server.query(collection, wanted, ("id", *fields), deadline_s=deadline_s)
         found |= {row["id"]: row for row in rows}
@@ -52,7 +52,7 @@ def find_text(server: MilvusServer, team_id: str, source_id: str) -> StoredText 
         pages = read_edition(server, server.collections.chunks, team_id, shown, HIT_FIELDS)
         chunks = [unpack_chunk(row) for page in pages for row in page]
         pieces = editions.read_pieces(server, team_id, shown)
-        # Another edition may be shown by now, and this one half removed.
+        # Otherwise, another node has replaced this edition, and some of its rows may already be removed.
         if len(chunks) == shown.chunks and len(pieces) == shown.pieces + 1:
             return StoredText(
                 generation=shown.generation,

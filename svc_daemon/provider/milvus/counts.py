@@ -1,16 +1,17 @@
-"""Caches how many chunks a team has and how many of them have a word, from which the weights of words are computed.
+"""Caches how many chunks a team has, and how many of them contain a word, to compute the weights of words.
 
-Milvus counts by walking through a word's chunks, and says nothing of changes. So a count is kept until this node writes
-to the team's index, and for a limited time, since other nodes write too: a weight may be a little out of date.
+Milvus counts slowly, by reading all chunks with the word, and doesn't report changes. So a count is kept until this
+node writes to the team's index, and for at most `MOST_AGE_S`, since other nodes write too. A weight may be slightly
+outdated.
 """
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: Maximum age of a count.
+#: Maximum age of a cached count, in seconds.
 MOST_AGE_S = 30.0
-#: Maximum number of cached counts of a team; when there are more, all of them are dropped.
+#: Maximum number of cached counts of a team. When it is exceeded, all of them are dropped.
 MOST_COUNTS = 20_000
 #: Maximum number of teams with cached counts.
 MOST_TEAMS = 1_000
@@ -18,12 +19,12 @@ MOST_TEAMS = 1_000
 
 @dataclass(slots=True)
 class TeamCounts:
-    """The counts of one team since this node's last write."""
+    """The cached counts of one team since this node's last write to the team's index."""
 
     _known: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def get(self, name: str, now_s: float, count: Callable[[], int]) -> int:
-        """Return the count with this name; calls `count` if it isn't cached or too old. Threads may do so at once."""
+        """Return the count with this name. Calls `count` if it isn't cached or is too old. Thread-safe."""
         known = self._known.get(name)
         if known is not None and now_s - known[0] < MOST_AGE_S:
             return known[1]
@@ -31,20 +32,20 @@ class TeamCounts:
             self._known.clear()
         counted = count()
         if counted:
-            # None is asked again: a team without chunks is not searched, and another node may write its first ones now.
+            # Don't cache a count of 0, because another node may soon write the team's first chunks.
             self._known[name] = now_s, counted
         return counted
 
 
 class TeamCountsCache:
-    """The counts of all teams. Thread-safe."""
+    """The cached counts of all teams. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._of_teams: dict[str, TeamCounts] = {}
 
     def of_team(self, team_id: str) -> TeamCounts:
-        """Return the team's counts. What is added to them after `forget` is not kept."""
+        """Return the team's counts. After `forget`, the returned object is no longer part of the cache."""
         with self._lock:
             if len(self._of_teams) >= MOST_TEAMS:
                 self._of_teams.clear()

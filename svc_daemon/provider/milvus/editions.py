@@ -1,11 +1,11 @@
-"""The editions of a document: which of them searches see, and the rows that name them.
+"""The editions of a document: its versions in the index, and which of them searches see.
 
-Milvus has no transactions, and its rows are written one by one. So whatever changes a document writes a new edition of
-it beside the one that is shown: first a row that names the edition and hides it, then its chunks, then the same row
-again, which shows it. Of the editions that are shown, the last counts: editions sort by generation, then by the time of
-writing. So a late writer of an earlier generation changes nothing, on whatever node it runs, and a row is never both
-read and decided upon. The node that shows an edition removes those before it; a writer that was killed leaves an
-edition that is hidden and named, and the document's next writer removes it.
+Milvus has no transactions: rows are written one by one. So each change of a document writes a new edition beside the
+one that searches see: first a hidden row that names the edition, then its chunks, then the first row again, no longer
+hidden. If several editions of a document are shown, only the last one counts, in the order of their generation and then
+of the time of writing. So a late writer of an earlier generation has no effect, whatever node it runs on. The node that
+shows an edition removes the earlier ones. A writer that was killed leaves a hidden edition, which the next writer of
+the document removes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from svc_daemon.provider.contract import ListedDocument
 from svc_daemon.provider.milvus.schema import Row, among, differs, equals, every
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: Maximum number of sources that are named in one filter.
+#: Maximum number of source ids in one filter.
 SOURCES_PER_CALL = 1000
 _FIELDS = (
     *("source_id", "edition", "title", "generation", "chunks", "pieces", "stamped_ms", "is_shown", "bucket_ids"),
@@ -26,23 +26,23 @@ _LISTED = ("source_id", "edition", "generation", "chunks", "bucket_ids")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edition:
-    """A document as it was written once."""
+    """One version of a document in the index."""
 
     source_id: str
-    #: Unique; sorts after all earlier editions of the document.
+    #: A unique name, which sorts after all earlier editions of the document.
     edition: str
     generation: int
     title: str
-    #: Distinct and sorted.
+    #: Ids of the document's buckets, without duplicates and sorted.
     bucket_ids: tuple[str, ...]
-    #: Number of chunks.
+    #: Number of chunks of the document.
     chunks: int
     #: When the row was written, by the writer's clock, in milliseconds.
     stamped_ms: int
-    #: Number of rows with further pieces of the body.
+    #: Number of additional rows, which contain further pieces of `body`.
     pieces: int
-    #: What is in the text and in no chunk, packed (see `packing`): its first piece. Empty unless it was just packed or
-    #: read by `read_pieces`.
+    #: The first piece of the text that is in none of the chunks, compressed (see `packing`). Empty unless it was just
+    #: packed or read by `read_pieces`.
     body: str = ""
     is_shown: bool = False
 
@@ -50,7 +50,7 @@ class Edition:
 def find(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, list[Edition]]:
-    """Return all editions of these sources, in order; a source without any is left out."""
+    """Return all editions of these sources, from first to last; a source without any is left out."""
     found: dict[str, list[Edition]] = {}
     wanted = sorted(set(source_ids))
     for start in range(0, len(wanted), SOURCES_PER_CALL):
@@ -64,18 +64,18 @@ def find(
 def find_shown(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, Edition]:
-    """Return the edition of each source that searches see; a source without one is left out."""
+    """Return the edition of each source that searches see; a source without such an edition is left out."""
     found = find(server, team_id, source_ids, deadline_s=deadline_s)
     return {source_id: shown for source_id, editions in found.items() if (shown := last_shown(editions)) is not None}
 
 
 def last_shown(editions: Iterable[Edition]) -> Edition | None:
-    """Choose the edition that searches see; None if all are hidden."""
+    """Choose the edition that searches see: the last one that is not hidden. None if all are hidden."""
     return max((each for each in editions if each.is_shown), key=lambda each: each.edition, default=None)
 
 
 def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
-    """List the team's documents by source id."""
+    """List the team's documents ordered by source id."""
     wanted = every(equals("team_id", team_id), equals("is_shown", True))
     rows = server.list_sorted(server.collections.documents, wanted, _LISTED)
     for _, of_source in groupby(rows, key=lambda row: str(row["source_id"])):
@@ -84,7 +84,7 @@ def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
 
 
 def list_all(server: MilvusServer, team_id: str) -> Iterator[Edition]:
-    """List all editions of the team's documents, shown or not, by source and in order."""
+    """List all editions of the team's documents, also hidden ones, ordered by source and then from first to last."""
     wanted = every(equals("team_id", team_id), equals("piece", 0), differs("source_id", ""))
     return map(_from_row, server.list_sorted(server.collections.documents, wanted, _FIELDS))
 
@@ -98,7 +98,7 @@ def list_teams(server: MilvusServer) -> list[str]:
 def announce(
     server: MilvusServer, team_id: str, drafts: Sequence[Edition], pieces: Mapping[str, Sequence[str]]
 ) -> None:
-    """Write hidden rows that name these editions, before anything else of them; `pieces` are their further pieces."""
+    """Write the hidden rows of new editions, before their chunks; `pieces` are the further pieces of their texts."""
     rows = [_to_row(team_id, draft) for draft in drafts]
     for draft in drafts:
         blank = replace(draft, bucket_ids=(), title="")
@@ -108,7 +108,7 @@ def announce(
         ]
     of_team = every(equals("team_id", team_id), equals("source_id", ""))
     if server.count(server.collections.documents, of_team, is_estimate=True) == 0:
-        # A row of no source says that the team has an index.
+        # Add a row without a source. It records that the team has an index.
         none = Edition(
             source_id="", edition="", generation=0, title="", bucket_ids=(), chunks=0, stamped_ms=0, pieces=0
         )
@@ -117,13 +117,16 @@ def announce(
 
 
 def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], is_shown: bool, now_ms: int) -> None:
-    """Show or hide these editions. Those to be shown must have their bodies, since whole rows are written."""
+    """Show or hide these editions by writing their rows again. To be shown, an edition must have its `body`."""
     rows = [_to_row(team_id, replace(each, is_shown=is_shown, stamped_ms=now_ms)) for each in editions]
     server.upsert(server.collections.documents, rows)
 
 
 def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) -> None:
-    """Remove editions that no search sees. Their own rows go last: what is left by a crash stays named."""
+    """Remove editions that searches don't see.
+
+    Their own rows are removed last, so that a crash leaves no unnamed chunks.
+    """
     if not editions:
         return
     wanted = every(equals("team_id", team_id), among("edition", (each.edition for each in editions)))
@@ -132,13 +135,16 @@ def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) ->
 
 
 def remove_team(server: MilvusServer, team_id: str) -> None:
-    """Remove all rows of the team; those that name its editions first, so that nothing is found from then on."""
+    """Remove all rows of the team.
+
+    The rows of its editions are removed first, so that searches find nothing from then on.
+    """
     for collection in (server.collections.documents, server.collections.chunks, *server.list_vector_collections()):
         server.delete(collection, equals("team_id", team_id))
 
 
 def read_pieces(server: MilvusServer, team_id: str, edition: Edition) -> list[str]:
-    """Read all pieces of an edition's body, in order."""
+    """Read all pieces of the text that is in none of an edition's chunks, in order."""
     wanted = every(equals("team_id", team_id), equals("edition", edition.edition))
     rows = server.query(server.collections.documents, wanted, ("piece", "body"))
     return [row["body"] for row in sorted(rows, key=lambda row: int(row["piece"]))]
@@ -151,7 +157,8 @@ def _from_row(row: Row) -> Edition:
 
 def _to_row(team_id: str, each: Edition, piece: int = 0) -> Row:
     return {
-        # A space sorts before every character of an id, so that rows sort by source id.
+        # A space sorts before all characters of ids, so rows sort by source id even if one id is the beginning of
+        # another.
         "id": f"{team_id} {each.source_id} {each.edition} {piece:05}",
         "team_id": team_id,
         "source_id": each.source_id,

@@ -1,7 +1,7 @@
 """The vectors of chunks.
 
-A chunk's row names the model of its vector. The vector is written first, so a chunk that names a model has its vector;
-one that was written by a killed worker is written again.
+A chunk's row names the model of its vector. The vector is written before the model's name, so a chunk that names a
+model always has a vector. If a worker is killed in between, the vector is written again.
 """
 
 import struct
@@ -17,11 +17,11 @@ from svc_daemon.provider.milvus.server import MilvusServer
 from svc_daemon.provider.milvus.writing import vector_row
 from svc_daemon.provider.texts import embeddable
 
-#: Bytes of a 32-bit float.
+#: Size of a 32-bit float in bytes.
 FLOAT_BYTES = 4
-#: Number of chunks whose vectors are dropped at a time.
+#: Number of chunks whose vectors are removed per call.
 DROPPED_ROWS = 1000
-#: All fields that are written to a chunk's row.
+#: All fields of a chunk's row.
 CHUNK_FIELDS = (*chunks.HIT_FIELDS, "id", "team_id", "bucket_ids", "model")
 
 
@@ -40,7 +40,8 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
             for row in sorted(rows, key=lambda row: str(row["id"]))
             if row["edition"] in current
         ]
-        # Chunks that are being written or removed leave no room for others.
+        # The list is full of chunks that are being written or removed; list again without them, so that others are
+        # found.
         newly_hidden = {row["edition"] for row in rows} - current
         if len(rows) < limit or not newly_hidden:
             return listed
@@ -55,7 +56,7 @@ def count_missing(
     source_ids: Sequence[str] | None = None,
     deadline_s: float | None = None,
 ) -> VectorCount:
-    """Count the chunks in these buckets and sources, and those without a vector of this model; None means all."""
+    """Count the chunks in these buckets and sources (None: all), and those without a vector of this model."""
     if any(ids is not None and not ids for ids in (bucket_ids, source_ids)):
         return VectorCount(0, 0)
     scope = every(
@@ -85,7 +86,8 @@ def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[
     lengths = sorted({len(values) for values in current.values()})
     check_length(server, team_id, model, lengths)
     _store(server, team_id, model, current, lengths[0] // FLOAT_BYTES)
-    # Remove what was written for an edition that another node replaced or removed meanwhile.
+    # Another node may have replaced or removed an edition while its vectors were written; remove what was written for
+    # it.
     now_shown = editions.find_shown(server, team_id, shown)
     gone = [
         each
@@ -96,7 +98,7 @@ def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[
 
 
 def check_length(server: MilvusServer, team_id: str, model: str, lengths: Sequence[int]) -> None:
-    """Raise ProviderFailed unless these lengths are one, and that of the model's stored vectors, if there are any."""
+    """Raise ProviderFailed unless all these lengths are equal, and equal to that of the model's stored vectors."""
     wanted = every(equals("team_id", team_id), equals("model", model))
     for collection in server.list_vector_collections():
         stored_bytes = (server.collections.find_dimension(collection) or 0) * FLOAT_BYTES
@@ -113,7 +115,7 @@ def drop(server: MilvusServer, team_id: str, keep_model: str | None) -> None:
     """Remove other models' vectors. After a crash, the next call removes the rest."""
     of_team = equals("team_id", team_id)
     others = outside("model", ["", *([keep_model] if keep_model is not None else [])])
-    # First the chunks that name the models, so that none names one whose vector is gone.
+    # Change the chunks first, so that no chunk names a model whose vector was already removed.
     while rows := server.query(server.collections.chunks, every(of_team, others), CHUNK_FIELDS, limit=DROPPED_ROWS):
         server.upsert(server.collections.chunks, [_named(row, "") for row in rows])
     for collection in server.list_vector_collections():
@@ -121,7 +123,7 @@ def drop(server: MilvusServer, team_id: str, keep_model: str | None) -> None:
 
 
 def read_vector(values: bytes) -> list[float]:
-    """Convert a vector as the contract has it to the numbers that Milvus takes."""
+    """Convert a vector from bytes of 32-bit floats to the list of numbers that Milvus needs."""
     return list(struct.unpack(f"<{len(values) // FLOAT_BYTES}f", values))
 
 
@@ -132,7 +134,7 @@ def _store(
     current: Mapping[tuple[Edition, int], bytes],
     dimension: int,
 ) -> None:
-    """Write the vectors, then the model to the chunks' rows."""
+    """Write the vectors, then the model's name to the rows of their chunks."""
     own = server.prepare_vectors(dimension)
     rows = [
         vector_row(team_id, edition, ordinal, model, read_vector(values))
@@ -154,5 +156,5 @@ def _to_embed(edition: Edition, row: Row) -> ChunkText:
 
 
 def _named(row: Row, model: str) -> Row:
-    """Return the chunk's row with the name of another model."""
+    """Return the chunk's row with another model name."""
     return {**row, "bucket_ids": list(row["bucket_ids"]), "model": model}

@@ -1,7 +1,7 @@
-"""Inspects the index without changing it, while nodes may be writing to it.
+"""Inspects the index in Milvus without changing it, while nodes may be writing to it.
 
-Documents are read twice, and their chunks and vectors in between. What changed meanwhile is no problem: only editions
-that were there both times are checked, and only rows of editions that were there neither time are left over.
+The list of documents is read twice, and their chunks and vectors in between. Only documents that were the same both
+times are checked. Chunks count as left over only if their document was missing both times.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from svc_daemon.provider.milvus.schema import equals
 from svc_daemon.provider.milvus.server import MilvusServer
 from svc_daemon.provider.milvus.stems import list_stems, pack_stems
 
-#: An invariant, and how it is broken.
+#: The invariant that is violated, such as `I7`, and a description.
 Finding = tuple[str, str]
 
 
 class MilvusInspector:
-    """An Inspector for the indexes in a Milvus."""
+    """Checks the indexes of all teams in Milvus."""
 
     def __init__(self, server: MilvusServer) -> None:
         self._server = server
@@ -44,10 +44,10 @@ class MilvusInspector:
         ]
 
     def _read_shown(self, team_id: str) -> tuple[dict[str, Edition], set[str]]:
-        """Read the team's shown editions by source, and the names of all."""
+        """Read the edition of each of the team's sources that searches see, and the names of all editions."""
         shown: dict[str, Edition] = {}
         names = set()
-        # Of each source, the last of the shown editions stays.
+        # Later editions of a source come later, so the last one that is shown stays in the map.
         for each in editions.list_all(self._server, team_id):
             names.add(each.edition)
             if each.is_shown:
@@ -78,7 +78,7 @@ class MilvusInspector:
             yield from self._check_words(team_id, checked)
 
     def _count_rows(self, collection: str, team_id: str) -> tuple[Counter[str], Counter[str]]:
-        """Count the rows of each edition, and those that name a model."""
+        """Count the rows of each edition, and those of them that name a model."""
         rows, named = Counter[str](), Counter[str]()
         for row in self._server.list_sorted(collection, equals("team_id", team_id), ("edition", "model")):
             rows[row["edition"]] += 1
@@ -86,7 +86,7 @@ class MilvusInspector:
         return rows, named
 
     def _check_words(self, team_id: str, checked: Sequence[Edition]) -> Iterator[Finding]:
-        """Check that the words by which chunks are found are those of their texts."""
+        """Check that the indexed words of each chunk match its text."""
         collection = self._server.collections.chunks
         for shown in checked:
             title_stems, wrong = list_stems(shown.title), 0

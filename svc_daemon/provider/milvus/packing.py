@@ -1,7 +1,7 @@
 """Converts documents to rows and back.
 
-Milvus's text fields are short, so the whole text is not stored: it is put together from the chunks and from what lies
-between them, which is white space and headings as a rule.
+Milvus's text fields are short, so a document's text is not stored as a whole. It is put together from its chunks and
+the text between them (mostly white space and headings), which is called the body.
 """
 
 import base64
@@ -17,14 +17,14 @@ from svc_daemon.provider.milvus.schema import MOST_BUCKETS, TEXT_BYTES, Row, chu
 from svc_daemon.provider.milvus.stems import list_stems, pack_stems
 from svc_daemon.provider.texts import distinct, storable
 
-#: Numbers of a chunk's place. Those that are unknown are stored as -1.
+#: Fields with the location of a chunk in its document. Unknown numbers are stored as -1.
 _PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end")
 
 
 def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Edition, list[str]]:
-    """Build a hidden edition of the document, and the further pieces of its body.
+    """Convert the document to a hidden edition, and to further pieces of the text between its chunks.
 
-    Raises ProviderFailed if it can't be stored.
+    Raises ProviderFailed if Milvus can't store the document.
     """
     text, end, gaps = storable(document.text), 0, []
     for chunk in document.chunks:
@@ -51,7 +51,7 @@ def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Ed
 
 
 def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list[Row]:
-    """Build the rows of an edition's chunks, without vectors. Raises ProviderFailed if one can't be stored."""
+    """Convert an edition's chunks to rows, without vectors. Raises ProviderFailed if Milvus can't store one."""
     title_stems = list_stems(edition.title)
     rows = []
     for chunk in chunks:
@@ -76,13 +76,13 @@ def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list
 
 
 def unpack_chunk(row: Row) -> Chunk:
-    """Convert a row to the chunk that it was made of."""
+    """Convert a row back to the chunk from which it was made."""
     values: Row = {name: None if row[name] == -1 else row[name] for name in _PLACES}
     return Chunk(text=row["text"], headings=tuple(json.loads(row["headings"])), **values)
 
 
 def unpack_text(pieces: Sequence[str], chunks: Sequence[Chunk]) -> str:
-    """Put the whole text together, from the pieces of an edition's body and its chunks in order."""
+    """Put a document's text together from its chunks and the pieces of text between them, both in order."""
     gaps = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
     parts, end = [gaps[0]], 0
     for chunk, gap in zip(chunks, gaps[1:], strict=True):
@@ -94,7 +94,7 @@ def unpack_text(pieces: Sequence[str], chunks: Sequence[Chunk]) -> str:
 
 
 def _fitting(source_id: str, what: str, text: str) -> str:
-    """Return the text as it can be stored. Raises ProviderFailed if it is too long."""
+    """Return the text, encoded for Milvus. Raises ProviderFailed if it is too long."""
     text = storable(text)
     size = len(text.encode())
     if size > TEXT_BYTES:

@@ -1,4 +1,4 @@
-"""The provider on Milvus: implements the contract on collections that all teams and all nodes share."""
+"""The Milvus provider: stores and searches documents in collections that all teams and all nodes share."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -23,7 +23,7 @@ from svc_daemon.provider.texts import distinct, storable
 
 
 class MilvusProvider:
-    """A SearchProvider on a Milvus, which other nodes may use at the same time."""
+    """A search provider that uses a Milvus server, which other nodes may use at the same time."""
 
     def __init__(self, server: MilvusServer, *, now_ns: Callable[[], int], random_bits: Callable[[], int]) -> None:
         """`now_ns` returns the time in nanoseconds since 1970, and `random_bits` 32 random bits."""
@@ -73,7 +73,7 @@ class MilvusProvider:
         return MilvusSearch(server=self._server, team_id=team_id, query=query, counts=counts, now_ms=now_ms).run()
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
-        """Do nothing: Milvus keeps loaded collections in its own memory."""
+        """Does nothing: Milvus keeps loaded collections in its own memory."""
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         return embeddings.list_missing(self._server, team_id, model, limit)

@@ -1,28 +1,29 @@
-"""The collections that hold the index, and how their rows are named and filtered.
+"""The Milvus collections of the search index, the ids of their rows, and filters for rows.
 
-All teams share the collections; the team is the partition key, so a search reads one team's partition. Chunks and
-vectors are named by team, source, edition and ordinal: a new edition of a document never overwrites rows that a search
-may be reading. A collection of vectors exists for each dimension, since Milvus fixes it for a field.
+All teams share the collections. The team's id is the partition key, so a search reads only one partition. The id of a
+chunk's row consists of team, source, edition (version of the document) and ordinal, so a new edition never overwrites
+rows that a search may be reading. There is a collection of vectors for each number of dimensions, since Milvus requires
+that all vectors of a field have the same number.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: Part of the names of all collections; incremented with each change of the fields. There are no migrations, because an
-#: index of another version is built again.
+#: Part of the names of all collections; incremented with each change of the fields. There are no migrations: an index
+#: of another version is rebuilt.
 VERSION = 1
 #: Maximum size of any text field, in bytes of UTF-8: Milvus's own limit.
 TEXT_BYTES = 65_535
-#: Maximum size of an id in bytes, and of a row's name, which consists of several ids.
+#: Maximum size in bytes of an id, and of a row's id, which consists of several ids.
 ID_BYTES, NAME_BYTES = 256, 1024
 #: Maximum number of buckets of a document: Milvus's own limit for arrays.
 MOST_BUCKETS = 4096
-#: Teams are distributed over this many partitions.
+#: Number of partitions over which the teams are distributed.
 PARTITIONS = 64
 
 FieldType = Literal["VARCHAR", "INT64", "BOOL", "ARRAY", "FLOAT_VECTOR", "SPARSE_FLOAT_VECTOR"]
-#: A row of a collection, by the names of its fields.
+#: A row of a collection: a map of field names to values.
 Row = dict[str, Any]
 
 
@@ -32,9 +33,9 @@ class FieldSpec:
 
     name: str
     type: FieldType
-    #: Further parameters of the field, by pymilvus's names.
+    #: Further parameters of the field, as pymilvus names them.
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: Parameters of its index, by pymilvus's names; None for a field without one.
+    #: Parameters of the field's index, as pymilvus names them; None for a field without an index.
     index: Mapping[str, Any] | None = None
 
 
@@ -44,7 +45,7 @@ class CollectionSpec:
 
     name: str
     fields: tuple[FieldSpec, ...]
-    #: The analysed field and the field for its BM25 weights, which Milvus computes.
+    #: The field with the text, and the field in which Milvus stores the BM25 weights that it computes from the text.
     bm25: tuple[str, str] | None = None
 
 
@@ -59,14 +60,14 @@ def _number(name: str) -> FieldSpec:
 
 _SCALAR = {"index_type": "INVERTED"}
 _VECTOR = {"index_type": "AUTOINDEX", "metric_type": "IP"}
-#: FTS5's constants, so that both engines rank alike.
+#: The same BM25 constants as in SQLite's FTS5, so that both providers rank alike.
 _BM25 = {
     "index_type": "SPARSE_INVERTED_INDEX",
     "metric_type": "BM25",
     "params": {"bm25_k1": 1.2, "bm25_b": 0.75},
 }
 
-#: The fields that all collections begin with.
+#: The first fields of every collection.
 _IDS = (
     _text("id", is_primary=True, max_length=NAME_BYTES),
     _text("team_id", is_partition_key=True, max_length=ID_BYTES),
@@ -83,14 +84,14 @@ _IDS = (
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """The names of an installation's collections."""
+    """The names of the collections of one installation."""
 
-    #: What the names begin with, so that several installations can share a Milvus.
+    #: Beginning of all names, so that several installations can share one Milvus.
     prefix: str
 
     @property
     def documents(self) -> str:
-        """One small row for each edition of a document, and rows for what is too long for it (see `editions`)."""
+        """Collection of editions (versions of documents): a row for each, and more if its text is too long for one."""
         return f"{self.prefix}_{VERSION}_documents"
 
     @property
@@ -101,12 +102,12 @@ class Collections:
         return f"{self.prefix}_{VERSION}_vectors_{dimension}"
 
     def find_dimension(self, name: str) -> int | None:
-        """Return the dimension of the vectors in this collection; None if it isn't one of vectors."""
+        """Return the number of dimensions of the collection's vectors; None if it isn't a collection of vectors."""
         begin, _, dimension = name.rpartition("_")
         return int(dimension) if f"{begin}_0" == self.vectors(0) and dimension.isdecimal() else None
 
     def list_fixed(self) -> list[CollectionSpec]:
-        """Return the collections that exist whatever is in them."""
+        """Return the collections that always exist, unlike those for vectors."""
         return [
             CollectionSpec(
                 name=self.documents,
@@ -120,7 +121,7 @@ class Collections:
                     _number("stamped_ms"),
                     FieldSpec(name="is_shown", type="BOOL"),
                     _text("body"),
-                    # Never searched: Milvus wants a vector in every collection.
+                    # This field is never searched; Milvus requires a vector field in every collection.
                     FieldSpec(name="nothing", type="FLOAT_VECTOR", options={"dim": 2}, index=_VECTOR),
                 ),
             ),
@@ -150,42 +151,42 @@ class Collections:
 
 
 def chunk_row_id(team_id: str, source_id: str, edition: str, ordinal: int) -> str:
-    """Build the name of a chunk's row; names sort by source, then by ordinal."""
+    """Build the id of a chunk's row. Ids sort by source, then by ordinal."""
     return f"{team_id} {source_id} {edition} {ordinal:07}"
 
 
 def equals(name: str, value: str | int | bool) -> str:
-    """Build the filter for rows with this value."""
+    """Build the filter for rows in which the field has this value."""
     return f"{name} == {_literal(value)}"
 
 
 def differs(name: str, value: str) -> str:
-    """Build the filter for rows with another value."""
+    """Build the filter for rows in which the field has another value than this."""
     return f"{name} != {_literal(value)}"
 
 
 def among(name: str, values: Iterable[str | int]) -> str:
-    """Build the filter for rows with one of these values, of which there must be some."""
+    """Build the filter for rows in which the field has one of these values; there must be at least one."""
     return f"{name} in [{', '.join(map(_literal, values))}]"
 
 
 def outside(name: str, values: Iterable[str]) -> str:
-    """Build the filter for rows with none of these values, of which there must be some."""
+    """Build the filter for rows in which the field has none of these values; there must be at least one."""
     return f"{name} not in [{', '.join(map(_literal, values))}]"
 
 
 def having_word(stem: str) -> str:
-    """Build the filter for chunks with this stem."""
+    """Build the filter for chunks that contain a word with this stem."""
     return f"text_match(stems, {_literal(stem)})"
 
 
 def within_buckets(bucket_ids: Iterable[str]) -> str:
-    """Build the filter for rows in one of these buckets, of which there must be some."""
+    """Build the filter for rows that are in one of these buckets; there must be at least one."""
     return f"array_contains_any(bucket_ids, [{', '.join(map(_literal, bucket_ids))}])"
 
 
 def every(*filters: str | None) -> str:
-    """Build the filter for rows that pass all of these; None is left out."""
+    """Build the filter for rows that match all of these filters; None is ignored."""
     return " and ".join(f"({each})" for each in filters if each)
 
 

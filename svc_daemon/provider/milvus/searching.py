@@ -1,4 +1,4 @@
-"""Keyword, semantic and hybrid search."""
+"""Keyword, semantic and hybrid search in Milvus."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,27 +47,27 @@ from svc_daemon.provider.rankings import (
     score_hit,
 )
 
-#: Identifies a found chunk: its source and its ordinal.
+#: Identifies a found chunk by its source and ordinal.
 Key = tuple[str, int]
-#: What is read of a found vector.
+#: Fields of a vector's row that are read when a search finds it.
 _VECTOR_FIELDS = ("source_id", "edition", "ordinal")
-#: How often a hybrid search is repeated if a document changed between its two searches.
+#: How many times a hybrid search is tried if a document changes between its two searches.
 ROUNDS = 3
 
 
 @dataclass(slots=True, kw_only=True)
 class MilvusSearch:
-    """One search."""
+    """The state of one search while it runs."""
 
     server: MilvusServer
     team_id: str
     query: SearchQuery
     counts: TeamCounts
-    #: Returns the time in milliseconds, by the clock that stamps editions.
+    #: Returns the time in milliseconds, from the clock that also sets the times of editions.
     now_ms: Callable[[], int]
-    #: The shown editions of the sources found so far.
+    #: The edition (version of the document) that searches see, by the id of each source found so far.
     shown: dict[str, Edition] = field(default_factory=dict)
-    #: The rows of the chunks read so far.
+    #: The rows of the chunks that were read so far.
     rows: dict[Key, Row] = field(default_factory=dict)
 
     def run(self) -> HitPage:
@@ -120,7 +120,7 @@ class MilvusSearch:
         return [Placed(key, semantic=self._match(rank, cosine)) for rank, (key, cosine) in enumerate(near, start=1)]
 
     def _by_both(self, words: Sequence[str], count: int) -> list[Placed[Key]]:
-        """Fuse the top of both rankings: at least `CANDIDATES` of each, or as many as the page needs."""
+        """Combine the keyword and semantic rankings: the best `CANDIDATES` of each, or more if the page needs them."""
         count = max(CANDIDATES, count)
         for _ in range(ROUNDS):
             by_words = self._by_words(words, count)
@@ -148,7 +148,7 @@ class MilvusSearch:
         return settled
 
     def _scope(self, passed_over: Sequence[str]) -> str:
-        """Build the filter for the query's buckets and sources, without these editions."""
+        """Build the filter for the query's buckets and sources that excludes these editions."""
         query = self.query
         return every(
             equals("team_id", self.team_id),
@@ -158,7 +158,7 @@ class MilvusSearch:
         )
 
     def _count(self, name: str, wanted: str | None) -> int:
-        """Count the team's chunks that pass the filter; `name` identifies the count in the cache."""
+        """Count the team's chunks that match the filter; `name` identifies the count in the cache."""
         of_team = every(equals("team_id", self.team_id), wanted)
         count = partial(
             self.server.count,
@@ -193,13 +193,13 @@ class MilvusSearch:
         collection, deadline_s = self.server.collections.chunks, self.query.deadline_s
         rows = chunks.read_rows(self.server, collection, self.team_id, unread, HIT_FIELDS, deadline_s)
         self.rows |= {_key(row): row for row in rows.values()}
-        # Hits that only the keyword search found have no cosine yet.
+        # Hits that only the keyword search found have no cosine similarity yet.
         others = [placed.key for placed in order if placed.semantic is None]
         cosines = self._measure(others) if mode is SearchMode.HYBRID else {}
         for rank, placed in enumerate(order, start=self.query.offset + 1):
             row, semantic = self.rows.get(placed.key), placed.semantic
             if row is None:
-                # Its document was removed since.
+                # The document was removed after the search.
                 continue
             if semantic is None and placed.key in cosines:
                 semantic = self._match(None, cosines[placed.key])
@@ -250,12 +250,12 @@ def _key(row: Row) -> Key:
 
 
 def _by_score(item: tuple[Key, float]) -> tuple[float, Key]:
-    """Sort the best first, and ties by source and ordinal."""
+    """Sort key for ranked chunks: the best score first, equal scores by source and ordinal."""
     return -item[1], item[0]
 
 
 def _find_parts(title: str, chunk: Chunk, words: Sequence[str]) -> dict[str, tuple[Part, ...]]:
-    """Find the parts of the chunk that contain each word."""
+    """For each word, find the parts of the chunk (title, headings, text) that contain it."""
     stems = {
         "title": {*list_stems(title)},
         "headings": {*list_stems(" ".join(chunk.headings))},

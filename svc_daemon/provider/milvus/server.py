@@ -1,8 +1,9 @@
-"""The connection to Milvus, and the only user of pymilvus.
+"""The connection to Milvus. This is the only module that uses pymilvus.
 
-It is opened by the first call, and opened again after it was lost. Every call has a time limit; a call that fails
-raises ProviderFailed, which can be retried, or SearchTimeout if the search's deadline has passed. Reads are strongly
-consistent: a source is reported ready, and a deleted one gone, on the strength of what any node reads next.
+The first call opens the connection; if it is lost, the next call opens it again. Every call has a time limit. A call
+that fails raises ProviderFailed, which can be retried, or SearchTimeout if the search's deadline has passed. Reads are
+strongly consistent: once a write has returned, every node sees it, so that sources that are reported as ready are
+found, and deleted ones are not.
 """
 
 import json
@@ -20,24 +21,24 @@ from pymilvus.exceptions import MilvusException
 from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
 from svc_daemon.provider.milvus.schema import PARTITIONS, Collections, CollectionSpec, Row
 
-#: Maximum time of one call that has no earlier deadline.
+#: Maximum time of a call that has no earlier deadline, in seconds.
 CALL_S = 30.0
-#: Maximum time to open the connection. It is short, because calls wait for each other meanwhile.
+#: Maximum time to open the connection, in seconds. It is short, because other calls wait meanwhile.
 CONNECT_S = 5.0
-#: After the connection could not be opened, calls fail at once for this long.
+#: If the connection could not be opened, calls fail immediately for this many seconds.
 PAUSE_S = 1.0
-#: Maximum number of rows that Milvus returns for one call: its own limit.
+#: Maximum number of rows that Milvus returns per call (Milvus's own limit).
 MOST_ROWS = 16_384
-#: Maximum number of rows and of bytes of one insert; Milvus's message queue takes 5 MB by default.
+#: Maximum number of rows, and of bytes, of one insert. Milvus's message queue accepts 5 MB by default.
 SLICE_ROWS, SLICE_BYTES = 500, 3_000_000
-#: Maximum length of what is repeated of an error's text.
+#: Maximum number of characters of Milvus's error text that our error messages contain.
 REASON_CHARACTERS = 300
-#: Milvus's error codes for a collection that is missing or not loaded: it was restored or restarted.
+#: Milvus's error codes for a collection that is missing or not loaded, as after Milvus was restored or restarted.
 _NOT_THERE = (100, 101)
 
 
 class MilvusServer:
-    """The collections of one installation in a Milvus. Thread-safe."""
+    """The Milvus collections of one installation. Thread-safe."""
 
     def __init__(
         self,
@@ -49,10 +50,10 @@ class MilvusServer:
         partitions: int = PARTITIONS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is connected yet.
+        """Prepare to use the Milvus at `url`, without connecting yet.
 
-        An `https` URL is connected by TLS; the server's certificate is checked against the authorities in `ca_file`, or
-        the public ones. `prefix` begins the names of the collections, over whose `partitions` teams are distributed.
+        An `https` URL uses TLS; the server's certificate is checked with the authorities in `ca_file`, or with the
+        public ones. The names of the collections begin with `prefix`; teams are distributed over their `partitions`.
         `clock` returns monotonic seconds, for deadlines.
         """
         self.collections = Collections(prefix)
@@ -65,21 +66,21 @@ class MilvusServer:
         self._opened: MilvusClient | None = None
         self._failed: tuple[float, ProviderError] | None = None
         self._is_closed = False
-        #: Names of collections of vectors that exist.
+        #: Names of the vector collections that are known to exist.
         self._seen: set[str] = set()
 
     def insert(self, collection: str, rows: Sequence[Row]) -> None:
-        """Insert rows, in several calls if they are many. Their ids must be new."""
+        """Insert rows, in several calls if there are many. Their ids must be new."""
         for rows_of_call in _cut(rows):
             self._call("insert", collection, data=rows_of_call)
 
     def upsert(self, collection: str, rows: Sequence[Row]) -> None:
-        """Insert rows, or replace those with the same ids; all of a small number of rows at once."""
+        """Insert rows, or replace those with the same ids. A small number of rows is written in a single call."""
         for rows_of_call in _cut(rows):
             self._call("upsert", collection, data=rows_of_call)
 
     def delete(self, collection: str, wanted: str) -> None:
-        """Delete the rows that pass the filter."""
+        """Delete the rows that match the filter."""
         self._call("delete", collection, filter=wanted)
 
     def query(
@@ -91,7 +92,7 @@ class MilvusServer:
         limit: int = MOST_ROWS,
         deadline_s: float | None = None,
     ) -> list[Row]:
-        """Return the fields of up to `limit` rows that pass the filter, in no particular order."""
+        """Return the fields of up to `limit` rows that match the filter, in no particular order."""
         limit = min(limit, MOST_ROWS)
         rows = self._call(
             "query", collection, deadline_s=deadline_s, filter=wanted, output_fields=[*fields], limit=limit
@@ -99,9 +100,9 @@ class MilvusServer:
         return [dict(row) for row in rows]
 
     def count(self, collection: str, wanted: str, *, is_estimate: bool = False, deadline_s: float | None = None) -> int:
-        """Count the rows that pass the filter; an estimate may miss the writes of the last seconds.
+        """Count the rows that match the filter. An estimate may not include the writes of the last seconds.
 
-        A strongly consistent read waits for Milvus's next tick, a fifth of a second by default.
+        An exact count takes longer, because it waits for Milvus's next tick (every fifth of a second by default).
         """
         level = "Bounded" if is_estimate else "Strong"
         rows = self._call(
@@ -115,7 +116,7 @@ class MilvusServer:
         return int(rows[0]["count(*)"])
 
     def list_sorted(self, collection: str, wanted: str, fields: Sequence[str], page: int = 1000) -> Iterator[Row]:
-        """List all rows that pass the filter, sorted by their ids."""
+        """List all rows that match the filter, sorted by their ids."""
         rows = self._call("query_iterator", collection, filter=wanted, output_fields=[*fields], batch_size=page)
         try:
             while batch := self._translate(rows.next, None):
@@ -133,9 +134,9 @@ class MilvusServer:
         limit: int,
         deadline_s: float | None = None,
     ) -> list[tuple[float, Row]]:
-        """Return up to `limit` rows that pass the filter, best first, with the score of each; higher is better.
+        """Return up to `limit` rows that match the filter, best first, each with its score; higher is better.
 
-        A text is compared with `bm25`, a vector with `vector`.
+        A text is compared with the field `bm25`, a vector with the field `vector`.
         """
         is_text = isinstance(query, str)
         (hits,) = self._call(
@@ -149,30 +150,30 @@ class MilvusServer:
             output_fields=[*fields],
             limit=min(limit, MOST_ROWS),
         )
-        # milvus-lite returns BM25 scores as negative numbers; a score of a found chunk is never negative.
+        # milvus-lite returns BM25 scores as negative numbers; in Milvus, the score of a found chunk is never negative.
         return [(abs(hit["distance"]) if is_text else hit["distance"], dict(hit["entity"])) for hit in hits]
 
     def list_vector_collections(self) -> list[str]:
-        """List the collections of vectors, of whatever dimension."""
+        """List the names of the collections of vectors."""
         return [*filter(self.collections.find_dimension, self._call("list_collections"))]
 
     def find_vectors(self, dimension: int) -> str | None:
-        """Return the name of the collection for vectors of this dimension; None if there is none."""
+        """Return the name of the collection for vectors with this many dimensions; None if there is none."""
         name = self.collections.vectors(dimension)
-        # Collections are never removed, so one that was seen needs no look.
+        # Collections are never removed, so one that was seen once still exists.
         if name not in self._seen:
             self._seen.update(self.list_vector_collections())
         return name if name in self._seen else None
 
     def prepare_vectors(self, dimension: int) -> str:
-        """Return the name of the collection for vectors of this dimension; creates it if there is none."""
+        """Return the name of the collection for vectors with this many dimensions, and create it if there is none."""
         spec = self.collections.of_vectors(dimension)
         if self.find_vectors(dimension) is None:
             self._translate(lambda: self._provide(self._connect(None), spec, False), None)
         return spec.name
 
     def check_reachable(self) -> None:
-        """Raise ProviderError if Milvus does not answer in the time in which a connection would be opened."""
+        """Raise ProviderError if Milvus doesn't answer within the time limit for opening a connection."""
         self._call("list_collections", deadline_s=self.clock() + CONNECT_S)
 
     def close(self) -> None:
@@ -184,7 +185,7 @@ class MilvusServer:
             self._opened = None
 
     def _call(self, method: str, *places: str, deadline_s: float | None = None, **values: Any) -> Any:
-        """Call a method of pymilvus's client. If a collection is not there or not loaded, prepares it and repeats."""
+        """Call a method of pymilvus's client. If a collection is missing or not loaded, prepare it and call again."""
 
         def work() -> Any:
             client = self._connect(deadline_s)
@@ -200,7 +201,7 @@ class MilvusServer:
         return self._translate(work, deadline_s)
 
     def _left_s(self, deadline_s: float | None) -> float:
-        """Return the time that a call may take. Raises SearchTimeout if the deadline has passed."""
+        """Return how many seconds a call may take. Raises SearchTimeout if the deadline has passed."""
         if deadline_s is None:
             return CALL_S
         left_s = min(CALL_S, deadline_s - self.clock())
@@ -209,7 +210,7 @@ class MilvusServer:
         return left_s
 
     def _translate(self, work: Callable[[], Any], deadline_s: float | None) -> Any:
-        """Do the work, and convert pymilvus's exceptions to ProviderError."""
+        """Run `work`, and convert pymilvus's exceptions to ProviderError."""
         try:
             return work()
         except (MilvusException, RpcError, FutureTimeoutError) as error:
@@ -224,12 +225,12 @@ class MilvusServer:
         return ProviderFailed(f"The search index on Milvus failed: {reason[:REASON_CHARACTERS]}", retryable=True)
 
     def _connect(self, deadline_s: float | None) -> MilvusClient:
-        """Return the client; connects it first if necessary."""
+        """Return the client of pymilvus, after connecting it if necessary."""
         client = self._opened
         if client is not None:
             return client
         if not self._lock.acquire(timeout=self._left_s(deadline_s)):
-            # Raises SearchTimeout if that is the reason.
+            # If the search's deadline has passed, this raises SearchTimeout instead.
             self._left_s(deadline_s)
             raise ProviderFailed("The search index on Milvus does not answer.", retryable=True)
         try:
@@ -244,7 +245,8 @@ class MilvusServer:
             self._lock.release()
 
     def _open(self, limit_s: float) -> MilvusClient:
-        # It writes every failure with its traceback to standard error; they are raised here, and logged by who acts.
+        # Silence pymilvus, which logs every failure with its traceback. Failures are raised here, and logged by the
+        # caller.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
         try:
             client = MilvusClient(
@@ -262,21 +264,21 @@ class MilvusServer:
         return client
 
     def _prepare(self, client: MilvusClient) -> None:
-        """Create the collections that are missing, and load all."""
+        """Create the collections that are missing, and load all of them."""
         existing = client.list_collections(timeout=CALL_S)
         dimensions = [dimension for name in existing if (dimension := self.collections.find_dimension(name))]
         for spec in [*self.collections.list_fixed(), *map(self.collections.of_vectors, dimensions)]:
             self._provide(client, spec, spec.name in existing)
 
     def _provide(self, client: MilvusClient, spec: CollectionSpec, exists: bool) -> None:
-        """Create a collection and its indexes, whatever is missing, and load it. Other nodes may do the same."""
+        """Create a collection and its indexes if they are missing, and load it. Other nodes may do the same at once."""
         if not exists:
             options = {"num_partitions": self._partitions, "consistency_level": "Strong", "timeout": CALL_S}
             _make(
                 lambda: client.create_collection(spec.name, schema=_build_schema(client, spec), **options),
                 lambda: client.has_collection(spec.name, timeout=CALL_S),
             )
-        # milvus-lite, which tests use, has no index for arrays, and goes through the rows.
+        # milvus-lite, which tests use, has no index for arrays; it reads all rows instead.
         is_lite = "lite" in client.get_server_version(timeout=CALL_S)
         for each in spec.fields:
             if each.index is None or (is_lite and each.type == "ARRAY"):
@@ -290,7 +292,7 @@ class MilvusServer:
 
 
 def _make(create: Callable[[], object], is_there: Callable[[], object]) -> None:
-    """Create something that another node may be creating at the same time."""
+    """Create something that another node may be creating at the same time; `is_there` checks whether it exists."""
     try:
         create()
     except MilvusException:
@@ -320,7 +322,7 @@ def _build_schema(client: MilvusClient, spec: CollectionSpec) -> CollectionSchem
 
 
 def _cut(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Cut rows into slices that Milvus takes in one call."""
+    """Split rows into slices that Milvus accepts in one call."""
     part: list[Row] = []
     size = 0
     for row in rows:

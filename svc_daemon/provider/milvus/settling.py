@@ -1,10 +1,10 @@
-"""Finds chunks of whole documents only.
+"""Finds chunks of complete documents only.
 
-A search reads the chunks first, then the rows that name the editions. A chunk counts if its edition is shown then. But
-if that edition was shown after the chunks were read, only some of its chunks may have been there to be read. So where
-an edition is that recent, the search is repeated: of an edition that was shown before the chunks were read and is shown
-still, all chunks were there. Chunks of other editions, which are being written or removed, are left out by the
-repetition if they took up room.
+A search reads chunks first, and then the rows of their editions (versions of documents). A chunk counts only if its
+edition is shown at that time. But if that edition was shown only after the chunks were read, some of its chunks may
+have been missing. So if an edition was shown recently, the search is repeated: if the same edition is still shown then,
+it was complete. Chunks of other editions, which are being written or removed, are excluded from the repeated search if
+they took the places of others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,28 +15,28 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: How long an edition counts as recent after it was shown, in milliseconds; the nodes share a clock.
+#: For how many milliseconds after it was shown an edition counts as recent. The nodes' clocks agree.
 RECENT_MS = 10_000
-#: How often a search is repeated while documents that it finds are changed. Then those that still change are left out.
+#: How many times a search is run while documents that it finds are changing. After that, these documents are left out.
 ROUNDS = 8
 
-#: Returns the best rows that are not of these editions, each with its score.
+#: A function that returns the best rows, except those of the given editions, each with its score.
 Ask = Callable[[Sequence[str]], Sequence[tuple[float, Row]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Found rows, best first, all of them of shown editions."""
+    """The rows that a search has found, best first, all of them from editions that are shown."""
 
     rows: list[tuple[float, Row]]
-    #: The shown editions by source.
+    #: The shown edition of each source, by source id.
     shown: Mapping[str, Edition]
 
 
 def settle(
     server: MilvusServer, team_id: str, ask: Ask, limit: int, now_ms: Callable[[], int], deadline_s: float | None
 ) -> Settled:
-    """Repeat `ask`, which returns up to `limit` rows, until what it finds is whole."""
+    """Repeat the search `ask`, which returns up to `limit` rows, until all documents that it finds are complete."""
     passed_over: set[str] = set()
     seen: dict[str, Edition] = {}
     for attempt in range(ROUNDS):

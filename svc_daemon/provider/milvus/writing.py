@@ -1,4 +1,7 @@
-"""Stores, changes and removes documents, an edition at a time (see `editions`)."""
+"""Stores, changes and removes documents in Milvus.
+
+Each change writes a new version of the document (see `editions`).
+"""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,26 +16,28 @@ from svc_daemon.provider.milvus.packing import pack_chunks, pack_edition, unpack
 from svc_daemon.provider.milvus.schema import Row, chunk_row_id
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: How often a change is tried while other nodes change the same document.
+#: How many times a change is tried while other nodes are changing the same document.
 ATTEMPTS = 8
-#: After a try that met another node, the next waits for a random time up to this, times the number of tries.
+#: After a conflict with another node, the next try waits for a random time up to this many seconds, times the number of
+#: tries.
 PAUSE_S = 0.1
 _VECTOR_FIELDS = ("ordinal", "model", "vector")
 
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Names editions by time and chance, both arguments."""
+    """Names editions (versions of documents) after the time and a random number."""
 
-    #: Returns the time in nanoseconds.
+    #: Returns the time in nanoseconds since 1970.
     now_ns: Callable[[], int]
-    #: Returns 32 random bits, for editions that two nodes write at the same time.
+    #: Returns 32 random bits, which distinguish editions that two nodes write at the same time.
     random_bits: Callable[[], int]
 
     def name(self, generation: int, known: Iterable[Edition] = ()) -> str:
-        """Name a new edition, such that names sort by generation, then by time, and after all known of the generation.
+        """Name a new edition. Names sort by generation, then by time.
 
-        The clock of the node that wrote a known one may be ahead.
+        The new name sorts after those of all `known` editions of the generation, even if the clock of the node that
+        wrote one of them is ahead.
         """
         times_ns = [int(each.edition.split("-")[1]) for each in known if each.generation == generation]
         now_ns = max([self.now_ns(), *(time_ns + 1 for time_ns in times_ns)])
@@ -43,9 +48,9 @@ class Stamps:
 
 
 def put(server: MilvusServer, stamps: Stamps, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
-    """Store, index and show the last generation of each document, unless it or a later one is shown already.
+    """Store the last generation of each document and show it to searches, unless this or a later one is shown already.
 
-    Returns the ids of the sources of which nothing was stored.
+    Returns the ids of sources for which nothing was stored.
     """
     latest: dict[str, IndexDocument] = {}
     for document in documents:
@@ -94,10 +99,10 @@ def set_title(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str
 
 
 def delete(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str) -> None:
-    """Remove every edition of the document, also those that are written meanwhile."""
+    """Remove every edition of the document, including those that another node is writing."""
     while known := editions.find(server, team_id, [source_id]).get(source_id):
         shown = last_shown(known)
-        # Earlier editions first: hiding the shown one would show them again.
+        # Remove the others first, because hiding the shown edition would show an earlier one again.
         editions.remove(server, team_id, [each for each in known if each != shown])
         if shown is not None:
             editions.set_shown(server, team_id, [shown], False, stamps.now_ms())
@@ -105,9 +110,10 @@ def delete(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str) -
 
 
 def _show(server: MilvusServer, stamps: Stamps, team_id: str, drafts: Sequence[Edition]) -> set[str]:
-    """Show the drafts, and remove what they replace; a draft that was overtaken or deleted meanwhile is removed.
+    """Show the new editions, and remove the ones that they replace.
 
-    Returns the ids of the sources whose drafts were overtaken.
+    A new edition that a later one has overtaken, or whose document was deleted meanwhile, is removed instead. Returns
+    the ids of the sources whose new editions were overtaken.
     """
     known = editions.find(server, team_id, (draft.source_id for draft in drafts))
     winners: list[Edition] = []
@@ -129,10 +135,10 @@ def _show(server: MilvusServer, stamps: Stamps, team_id: str, drafts: Sequence[E
 def _change(
     server: MilvusServer, stamps: Stamps, team_id: str, source_id: str, revise: Callable[[Edition], Edition]
 ) -> None:
-    """Replace the shown edition by a revised copy. If another node wrote meanwhile, starts again from what it left.
+    """Replace the shown edition by a revised copy. If another node wrote at the same time, start again.
 
-    Each of two such nodes shows its copy and then looks; so at least one of them sees the other's, and takes its own
-    back. Raises DocumentMissing if no edition is shown.
+    Each node first shows its copy and then checks for others, so at least one of two nodes sees the other's copy and
+    removes its own. Raises DocumentMissing if no edition is shown.
     """
     for attempt in range(ATTEMPTS):
         time.sleep(attempt * PAUSE_S * stamps.random_bits() / 2**32)
@@ -158,7 +164,7 @@ def _change(
 
 
 def _copy(server: MilvusServer, team_id: str, origin: Edition, draft: Edition) -> Edition | None:
-    """Write everything of an edition again, as the draft's. Returns None if the edition was removed meanwhile."""
+    """Copy everything of an edition to the new edition `draft`. Returns None if the edition was removed meanwhile."""
     body, *further = editions.read_pieces(server, team_id, origin) or [""]
     draft = replace(draft, body=body)
     editions.announce(server, team_id, [draft], {draft.edition: further})
@@ -182,7 +188,7 @@ def _names_shown(of_source: Sequence[Edition]) -> set[str]:
 
 
 def vector_row(team_id: str, edition: Edition, ordinal: int, model: str, vector: Sequence[float]) -> Row:
-    """Build the row of a chunk's vector."""
+    """Build the row for the vector of a chunk."""
     return {
         "id": chunk_row_id(team_id, edition.source_id, edition.edition, ordinal),
         "team_id": team_id,

@@ -1,4 +1,4 @@
-"""Blobs as objects: each is stored in one piece, read by range, and never changed."""
+"""Blobs as objects: each is a single object, read by range and never changed."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,10 @@ FOLDER, DAMAGED = "blobs", "damaged"
 
 
 class ObjectBlobs(Staging):
-    """The blobs of all sources in an object store; `staging` is a folder of this node for bytes on their way."""
+    """The blobs of all sources in an object store.
+
+    `staging` is a folder of this node for bytes that are being received.
+    """
 
     def __init__(self, client: ObjectClient, staging: Path, executor: Executor, random_name: Callable[[], str]) -> None:
         super().__init__(staging, executor, random_name)
@@ -35,7 +38,7 @@ class ObjectBlobs(Staging):
         return BlobObject(self.client, _key(name), self.folder)
 
     async def put(self, name: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store a blob; raises StorageError, after which no row may name it."""
+        """Store a blob. If it raises StorageError, no row may refer to the blob."""
         await self.client.put(_key(name), content)
 
     async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
@@ -50,7 +53,7 @@ class ObjectBlobs(Staging):
             log.warning("%d blobs could not be removed; they are removed when they are old", len(errors))
 
     async def move_damaged(self, name: str) -> None:
-        """Copy the object to the folder for damaged ones, whose objects are never deleted, and then delete it."""
+        """Move the object to the folder for damaged objects, which are never deleted."""
         try:
             await self.client.copy(_key(name), f"{DAMAGED}/{name}")
         except FileNotFoundError:
@@ -69,13 +72,16 @@ class ObjectBlobs(Staging):
         return True
 
     def try_room(self, size_bytes: int) -> None:
-        """Check that this node can stage bytes and that the store answers; raises OSError or StoreUnavailable."""
+        """Check that this node has disk space for receiving the bytes and that the object store answers.
+
+        Raises OSError or StoreUnavailable if not.
+        """
         super().try_room(size_bytes)
         self.client.probe(f"{FOLDER}/probe")
 
 
 class StagedObject(StagedFile):
-    """The bytes of an upload that are kept as an object."""
+    """The bytes of an upload, which are then stored as one object."""
 
     def __init__(self, blobs: ObjectBlobs) -> None:
         super().__init__(blobs)
@@ -119,7 +125,7 @@ class BlobObject:
 
     @asynccontextmanager
     async def open_file(self) -> AsyncIterator[int]:
-        # The file has no name, so it is gone whenever this process ends.
+        # The file has no name, so the system frees its space even if this process is killed.
         with tempfile.TemporaryFile(dir=self.folder) as file:
             async for chunk in self.client.stream(self.key):
                 await asyncio.to_thread(file.write, chunk)
@@ -128,7 +134,7 @@ class BlobObject:
 
 
 def blob_name(found: ListedObject) -> str | None:
-    """Return the name of the blob that this object is; None if it is none."""
+    """Return the name of the blob that the object contains; None if the object is not a blob."""
     folder, _, name = found.key.rpartition("/")
     return name if folder.startswith(f"{FOLDER}/") and ids.BLOB_NAME.fullmatch(name) else None
 
@@ -138,6 +144,7 @@ def _key(name: str) -> str:
 
 
 def _folder(source_id: str) -> str:
-    """Return the folder of a source's blobs; there are several while a refresh replaces one."""
-    # A store divides its load by the beginning of keys. Ids begin with the time, so begin with random characters.
+    """Return the folder (key prefix) of a source's blobs. While a refresh replaces the bytes, it contains several."""
+    # Object stores divide their load by the first characters of keys. Ids begin with the time, so use the last two
+    # characters of the id, which are random.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"

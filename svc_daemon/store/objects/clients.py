@@ -1,7 +1,8 @@
-"""The client of the S3 store: the only user of obstore. Translates its errors, and limits time and concurrency.
+"""The client of the S3 store, and the only module that uses obstore.
 
-Credentials are read by obstore from the usual AWS variables, or from the machine or pod that it runs on. They are in no
-error and no log line: errors of the store are reported by their class and HTTP status alone.
+Translates its errors, limits time and concurrency. obstore reads the credentials from the usual AWS variables, or from
+the machine or pod on which the process runs. Errors are reported only by their class and HTTP status, so that no
+credentials get into messages or logs.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Size of the parts in which large objects are stored; S3 wants 5 MB at least.
+#: Size of the parts in which large objects are stored; S3 requires at least 5 MB.
 CHUNK_BYTES = 8 * 1024 * 1024
 #: Number of parts of one object that are sent at the same time; each takes `CHUNK_BYTES` of memory.
 CHUNKS_AT_ONCE = 2
@@ -30,12 +31,12 @@ CHUNKS_AT_ONCE = 2
 READ_BYTES = 1024 * 1024
 #: Number of objects in a page of a listing; S3 returns no more in one answer.
 PAGE_OBJECTS = 1000
-#: How long to wait for a connection, and for the next bytes of an answer, in seconds. The latter includes the time in
-#: which `CHUNK_BYTES` are sent.
+#: How long to wait for a connection, and for the next bytes of an answer, in seconds. The second must be long enough
+#: for sending `CHUNK_BYTES`.
 CONNECT_S, SILENT_S = 3, 20
-#: How long a failed request is tried again, in seconds. The caller answers 503 after it.
+#: How long to retry a failed request, in seconds. After that, the daemon's client gets status 503.
 RETRY_S = 10
-#: Variables that name the endpoint, most specific first.
+#: Environment variables that can name the endpoint; the first one that is set is used.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _CONFIGURED = (
     *_ENDPOINTS,
@@ -60,10 +61,10 @@ class ListedObject:
 
 
 class ObjectClient:
-    """The objects below the prefix of one bucket. Methods raise StoreUnavailable if the store doesn't answer.
+    """The objects with a common prefix in one S3 bucket. Methods raise StoreUnavailable if the store doesn't answer.
 
-    Requests that were begun are never abandoned halfway: if the caller is cancelled, a method waits for the answer, so
-    that nobody lists objects that are still being stored.
+    Once a request was sent, it isn't abandoned: if the caller is cancelled, the method still waits for the answer, so
+    that objects are never stored after the method has returned.
     """
 
     def __init__(self, obstore: Any, store: Any) -> None:
@@ -77,7 +78,7 @@ class ObjectClient:
         await self._finish(lambda: self._obstore.put_async(self._store, key, content, **options))
 
     async def copy(self, key: str, new_key: str) -> None:
-        """Copy an object, replacing another one. Raises FileNotFoundError."""
+        """Copy an object to another key, replacing what is there. Raises FileNotFoundError."""
         await self._finish(lambda: self._obstore.copy_async(self._store, key, new_key))
 
     async def find(self, key: str) -> ListedObject | None:
@@ -88,11 +89,11 @@ class ObjectClient:
         return ListedObject(key, found["size"], found["last_modified"])
 
     async def read(self, key: str, first: int, end: int) -> bytes:
-        """Read a range, `end` exclusive and perhaps beyond the last byte. Raises FileNotFoundError."""
+        """Read the bytes from `first` to `end` (exclusive); `end` may exceed the size. Raises FileNotFoundError."""
         return bytes(await self._finish(lambda: self._obstore.get_range_async(self._store, key, start=first, end=end)))
 
     async def stream(self, key: str, first: int = 0) -> AsyncIterator[bytes]:
-        """Read all bytes from an offset on. Raises FileNotFoundError before the first ones."""
+        """Read the bytes from offset `first` to the end. If the object is missing, raises FileNotFoundError at once."""
         with self._translated():
             options = {"range": {"offset": first}} if first else None
             found = await self._obstore.get_async(self._store, key, options=options)
@@ -100,11 +101,11 @@ class ObjectClient:
                 yield bytes(chunk)
 
     async def list(self, prefix: str) -> Sequence[ListedObject]:
-        """List all objects below a prefix, which is a whole folder."""
+        """List all objects in a folder, given as a prefix."""
         return _listed(await self._finish(lambda: self._obstore.list(self._store, prefix).collect_async()))
 
     async def list_page(self, after: str) -> Sequence[ListedObject]:
-        """List the next objects whose keys are greater than `after`, at most `PAGE_OBJECTS`; none at the end."""
+        """List the next objects whose keys are greater than `after`, at most `PAGE_OBJECTS`; empty at the end."""
 
         async def next_page() -> Any:
             async for page in self._obstore.list(self._store, offset=after or None, chunk_size=PAGE_OBJECTS):
@@ -114,7 +115,7 @@ class ObjectClient:
         return _listed(await self._finish(next_page))
 
     def list_all(self, prefix: str) -> Iterator[ListedObject]:
-        """List all objects below a prefix. Blocking."""
+        """List all objects in a folder, given as a prefix. Blocking."""
         with self._translated():
             for page in self._obstore.list(self._store, prefix):
                 yield from _listed(page)
@@ -125,7 +126,7 @@ class ObjectClient:
             await self._finish(lambda: self._obstore.delete_async(self._store, list(keys)))
 
     def probe(self, key: str) -> None:
-        """Check that the store answers; the object needn't exist. Blocking."""
+        """Check that the store answers a request for this key, whether or not the object exists. Blocking."""
         with self._translated():
             try:
                 self._obstore.head(self._store, key)
@@ -134,14 +135,14 @@ class ObjectClient:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Raise StoreUnavailable in place of errors of the library, whose texts contain addresses and answers."""
+        """Raise StoreUnavailable instead of obstore's errors, whose texts contain the store's addresses and answers."""
         try:
             yield
         except self._errors as error:
             status = _STATUS.search(str(error))
             about = f"{type(error).__name__}{f', status {status[1]}' if status else ''}"
             log.warning("the object store does not answer or refuses: %s", about)
-            # Not `from error`: its text would be in the log with every traceback.
+            # Without `from error`: otherwise the log would contain the text of the original error.
             raise StoreUnavailable(_MESSAGE) from None
 
     async def _finish(self, request: Callable[[], Awaitable[T]]) -> T:
@@ -154,19 +155,20 @@ class ObjectClient:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             await asyncio.wait([running])
-            # The caller is gone, so nobody else looks at the error.
+            # Read the exception, so that asyncio doesn't log that it was never retrieved: the caller is gone.
             if not running.cancelled():
                 running.exception()
             raise
 
 
 def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
-    """Open `s3://bucket/prefix`. Nothing is requested yet. Raises StorageError if the extra isn't installed.
+    """Create a client for `s3://bucket/prefix`, without sending a request yet.
 
-    Certificates are always checked, against the authorities in the file that SSL_CERT_FILE names.
+    Raises StorageError if the optional dependency isn't installed. Certificates of servers are always checked, with the
+    authorities in the file that SSL_CERT_FILE names, if it is set.
     """
     try:
-        # Imported late: it is installed only with the extra.
+        # Import it here, because it is only installed with an optional extra.
         import obstore  # noqa: PLC0415
         from obstore.store import S3Store  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -181,11 +183,12 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
         prefix=address.path.strip("/") or None,
         config=config,
         client_options={
-            # An endpoint without TLS must be asked for by name, as in tests on loopback.
+            # Plain HTTP is only used if the configured endpoint begins with `http:`, as in tests on this machine.
             "allow_http": endpoint.startswith("http://"),
             "connect_timeout": timedelta(seconds=CONNECT_S),
             "read_timeout": timedelta(seconds=SILENT_S),
-            # A large object takes long; `read_timeout` ends what hangs.
+            # Storing a large object may take minutes. Requests that make no progress are ended earlier, by
+            # `read_timeout`.
             "timeout": timedelta(minutes=10),
             **trusted,
         },

@@ -1,4 +1,4 @@
-"""Inspection of the objects of an installation, while its nodes may be storing and deleting some."""
+"""Inspects the objects of an installation, while its nodes may be storing and deleting some of them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,9 +10,11 @@ from svc_daemon.store.objects.stores import ObjectStores
 
 
 class ObjectInspector:
-    """Inspects the objects below one prefix. Without a row they wait until they are old, when the sweeper deletes them.
+    """Inspects the objects below one prefix.
 
-    There are no staging files among them: those are in the data directories of nodes.
+    Objects without a row are normal: the sweeper deletes them once they are old.
+
+    There are no staging files among the objects: these are in the data directories of the nodes.
     """
 
     readers = CALLS_AT_ONCE

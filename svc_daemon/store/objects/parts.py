@@ -1,8 +1,8 @@
 """Parts as objects: the bytes of open upload sessions, as chains of objects (`core.uploads.chains`).
 
 A writer stores what it receives in objects of up to `OBJECT_BYTES`, each of which is durable once the store has
-acknowledged it. To finalize a session, its chain is read through this node and stored as one blob. Its objects are
-deleted after the source is committed; those that a failure leaves are deleted when they are old.
+acknowledged it. To finalize a session, this node reads its chain of objects and stores them as one blob. The objects of
+the session are deleted after the source is committed. Those that remain after a failure are deleted once they are old.
 """
 
 import asyncio
@@ -29,28 +29,32 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: Number of bytes that a writer collects before it stores them; also the largest blob that is composed in memory.
+#: Number of bytes that a writer collects before it stores them as an object. Smaller uploads are put together in
+#: memory.
 OBJECT_BYTES = 8 * 1024 * 1024
-#: Hash more bytes than this in a thread, because it takes longer than switching to another one.
+#: Hash larger pieces in a thread. For smaller ones, switching to a thread takes longer than hashing.
 SMALL_BYTES = 64 * 1024
-#: From so many sessions of the same moment on, one listing of that moment is cheaper than one of each session.
+#: If at least this many sessions were created at the same moment, list them together instead of each by itself.
 MANY_SESSIONS = 4
-#: Number of sessions whose running hash is remembered.
+#: Number of sessions for which this node remembers the hash of the bytes received so far.
 MOST_REMEMBERED = 10_000
 
 
 class ObjectParts:
-    """The bytes of all open sessions in an object store. It remembers hashes, but nothing that another node needs."""
+    """The bytes of all open upload sessions in an object store.
+
+    An instance remembers hashes, but nothing that another node would need.
+    """
 
     def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
         self.client = blobs.client
         self.random_name = random_name
         self._blobs = blobs
-        #: The last known chain of sessions, and the hash of its bytes if this node has it.
+        #: The last known chain of objects of each session, and the hash of its bytes if this node has computed it.
         self._known: OrderedDict[str, tuple[Chain, _Hash | None]] = OrderedDict()
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Count the stored bytes, which are durable already."""
+        """Return the number of stored bytes of each session; they are already durable."""
         return await self.measure(*session_ids)
 
     async def measure(self, *session_ids: str) -> list[int]:
@@ -60,10 +64,10 @@ class ObjectParts:
         return [chain.size_bytes for chain in chains]
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hash of the stored bytes; reads them only if it isn't known."""
+        """Return the hash of the session's stored bytes. The bytes are read only if the hash isn't known yet."""
         chain, _ = self.known(session_id, size_bytes)
         if chain is None:
-            # Another request has counted the bytes in the meantime.
+            # This node doesn't know the objects with these bytes, so list them.
             (chain,) = await self._list([session_id])
         if chain.sha256 is not None:
             self.remember(session_id, chain, None)
@@ -124,14 +128,14 @@ class ObjectParts:
         self._known.pop(session_id, None)
 
     def known(self, session_id: str, size_bytes: int) -> "tuple[Chain | None, _Hash | None]":
-        """Return the chain of the first `size_bytes` bytes and a copy of its hash, as far as they are known."""
+        """Return the objects with the first `size_bytes` bytes and a copy of their hash; None for what isn't known."""
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None or chain.size_bytes != size_bytes:
             return None, None
         return chain, self.hash_of(session_id, chain)
 
     def hash_of(self, session_id: str, chain: Chain) -> "_Hash | None":
-        """Return a copy, which the caller may update, of the hash of the chain's bytes; None if it isn't known."""
+        """Return the hash of the chain's bytes, as a copy that the caller may update; None if it isn't known."""
         if not chain.links:
             return hashlib.sha256()
         known, hashed = self._known.get(session_id, (None, None))
@@ -145,7 +149,7 @@ class ObjectParts:
         return chains
 
     async def _list_objects(self, session_ids: Sequence[str]) -> dict[str, list[ListedObject]]:
-        """List the objects of each session, many sessions of a batch by a few requests."""
+        """List the objects of each session, with few requests if many sessions belong to one batch."""
         found: dict[str, list[ListedObject]] = {session_id: [] for session_id in session_ids}
         moments: dict[str, list[str]] = {}
         for session_id in found:
@@ -161,8 +165,8 @@ class ObjectParts:
         return found
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
-        """Store the session's bytes as a blob, and return the first ones."""
-        # Prefer the chain that `hash` has read: another one, with an object that was stored since, may differ.
+        """Store the session's bytes as a blob, and return the first bytes."""
+        # Use the chain that `hash` has read. A new listing may include an object that was stored since then.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
             (chain,) = await self._list([session_id])
@@ -184,7 +188,7 @@ class ObjectParts:
         return bytes(head)
 
     async def _stream(self, session_id: str, chain: Chain) -> AsyncIterator[bytes]:
-        """Read all bytes of the chain. Raises StorageError if an object is gone, because the session has ended."""
+        """Read all bytes of the chain. Raises StorageError if an object is missing because the session has ended."""
         try:
             for link in chain.links:
                 async for chunk in self.client.stream(_key(session_id, link.part.name), link.skip_bytes):
@@ -194,7 +198,10 @@ class ObjectParts:
 
 
 class ObjectPartWriter:
-    """Stores a stream as objects of the sessions of a pack. After an error it stores nothing more."""
+    """Splits a stream into objects and stores them for the upload sessions of a batch.
+
+    After an error it stores nothing more.
+    """
 
     def __init__(self, parts: ObjectParts, items: Sequence[PackItem], first: int) -> None:
         self._parts = parts
@@ -202,9 +209,9 @@ class ObjectPartWriter:
         self._next = first
         self._buffer = bytearray()
         self._is_broken = False
-        #: The keys of the objects that were stored.
+        #: Keys of the objects that were stored so far.
         self._keys: list[str] = []
-        #: The sessions that were written to, and how far.
+        #: The sessions that were written to, with the progress of each.
         self._sending: dict[str, _Sending] = {}
 
     async def append(self, data: bytes) -> None:
@@ -231,7 +238,8 @@ class ObjectPartWriter:
         data, self._buffer = bytes(self._buffer), bytearray()
         pieces = rules.split(self._items, self._next, memoryview(data))
         self._next += len(data)
-        # If this fails, whatever was stored may stay: it is part of the file that the client sends.
+        # If this fails, objects that were stored may remain: their bytes are correct, and the client continues after
+        # them.
         self._is_broken = True
         await gather(self._put(item, bytes(piece)) for item, piece in pieces)
         self._is_broken = False
@@ -259,11 +267,11 @@ class ObjectPartWriter:
 
 @dataclass(slots=True)
 class _Sending:
-    """What a writer knows of a session."""
+    """A writer's progress in one session."""
 
-    #: Offset at which the next bytes are stored.
+    #: Offset in the file at which the next bytes are stored.
     end_bytes: int
-    #: The chain up to there, and the hash of its bytes; None if they aren't known.
+    #: The objects before that offset and the hash of their bytes; None if they aren't known.
     chain: Chain | None
     hash: "_Hash | None"
 
@@ -276,9 +284,9 @@ async def _update(hashed: "_Hash", data: bytes) -> None:
 
 
 def _moment(session_id: str) -> str:
-    """Return the folder of the sessions that were created in the same 32 ms, such as all of a small batch."""
-    # The nine digits after the prefix `upl_` are the time; the tenth counts single milliseconds. They are reversed,
-    # because a store divides its load by the beginning of keys.
+    """Return the folder (key prefix) of sessions that were created in the same 32 ms, such as a small batch."""
+    # The nine digits after the prefix `upl_` are the time in units of 32 ms. They are reversed, because object stores
+    # divide their load by the first characters of keys.
     return f"{FOLDER}/{session_id[12:3:-1]}"
 
 
@@ -291,6 +299,6 @@ def _key(session_id: str, name: str) -> str:
 
 
 def session_of(found: ListedObject) -> str | None:
-    """Return the id of the session whose bytes this object contains; None if it contains none."""
+    """Return the id of the session whose bytes the object contains; None if it isn't a part of an upload."""
     places = found.key.split("/")
     return places[2] if len(places) == 4 and places[0] == FOLDER and ids.PART_NAME.fullmatch(places[2]) else None

@@ -1,4 +1,4 @@
-"""The byte stores of a cluster: opened together, and listed together for the sweeper."""
+"""The byte stores of a cluster, and how to open them."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,10 @@ from svc_daemon.store.objects.parts import ObjectParts, session_of
 
 
 class ObjectAsides:
-    """Nothing is moved aside: an object without a row stays where it is until it is old."""
+    """Replaces the folder of files moved aside, because in an object store nothing is moved aside.
+
+    Objects without a row stay where they are until they are old.
+    """
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -30,7 +33,7 @@ class ObjectAsides:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStores(SweptStores):
-    """The byte stores as objects of one bucket."""
+    """Blobs and upload parts, stored as objects in one S3 bucket."""
 
     blobs: ObjectBlobs
     parts: ObjectParts
@@ -46,6 +49,6 @@ class ObjectStores(SweptStores):
 
 
 def open_objects(url: str, environ: Mapping[str, str], staging: Path, executor: Executor) -> ObjectStores:
-    """Open the stores at `s3://bucket/prefix`; `staging` is a folder of this node. Nothing is requested yet."""
+    """Open the stores at `s3://bucket/prefix`; `staging` is a folder of this node. No request is sent yet."""
     blobs = ObjectBlobs(open_client(url, environ), staging, executor, lambda: secrets.token_hex(16))
     return ObjectStores(blobs, ObjectParts(blobs, lambda: secrets.token_hex(16)), ObjectAsides())
