@@ -1,10 +1,12 @@
-"""What the nodes of an installation share in the database, apart from its state: locks, rates, a clock, and wakes.
+"""What the nodes of a cluster share through the database: locks, rate limits, a clock, and waking each other's workers.
 
-a change that any node can continue   the node wakes its own worker, and notifies the others, after the commit
-a request needs a lock of another     that node is notified, and lets go of the lock if it may
-a node dies                           the server frees its locks, and leases expire; workers look for work every few
-                                      seconds, so they find what the node has left without a notice
-notices were not received             all workers look once the node receives them again
+Nodes send each other notices, short messages through the database server. What happens when:
+
+    a node commits work for a worker      it wakes its own worker, and sends a notice that wakes those of other nodes
+    a request needs another node's lock   it sends a notice, and the other request ends early if that is allowed
+    a node dies                           the server frees its locks, and its leases expire; the workers of other nodes
+                                          look for work every few seconds, so they continue what it has left
+    a node missed notices                 all of its workers look for work once it receives notices again
 """
 
 import asyncio
@@ -24,41 +26,45 @@ from svc_daemon.settings import Limits
 
 log = logging.getLogger(__name__)
 
-#: Maximum time that a worker of a cluster sleeps, in seconds: the node that announced work may have died before.
+#: Maximum time that a worker of a cluster sleeps, in seconds, because a node that added work may have died before it
+#: sent its notice.
 LOOK_S = 10.0
-#: How long a node gathers wakes before it sends them, in seconds.
+#: How long a node collects the names of workers to wake before it sends one notice for all, in seconds.
 GATHER_S = 0.005
-#: Maximum number of keys in a notice, which is limited to 8,000 bytes.
+#: Maximum number of lock keys in a notice, because a notice can have at most 8,000 bytes.
 NOTICE_KEYS = 300
 
 
 class Notices:
-    """Sends and receives the notices of a node, which are JSON objects. Use it on the event loop only."""
+    """Sends and receives this node's notices (messages to other nodes), as JSON objects.
+
+    Use it only on the event loop.
+    """
 
     def __init__(self, node: str, send: Callable[[str], None], wakes: Wakes) -> None:
         self._node = node
         self._send = send
         self._wakes = wakes
         self._announced: set[str] = set()
-        #: Interrupts the requests that hold the locks with these keys.
+        #: Function that interrupts the requests which hold the locks with these keys.
         self.let_go: Callable[[Sequence[int]], object] = lambda _: None
         wakes.look_s = LOOK_S
         for name, wake in wakes.shared().items():
             wake.announce = partial(self.announce, name)
 
     def announce(self, name: str) -> None:
-        """Wake the workers of this name on the other nodes, together with all that are announced at this time."""
+        """Wake the workers with this name on the other nodes. Calls within a few milliseconds share one notice."""
         if not self._announced:
             asyncio.get_running_loop().call_later(GATHER_S, self._flush)
         self._announced.add(name)
 
     def ask(self, keys: Sequence[int]) -> None:
-        """Ask the other nodes to let go of the locks with these keys."""
+        """Ask the other nodes to end requests that hold the locks with these keys."""
         for start in range(0, len(keys), NOTICE_KEYS):
             self._send(json.dumps({"node": self._node, "let_go": keys[start : start + NOTICE_KEYS]}))
 
     def receive(self, text: str) -> None:
-        """Do what a notice of another node asks for."""
+        """Do what another node's notice asks for: wake workers, or end requests that hold certain locks."""
         try:
             notice = json.loads(text)
             if notice["node"] == self._node:
@@ -67,7 +73,7 @@ class Notices:
                 self._wakes.shared()[name].set_here()
             self.let_go(notice.get("let_go", ()))
         except (ValueError, KeyError, TypeError, AttributeError):
-            # It may come from a later release, or from another program on the same database.
+            # The notice may come from a later release, or from another program that uses the same database.
             log.debug("a notice was not understood: %s", text)
 
     def _flush(self) -> None:
@@ -78,18 +84,22 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """This node's part in a cluster."""
+    """This node's membership in a cluster: what it shares with the other nodes."""
 
     locks: SharedLocks
     rate_limits: SharedRateLimits
-    #: Returns seconds of the clock that all nodes share.
+    #: Returns the time of the clock that all nodes share, in seconds.
     now_s: Callable[[], float]
 
     def share(self, context: Context) -> Context:
-        """Return a copy of the context that uses what the nodes share; its wakes must be those that joined."""
+        """Return a copy of the context with the shared locks, limits and clock.
+
+        The context's wakes must be the cluster's.
+        """
 
         def now() -> datetime:
-            # What one node stores, such as when a session expires or a task is due, another compares with its clock.
+            # Use the shared clock also for times that are stored, such as when a session expires, because other nodes
+            # compare them with their clock.
             return datetime.fromtimestamp(self.now_s(), UTC)
 
         clock, make_ids = replace(context.clock, now=now, shared=self.now_s), replace(context.ids, now=now)
@@ -97,10 +107,10 @@ class Cluster:
 
 
 def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits: Limits, wakes: Wakes) -> Cluster:
-    """Share locks, rate limits, leases and wake-ups with all nodes that use this database. Raises StorageError.
+    """Start sharing locks, rate limits and a clock with all nodes that use this database. Raises StorageError.
 
-    The state must be open already, because opening it creates the schema. `node` must be unique among the processes,
-    and consist of letters, digits and hyphens. Call this on the event loop; closing `stack` leaves the cluster.
+    The state database must be open already, because opening it creates the schema. `node` is the name of this process:
+    unique, and made of letters, digits and hyphens. Call this on the event loop; closing `stack` leaves the cluster.
     """
     from svc_daemon.databases.postgres.sessions import LockSession, NoticeListener, ShortTransactions  # noqa: PLC0415
 

@@ -30,7 +30,7 @@ from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartSto
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Maximum number of concurrent model calls, so that a hanging server does not use up all threads.
+#: Number of threads for calls of a model, so that a server that doesn't answer can't use up all other threads.
 THREADS = 8
 
 
@@ -41,7 +41,7 @@ class EmbeddingState(StrEnum):
     OFF = "off"
     LOADING = "loading"
     READY = "ready"
-    #: The model fails and is being retried; `EmbedderInUse.message` has the reason.
+    #: The model fails and is tried again; `EmbedderInUse.message` has the reason.
     FAILING = "failing"
 
 
@@ -59,12 +59,12 @@ class EmbedderInUse:
     )
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run a long model call on one of the threads reserved for them."""
+        """Run a long call of a model on one of the threads that are reserved for such calls."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **named))
 
 
-#: Maximum number of concurrent searches; on machines with fewer cores, one per core, but at least two. Each search
-#: thread caches megabytes of the index.
+#: Maximum number of concurrent searches. Machines with fewer cores run one per core, but at least two. The number is
+#: small because each search thread caches megabytes of the index.
 MOST_SEARCHERS = 4
 
 
@@ -73,22 +73,22 @@ class Wake(asyncio.Event):
 
     def __init__(self) -> None:
         super().__init__()
-        #: Wakes the workers of the other nodes.
+        #: Function that wakes the same workers of the other nodes.
         self.announce: Callable[[], None] = lambda: None
 
     def set(self) -> None:
-        """Wake the worker everywhere, after a change that any node can continue."""
+        """Wake the worker on all nodes, after a change with which any of them can continue."""
         super().set()
         self.announce()
 
     def set_here(self) -> None:
-        """Wake the worker of this process only."""
+        """Wake only the worker of this process."""
         super().set()
 
 
 @dataclass(slots=True)
 class Wakes:
-    """One event per worker; setting it wakes the worker."""
+    """An event for each worker, which wakes it when it is set."""
 
     indexing: Wake = field(default_factory=Wake)
     syncing: Wake = field(default_factory=Wake)
@@ -100,7 +100,7 @@ class Wakes:
     counting: Wake = field(default_factory=Wake)
     embedding: Wake = field(default_factory=Wake)
     removing: Wake = field(default_factory=Wake)
-    #: Maximum time that a worker sleeps before it looks for work, in seconds: a wake may have been lost.
+    #: How long a worker sleeps at most before it looks for work, in seconds, because a wake-up may get lost.
     look_s: float = 60.0
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
     damaged: set[str] = field(default_factory=set)
@@ -108,22 +108,22 @@ class Wakes:
     unembedded: set[str] = field(default_factory=set)
 
     def shared(self) -> dict[str, Wake]:
-        """Return the events of the workers whose work is in the state, by name: any node can do that work."""
+        """Return, by name, the events of workers whose work is in the state database, so that any node can do it."""
         names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking", "removing")
         return {name: getattr(self, name) for name in names}
 
     def wake_all(self) -> None:
-        """Wake every worker of this process; call on the event loop's thread."""
+        """Wake every worker of this process. Call it on the thread of the event loop."""
         for wake in (*self.shared().values(), self.counting, self.embedding):
             wake.set_here()
 
     def note_damaged(self, team_id: str) -> None:
-        """Request a rebuild of the team's damaged index; call on the event loop's thread."""
+        """Request a rebuild of the team's damaged index. Call it on the thread of the event loop."""
         self.damaged.add(team_id)
         self.rebuilding.set_here()
 
     def note_unembedded(self, team_id: str) -> None:
-        """Request embedding of the team's new chunks; call on the event loop's thread."""
+        """Request that the team's new chunks are embedded. Call it on the thread of the event loop."""
         self.unembedded.add(team_id)
         self.embedding.set_here()
 
@@ -136,7 +136,7 @@ class Context:
     blobs: BlobStore
     parts: PartStore
     asides: AsideStore
-    #: The same three together, for work that only one kind of store needs.
+    #: The blobs, parts and files moved aside together, for work that only one kind of store needs.
     stores: ByteStores
     provider: SearchProvider
     fetcher: Fetcher
@@ -156,8 +156,8 @@ class Context:
     #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: The number of chunks of each document that is being put into the index, by task id and token; used on the event
-    #: loop only.
+    #: The number of chunks of each document that is being written to the index, by task id and token. Only used on the
+    #: event loop.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
     followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(
@@ -173,18 +173,18 @@ class Context:
         return result
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run a short look-up on the calling thread, which is faster than switching to another."""
+        """Run a short read on the calling thread, which is faster than switching to another."""
         return self.database.read(work)
 
     def look(self, work: Callable[[Connection], T]) -> T:
-        """Run a single statement, without a transaction: one statement always sees one snapshot."""
+        """Run a single SELECT without a transaction, which is safe because one statement always sees one snapshot."""
         return self.database.look(work)
 
     async def read_aside(self, work: Callable[[Connection], T]) -> T:
-        """Run a long read (listings, counts) in a thread, without blocking the loop."""
+        """Run a long read, such as a list or a count, in a thread, so that the event loop isn't blocked."""
         return await asyncio.to_thread(self.database.read, work)
 
     async def search_aside(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run a search on the search threads, which keep the index open and aren't used by listings."""
+        """Run a search on one of the threads that are reserved for searches and keep the index open."""
         work = partial(copy_context().run, call, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self.searchers, work)

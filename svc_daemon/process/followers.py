@@ -1,4 +1,4 @@
-"""The followers of the event log in this process: they are woken after each commit."""
+"""Wakes the requests of this process that follow the event log, after each commit."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,19 +6,19 @@ from contextlib import contextmanager
 
 
 class Followers:
-    """One asyncio event per follower. Use it on the event loop only; without followers, a wake costs nothing."""
+    """One asyncio event for each follower of the event log. Use it only on the event loop."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Event] = set()
 
     def wake(self) -> None:
-        """Make every follower look at the log."""
+        """Wake all followers, so that they read the event log again."""
         for each in self._waiting:
             each.set()
 
     @contextmanager
     def following(self) -> Iterator[asyncio.Event]:
-        """Return the event that is set after each commit within the block."""
+        """Return an event that is set after each commit until the block ends."""
         woken = asyncio.Event()
         self._waiting.add(woken)
         try:

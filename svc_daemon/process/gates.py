@@ -1,6 +1,6 @@
 """Counts in the memory of this process: running uploads, and answers that aren't stored yet.
 
-They are used on the event loop only, without locks. A restart resets them.
+They are only used on the event loop, without locks. A restart resets them.
 """
 
 import asyncio
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-#: Maximum time that the indexing of a document waits for uploads in progress, in seconds.
+#: How long indexing a document waits for uploads that are being stored, in seconds.
 UPLOADS_TURN_S = 0.25
 
 
 class Gates:
-    """Counts the uploads that are being stored."""
+    """Counts the uploads that are being stored, so that indexing can wait for them."""
 
     def __init__(self) -> None:
         self._uploads = 0
@@ -33,7 +33,7 @@ class Gates:
                 self._no_uploads.set()
 
     async def let_uploads_go_first(self) -> None:
-        """Wait until no upload is being stored, but only for a limited time, since indexing must continue too."""
+        """Wait until no upload is being stored, but only for a limited time, so that indexing never stops."""
         with suppress(TimeoutError):
             async with asyncio.timeout(UPLOADS_TURN_S):
                 await self._no_uploads.wait()
@@ -48,25 +48,25 @@ class Tallies:
     """The number of answers and searches by team and month."""
 
     totals: dict[Period, int] = field(default_factory=dict)
-    #: The part of each number in `totals` that isn't stored in the state database yet.
+    #: The part of each number in `totals` that isn't recorded in the state database yet.
     unrecorded: dict[Period, int] = field(default_factory=dict)
 
     def add(self, period: Period, answers: int) -> None:
-        """Add answers to a period, which must already be in `totals`."""
+        """Add a number of answers to a period, which must already be in `totals`."""
         self.totals[period] += answers
         self.unrecorded[period] = self.unrecorded.get(period, 0) + answers
 
     def take_unrecorded(self) -> dict[Period, int]:
-        """Return the unrecorded counts, and reset them as if they had been recorded."""
+        """Return the counts that aren't recorded yet, and reset them, because the caller is going to record them."""
         taken, self.unrecorded = self.unrecorded, {}
         return {period: answers for period, answers in taken.items() if answers}
 
     def update_totals(self, recorded: dict[Period, int]) -> None:
-        """Set the totals to the recorded counts, plus those that are still to be written."""
+        """Set the totals to the recorded counts, plus those that aren't recorded yet."""
         for period, answers in recorded.items():
             self.totals[period] = answers + self.unrecorded.get(period, 0)
 
     def give_back(self, unrecorded: dict[Period, int]) -> None:
-        """Add back counts that could not be recorded."""
+        """Add counts back that the caller could not record."""
         for period, answers in unrecorded.items():
             self.unrecorded[period] = self.unrecorded.get(period, 0) + answers

@@ -1,8 +1,8 @@
 """Named locks: idempotency keys of requests in progress, upload sessions in use, and work that one node does at a time.
 
-A lock avoids useless and interleaved work, but nothing is committed on its strength alone: in a cluster, a node that
-loses its connection to the database loses all of its locks without notice. So each transaction also checks the rows
-that another holder would have changed.
+A lock saves needless work, but no transaction relies on it: in a cluster, a node that loses its connection to the
+database loses all its locks without noticing. So each transaction also checks the rows that another holder of the lock
+would have changed.
 
 A request whose connection broke without notice would hold its upload session forever. So a new request for the same
 session interrupts it: the old request makes the received bytes durable and ends, and the new one continues from there.
@@ -17,29 +17,29 @@ from typing import Protocol
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: How long a new request waits for the request that holds its session to end, in seconds.
+#: How long a new request waits for the end of the request that holds its session, in seconds.
 TAKEOVER_S = 2.0
 
 
 class Locks(Protocol):
-    """Locks that are identified by name. Use them on the event loop only."""
+    """Locks that are identified by names. Use them only on the event loop."""
 
     def hold_free(self, *names: str) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Hold those of the locks that are free within the block, without waiting for the others. Yields their names.
+        """Within the block, hold those of the locks that are free, and yield their names. The others aren't waited for.
 
-        The holder can't be interrupted.
+        Other requests can't interrupt the holder.
         """
 
     def take_over(self, *names: str, lets_go: bool = True) -> AbstractAsyncContextManager[None]:
-        """Hold all of the locks within the block. If another request holds one of them, it is interrupted.
+        """Within the block, hold all of the locks. Another request that holds one of them is interrupted.
 
-        Raises `request_in_progress` in the interrupted request, and in this one if the other doesn't end in time. If
-        `lets_go` is false, this request can't be interrupted.
+        The interrupted request fails with `request_in_progress`, and so does this one if the other doesn't end in time.
+        If `lets_go` is false, other requests can't interrupt this one.
         """
 
 
 def session_lock(session_id: str) -> str:
-    """Return the name of the lock of an upload session, or of a batch whose sessions are received as a pack."""
+    """Return the name of the lock for an upload session, or for a batch whose files are sent as one stream."""
     return f"session {session_id}"
 
 
@@ -58,14 +58,14 @@ class _Holder:
 
 
 class LocalLocks:
-    """The locks of a process that alone uses its data directory, in memory. A free lock is taken without waiting."""
+    """The locks of the only process that uses a data directory, in memory. A free lock is taken without waiting."""
 
     def __init__(self) -> None:
         self._holders: dict[str, _Holder] = {}
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """Hold the free locks; see `Locks.hold_free`."""
+        """Hold those of the locks that are free; see `Locks.hold_free`."""
         free = [name for name in names if name not in self._holders]
         with self._holding(free, None):
             yield free
@@ -93,7 +93,7 @@ class LocalLocks:
                 self._holders[name].ask_to_go()
 
     def names(self) -> list[str]:
-        """List the locks that are held."""
+        """List the names of the locks that are held."""
         return list(self._holders)
 
     @contextmanager
@@ -108,7 +108,10 @@ class LocalLocks:
             holder.gone.set()
 
     async def _interrupt(self, names: Collection[str]) -> None:
-        """Interrupt the holders, and return when all locks are free at once, so that two requests can't deadlock."""
+        """Interrupt the requests that hold these locks, and return when all locks are free.
+
+        All must be free at the same moment, so that two requests can't deadlock.
+        """
         until_s = asyncio.get_running_loop().time() + TAKEOVER_S
         while holders := [self._holders[each] for each in names if each in self._holders]:
             self.ask_to_go(names)

@@ -13,10 +13,10 @@ WINDOW_S = 60
 
 
 class RateLimits(Protocol):
-    """Counts how much of its rate limits and quotas each team has used. Use it on the event loop only."""
+    """Counts how much of its rate limits and quotas each team has used. Use it only on the event loop."""
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:
-        """Count one create request, then its bytes; raises `upload_rate_limited` and `quota_exceeded`."""
+        """Count one create request, and then its bytes; raises `upload_rate_limited` or `quota_exceeded`."""
 
     async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
         """Count uploaded bytes; raises `quota_exceeded` if the team exceeds the limit."""
@@ -26,7 +26,7 @@ class RateLimits(Protocol):
 
 
 class LocalRateLimits:
-    """Counts in memory, for a process that alone serves an installation. A restart resets the counts."""
+    """Keeps the counts in memory, for the only process of an installation. A restart resets them."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits
@@ -49,13 +49,13 @@ class LocalRateLimits:
             refuse_bytes(window.charge(size_bytes, self._monotonic()), window, size_bytes)
 
     async def used_bytes(self, team_id: str) -> int:
-        """Return the bytes of the last minute; see `RateLimits.used_bytes`."""
+        """Return the number of bytes of the last minute; see `RateLimits.used_bytes`."""
         window = self._bytes.get(team_id)
         return window.used_within(self._monotonic()) if window else 0
 
 
 def refuse_create(wait_s: float, limits: Limits) -> None:
-    """Raise `upload_rate_limited` if the team must wait until its next create request."""
+    """Raise `upload_rate_limited` if `wait_s` isn't 0: the time until the team's next create request is allowed."""
     if wait_s > 0:
         raise ServiceError(
             ErrorCode.UPLOAD_RATE_LIMITED,
@@ -66,7 +66,10 @@ def refuse_create(wait_s: float, limits: Limits) -> None:
 
 
 def refuse_bytes(wait_s: float, window: ByteWindow, size_bytes: int) -> None:
-    """Raise `quota_exceeded` if the team must wait until it may upload these bytes, or may never do so."""
+    """Raise `quota_exceeded` if the team must wait before it may upload this many bytes.
+
+    `wait_s` is the time to wait; infinity means that the limit never allows that many bytes.
+    """
     if wait_s > 0:
         raise ServiceError(
             ErrorCode.QUOTA_EXCEEDED,

@@ -1,12 +1,12 @@
-"""The locks of a node that shares its installation with others: each name is held here, and on the database server.
+"""Locks for a node of a cluster: each lock is held within the node and on the database server.
 
-Within the node they are local locks. A name that is free here is then taken on the server, by a connection that holds
-all locks of the node. If another node has it, that node is sent a notice, and interrupts the request that holds it, as
-a new request on the same node would. Until it ends, this node tries again and again, always for all names or none, so
-that two requests can't deadlock.
+Within the node, these are local locks (see `process.locks`). The node then takes the lock on the server too, over one
+connection that holds all its locks. If another node holds the lock, this node sends it a notice, and the other node
+interrupts the request that holds the lock. Meanwhile, this node tries again and again, each time for all names or none,
+so that two requests can't deadlock.
 
-If the connection is lost, so are all the locks: requests that can be interrupted are. The others commit only what the
-rows permit, as everywhere (see `process.locks`).
+If the connection is lost, all locks of the node are lost. Requests that can be interrupted are interrupted; the others
+only commit what the rows still allow.
 """
 
 import asyncio
@@ -22,24 +22,24 @@ from svc_daemon.wire.codes import ErrorCode
 if TYPE_CHECKING:
     from svc_daemon.databases.postgres.sessions import Grip, LockSession
 
-#: Pause in seconds between two attempts to take locks that another node has.
+#: Pause in seconds between two attempts to take locks that another node holds.
 PAUSE_S = 0.03
 
 
 class SharedLocks:
-    """Locks of all nodes of an installation. Use them on the event loop only."""
+    """Locks that are shared by all nodes of an installation. Use them only on the event loop."""
 
     def __init__(self, session: "LockSession", ask: Callable[[Sequence[int]], None]) -> None:
-        """`ask` asks the other nodes to let go of the locks with these keys."""
+        """`ask` asks the other nodes to interrupt requests that hold the locks with these keys."""
         self._session = session
         self._ask = ask
         self._local = LocalLocks()
-        #: The names of the locks that this node has on the server, by key.
+        #: Names of the locks that this node holds on the server, by key.
         self._taken: dict[int, str] = {}
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """Hold the free locks; see `Locks.hold_free`."""
+        """Hold those of the locks that are free; see `Locks.hold_free`."""
         async with self._local.hold_free(*names) as ours:
             by_key = {key_of(name): name for name in ours}
             grip = await self._take(by_key)
@@ -60,16 +60,16 @@ class SharedLocks:
 
     def let_go(self, keys: Collection[int]) -> None:
         """Interrupt the requests that hold these locks, because another node has asked for them."""
-        # Requests that still wait for a lock are not in the way.
+        # Requests that are still waiting for a lock don't hold it, so they aren't interrupted.
         self._local.ask_to_go([self._taken[key] for key in keys if key in self._taken])
 
     def note_lost(self) -> None:
-        """Interrupt all requests that held locks, because the connection that had them is lost."""
+        """Interrupt all requests that held locks, because the connection to which the locks belong was lost."""
         taken, self._taken = self._taken, {}
         self._local.ask_to_go(taken.values())
 
     async def _take_all(self, by_key: dict[int, str]) -> "Grip":
-        """Take all of the locks; raises `request_in_progress` if another node doesn't let go in time."""
+        """Take all of the locks. Raises `request_in_progress` if another node doesn't free its locks in time."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + TAKEOVER_S
         while True:
@@ -87,7 +87,7 @@ class SharedLocks:
         try:
             grip = await asyncio.shield(asyncio.wrap_future(taking))
         except asyncio.CancelledError:
-            # They may be taken all the same, and nobody else would free them.
+            # The server may take the locks after all. Nobody else would free them, so free them then.
             taking.add_done_callback(lambda taken: None if taken.exception() else self._session.free(taken.result()))
             raise
         if grip.epoch == self._session.epoch:
@@ -101,10 +101,10 @@ class SharedLocks:
             freeing = asyncio.wrap_future(self._session.free(grip))
         except ShuttingDown:
             return
-        # Wait, so that the client's next request, which may come to another node, finds them free.
+        # Wait until the locks are free on the server, because the client may send its next request to another node.
         await asyncio.shield(freeing)
 
 
 def key_of(name: str) -> int:
-    """Return the key of a lock on the server: 64 bits with a sign."""
+    """Return the number that identifies a lock on the server, a signed 64-bit integer."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8, person=b"svc lock").digest(), signed=True)

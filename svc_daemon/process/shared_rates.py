@@ -1,7 +1,8 @@
-"""Rate limits of an installation with several nodes: a row for each team, which its requests change one after another.
+"""Rate limits for several nodes of an installation: each team's use is counted in a row of the database.
 
-Each charge is committed before its request continues, in a transaction of its own, so that it neither delays nor undoes
-the request's. While one transaction runs, the charges of other requests of this node wait, and share the next one.
+The use of a request is committed in a transaction of its own before the request continues, so that it doesn't delay the
+request's transaction and isn't rolled back with it. While one such transaction runs, other requests of the node wait
+and then share the next one.
 """
 
 import asyncio
@@ -21,14 +22,14 @@ T = TypeVar("T")
 
 
 class Transactions(Protocol):
-    """What runs short transactions apart from those of the state; see `databases.postgres.sessions`."""
+    """Runs short transactions separately from those of the state database; see `databases.postgres.sessions`."""
 
     def run(self, work: Callable[[Connection], T]) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Charge:
-    """What a request uses of its team's limits."""
+    """What one request uses of its team's rate limits."""
 
     team_id: str
     size_bytes: int
@@ -36,16 +37,16 @@ class _Charge:
 
 
 class SharedRateLimits:
-    """Counts in the database for all nodes. Use it on the event loop only."""
+    """Counts in the database, for all nodes. Use it only on the event loop."""
 
     def __init__(self, limits: Limits, transactions: Transactions) -> None:
         self._limits = limits
         self._transactions = transactions
-        #: The charges of the next transaction, and the task that will run it; None if none wait.
+        #: The requests to count in the next transaction, and the task that will run it; None if no request is waiting.
         self._waiting: list[_Charge] = []
         self._next: asyncio.Task[list[ServiceError | None]] | None = None
         self._turn = asyncio.Lock()
-        #: Teams that have a row, unless the server has lost the table since.
+        #: Teams that have a row in the table, unless the server has emptied the table since.
         self._known: set[str] = set()
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:
@@ -77,7 +78,10 @@ class SharedRateLimits:
             raise refusal
 
     async def _run_next(self) -> "list[ServiceError | None]":
-        """Count all charges that wait once it is their turn, and return for each why it is refused, or None."""
+        """When the previous transaction has ended, count all waiting requests.
+
+        Returns the error for each that is refused.
+        """
         async with self._turn:
             wave, self._waiting, self._next = self._waiting, [], None
             return await asyncio.to_thread(self._run, wave)
@@ -85,15 +89,15 @@ class SharedRateLimits:
     def _run(self, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
         team_ids = {charge.team_id for charge in wave}
         if team_ids - self._known:
-            # Apart from the charges: a row that is locked before others are created could deadlock.
+            # Use a separate transaction. Creating rows while others are locked could cause a deadlock.
             self._transactions.run(partial(create_rates, team_ids=team_ids))
         self._known |= team_ids
         return self._transactions.run(partial(self._apply, wave=wave))
 
     def _apply(self, connection: Connection, *, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
-        """Count the charges, and return for each why it is refused, or None."""
+        """Count the requests. Returns, for each of them, the error if it is refused, or None."""
         rates = lock_rates(connection, {charge.team_id for charge in wave})
-        # The server's clock may have been set back, or differ after a failover.
+        # Time must not go back, even if the server's clock was set back or another server has taken over.
         now_s = max([read_clock(connection), *(rate.updated_s for rate in rates.values())])
         refusals: list[ServiceError | None] = []
         for charge in wave:
@@ -106,7 +110,7 @@ class SharedRateLimits:
         return refusals
 
     def _count(self, rate: RateRow, charge: _Charge, now_s: float) -> tuple[RateRow, ServiceError | None]:
-        """Return the team's row after the charge, and why it is refused, or None."""
+        """Return the team's row after counting the request, and the error if the request is refused, or None."""
         per_second, window, refusal = self._limits.creates_per_second, self._window(rate), None
         try:
             if charge.is_create and per_second:

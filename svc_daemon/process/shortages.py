@@ -1,10 +1,11 @@
-"""Shortages: while disk space, memory, file descriptors or processes are short, or a store on another machine does not
-answer, work waits and nothing is lost.
+"""Shortages: while a resource runs out, or a store on another machine does not answer, work waits and nothing is lost.
+
+Resources are disk space, memory, file descriptors and processes.
 
 A shortage begins when work fails because a resource is missing (`is_cause_of`). From then on `run` checks once a second
-whether a small amount of each resource is available, and whether stores and index answer. If so, work continues, and
-the shortage ends if no work fails because of it for a while; otherwise the delays get longer. The log has one line for
-the beginning and one for the end.
+whether a small amount of each resource is available, and whether stores and index answer. If so, work continues. The
+shortage ends if no work fails because of it for a while; if work fails, the delays get longer. The log has one line for
+the beginning and one for the end of a shortage.
 
 Work that waits is queued again without counting an attempt. If work keeps failing although the checks find no shortage,
 its attempts are counted.
@@ -31,23 +32,22 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Interval between checks for a shortage, in seconds.
+#: Interval in seconds at which it is checked whether a shortage has ended.
 LOOK_S = 1.0
-#: Delay in seconds after work failed although the check found no shortage; it doubles with each failure, up to the
-#: maximum.
+#: Delay in seconds after work failed although no shortage was found; it doubles with each failure, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 #: A shortage ends when no work has failed because of it for this long, in seconds.
 QUIET_S = 5.0
 #: The amounts of each resource that a check allocates and releases again; reading any document needs more.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How many failures of the same work are attributed to a shortage although the checks find none; further failures count
-#: as attempts.
+#: How many times the same work may fail because of a shortage that checks don't find. After that, failures count as
+#: attempts.
 MOST_ALONE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OpenShortage:
-    """The current shortage, and when it began."""
+    """The shortage that has begun and not ended yet, and when it began."""
 
     lack: Lack
     since: str
@@ -58,7 +58,7 @@ class OpenShortage:
 
 
 class Short(Exception):
-    """Work was stopped by a shortage; `__cause__` is the original error."""
+    """Raised when work was stopped by a shortage; `__cause__` is the original error."""
 
 
 class Shortages:
@@ -112,13 +112,13 @@ class Shortages:
         return True
 
     async def passed(self) -> None:
-        """Wait until the shortage may be over, at most `LONGEST_PAUSE_S`; return at once if there is none."""
+        """Wait until the shortage may be over, at most `LONGEST_PAUSE_S`. Returns at once if there is none."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_PAUSE_S):
                 await self._may_try.wait()
 
     async def get_through(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run a step, retrying it as long as it fails because of a shortage, and return its result."""
+        """Run a step, and run it again as long as a shortage makes it fail. Returns its result."""
         while True:
             try:
                 return await step()
@@ -128,7 +128,7 @@ class Shortages:
             await self.passed()
 
     async def run(self) -> None:
-        """Wait for shortages and track each one until it ends; runs until cancelled."""
+        """Wait for the beginning of a shortage, track it until it ends, and repeat this; runs until cancelled."""
         while True:
             await self._met.wait()
             pause_s = FIRST_PAUSE_S
@@ -143,7 +143,7 @@ class Shortages:
             self._wake()
 
     async def _await_room(self) -> None:
-        """Wait until a check finds no shortage, then let work continue until it fails again or `QUIET_S` has passed."""
+        """Wait until a check finds no shortage, then let work continue until some fails or `QUIET_S` has passed."""
         while found := await self._look():
             self._note(found)
             await asyncio.sleep(LOOK_S)
@@ -156,7 +156,7 @@ class Shortages:
         except TimeoutError:
             return
         except asyncio.CancelledError:
-            # Set the event again, so that the next `run` continues to track this shortage.
+            # Set the event again, so that the next call of `run` continues to track this shortage.
             self._met.set()
             raise
 
@@ -182,7 +182,7 @@ class Shortages:
 
 
 def _take_a_little(blobs: BlobStore) -> None:
-    """Allocate a small amount of each resource, and release it; raises OSError or MemoryError if one is short."""
+    """Allocate a small amount of each resource and release it again; raises OSError or MemoryError if one is short."""
     with ExitStack() as stack:
         for _ in range(LOOK_DESCRIPTORS):
             stack.enter_context(Path(os.devnull).open("rb"))

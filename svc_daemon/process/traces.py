@@ -1,12 +1,12 @@
-"""Traces by OpenTelemetry: one from a request to the moment at which the source that it brought is ready.
+"""OpenTelemetry traces. Each begins with a request, and ends when the source that the request created is ready.
 
     the request          continues the caller's trace, if it sends a `traceparent`
     └ queued             from the commit until a worker takes the document
     └ index              from then until it is ready, or has failed for good
 
-The trace is stored with the task, so the worker's spans belong to it after a restart and on other nodes too. Nothing of
-the library is imported, and nothing is stored, unless traces are turned on. What can't be exported is dropped: traces
-delay and fail nothing.
+The trace's id is stored with the task, so that the spans of the worker belong to the same trace even after a restart or
+on another node. Unless traces are turned on, the library isn't imported and nothing is stored. Spans that can't be
+exported are dropped, so traces never delay work or make it fail.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,37 +23,38 @@ from svc_daemon.wire.versions import VERSION, install_command
 
 T = TypeVar("T")
 
-#: Describes the response of a request: method, route template, and status or None if the client has left.
+#: A function that describes the response to a request: method, route template, and status (None if the client has
+#: left).
 Describe = Callable[[str, str, int | None], None]
 
 
 class Traces:
-    """Traces that are off."""
+    """The interface of traces; this class is used if they are off, and does nothing."""
 
     is_on = False
 
     @contextmanager
     def serving(self, _headers: Mapping[str, str]) -> Iterator[Describe]:
-        """Record the block as a request with these headers; the caller describes its response."""
+        """Record the block as the handling of a request with these headers; the caller describes the response."""
         yield lambda *_: None
 
     def current(self) -> str | None:
-        """Return the `traceparent` of the work in progress; None if there is none."""
+        """Return the `traceparent` of the current work, which identifies its trace; None if there is none."""
         return None
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
-        """Return the work for another thread, where `current` is the same as here."""
+        """Return `work` for another thread, in which `current` returns the same as here."""
         return work
 
     def record_task(self, task: TaskRow, ended_at: datetime, error: str | None = None) -> None:
-        """Record a task that has ended, and the time that it was queued before."""
+        """Record a finished task, and the time for which it had been queued."""
 
     def close(self) -> None:
-        """Export what was recorded."""
+        """Export all recorded spans that weren't exported yet."""
 
 
 class OpenTelemetry(Traces):
-    """Traces that a provider of OpenTelemetry's SDK exports."""
+    """Records traces, and exports them through a provider of OpenTelemetry's SDK."""
 
     is_on = True
 
@@ -89,7 +90,7 @@ class OpenTelemetry(Traces):
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         if isinstance(work, InTurn):
-            # A worker's step, which belongs to many requests.
+            # No trace is current, as in a step of a worker for many requests.
             return work
         held = copy_context()
         return lambda connection: held.run(work, connection)
@@ -112,7 +113,7 @@ class OpenTelemetry(Traces):
 
 
 def open_traces() -> Traces:
-    """Export traces by OTLP, as OpenTelemetry's own variables (`OTEL_…`) say. Raises SettingError."""
+    """Start exporting traces by OTLP, configured by OpenTelemetry's own variables (`OTEL_…`). Raises SettingError."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415

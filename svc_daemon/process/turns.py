@@ -1,7 +1,7 @@
-"""Decides which documents are indexed next: those of which lane, and of which team within the lane.
+"""Decides which documents are indexed next: first the lane, then the team within the lane.
 
-A lane is a queue of documents for child processes, as described in `core.lanes`. The turns are kept in memory and reset
-by a restart. Not thread-safe: use them only on the event loop.
+A lane is a queue of documents for child processes (see `core.lanes`). Whose turn it is, is kept in memory and reset by
+a restart. Not thread-safe: use it only on the event loop.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from svc_daemon.core import lanes
 
 
 class Turns:
-    """Records how many children are running in each lane, and when each lane and each team had its latest turn."""
+    """Records how many child processes are running in each lane, and when each lane and each team last had a turn."""
 
     def __init__(self, children: int) -> None:
         """`children` is the maximum number of child processes per lane, and of `single` and `suspect` together."""
@@ -22,15 +22,15 @@ class Turns:
         self._turn = 0
 
     def lanes(self) -> list[str]:
-        """Return the lanes in which a child may be started now, the next one first."""
+        """Return the lanes in which a child process may be started now, the next one first."""
         return lanes.in_turn(self._at_work, self._served, self._children)
 
     def teams(self, lane: str, team_ids: Collection[str]) -> list[str]:
-        """Sort the teams by their latest turn in the lane, so that no team with many documents starves the others."""
+        """Sort the teams by their last turn in the lane, so that a team with many documents doesn't delay others."""
         return sorted(team_ids, key=lambda team_id: self._served_teams.get((lane, team_id), 0))
 
     def begin(self, lane: str, team_id: str) -> None:
-        """Record that a child of this lane was started for the team; the caller must call `end` when it has ended."""
+        """Record that a child process of this lane was started for the team. Call `end` when it has ended."""
         self._turn += 1
         self._at_work[lane] += 1
         self._served[lane] = self._served_teams[lane, team_id] = self._turn

@@ -1,4 +1,4 @@
-"""The nine background workers. Each repeats the loop in `runners`: work, then sleep until woken or until work is due.
+"""The background workers. Each repeats the loop in `runners`: work, then sleep until woken or until work is due.
 
 What wakes each worker:
     indexing    a source was created, retried or requeued; a slot became free; a delay ended; a lease expired
@@ -11,6 +11,7 @@ What wakes each worker:
     rechunking  a bucket's chunking options changed; a round left work undone
     counting    a question was answered, or a search was made
     embedding   an index has new chunks; another model was installed; a delay ended
+    removing    the removal of a team was requested; a delay ended
 
 A worker that isn't woken looks for work once a minute. During a shortage, which `process.shortages` tracks, workers
 wait until it is over, except for sweeping and cascading, which free resources.

@@ -26,9 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class CascadingWorker(Worker):
-    """Removes the members of buckets that are being deleted, one bucket at a time, in batches.
+    """Deletes the members of buckets that are being deleted, one bucket at a time, in batches.
 
-    A batch that fails is repeated member by member, so that a member that can't be deleted doesn't block the others.
+    If a batch fails, its members are deleted one by one, so that a member that can't be deleted doesn't block the
+    others.
     """
 
     doing = "deleting a bucket"
@@ -59,7 +60,10 @@ class CascadingWorker(Worker):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     async def _is_short(self, error: Exception) -> bool:
-        """Return whether the error itself names a shortage. A shortage that did not cause the error is ignored."""
+        """Return whether the error itself shows a shortage of a resource.
+
+        A shortage that didn't cause the error is ignored.
+        """
         return await self.context.shortages.is_cause_of(error, lacks=())
 
     async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:
@@ -89,7 +93,10 @@ class CascadingWorker(Worker):
 
 
 def _explain(error: Exception) -> str:
-    """Return a sentence for callers. Texts of an engine are for the log: they may name hosts, tables and values."""
+    """Return a sentence about the error for API users.
+
+    Texts of a database are only logged: they may contain its data.
+    """
     return (
         error.message if isinstance(error, ServiceError) else "Something unexpected went wrong; the log has the cause."
     )

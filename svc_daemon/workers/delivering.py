@@ -1,6 +1,6 @@
 """The delivery worker: makes webhook calls that are due, several at once, so that a slow receiver doesn't delay others.
 
-A call that is interrupted by a stop isn't recorded. It is made again after the next start, with the same event id.
+If the daemon stops during a call, the call isn't recorded. The next start makes it again, with the same event id.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 #: Maximum number of concurrent calls.
 SLOTS = 16
-#: Pause in seconds before a delivery is looked at again that another node is making.
+#: Delay in seconds before checking again whether a delivery that another node is making has been made.
 HELD_PAUSE_S = 2.0
 
 
 class DeliveringWorker(Worker):
-    """Makes webhook calls in tasks that run alongside its loop."""
+    """Makes webhook calls in asyncio tasks that run beside its loop."""
 
     doing = "looking for deliveries"
 
@@ -30,7 +30,7 @@ class DeliveringWorker(Worker):
             self.start(delivery.id, self._deliver(delivery))
         busy = list(self.running.values())
         if len(busy) >= SLOTS:
-            # The worker is woken when a call ends.
+            # All slots are in use. The worker is woken when a call ends.
             return LONGEST_S
         return self.seconds_until(self.context.read(lambda connection: next_delivery_due(connection, busy)))
 
@@ -40,7 +40,7 @@ class DeliveringWorker(Worker):
                 if held:
                     await deliver(self.context, delivery)
                 else:
-                    # Another node makes this call. Look again later, in case that node dies.
+                    # Another node is making this call. Check again later, in case that node dies.
                     await asyncio.sleep(HELD_PAUSE_S)
         except Exception as error:
             await self.outlast(error, f"delivering {delivery.id}")

@@ -6,11 +6,11 @@ No other work waits for this worker: a source is ready, and keyword search finds
 can list the chunks that have no vector, so only the current batch is lost if the process is killed. Vectors of another
 model are not used, and are deleted before the first vector of the new model is stored.
 
-In a cluster, a team's chunks are divided into shares by their ids. A node locks one share at a time, and lists the
-chunks only then, so that no two nodes embed the same chunk, and several nodes work on one team.
+In a cluster, a team's chunks are divided into shares by their ids. A node locks one share before it lists the share's
+chunks. So several nodes can work on one team, but never embed the same chunk.
 
-If the model fails, the delays get longer and the batches smaller, down to one chunk. If a chunk fails although a test
-sentence doesn't, it is skipped until the next start or change of the model, and everything else is embedded.
+If the model fails, the delays get longer and the batches smaller, down to one chunk. If a single chunk fails although a
+test sentence doesn't, the chunk is skipped until the next start or change of the model.
 """
 
 import asyncio
@@ -36,35 +36,35 @@ BATCH = 64
 SHRINK = 8
 #: Delay after the first failure, which doubles with each further one, and its maximum, in seconds.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-#: Interval at which a delay is interrupted to check whether another model was installed, in seconds.
+#: How often, in seconds, a delayed worker checks whether another model was installed.
 LOOK_S = 1.0
-#: Number of shares into which the chunks of a team are divided in a cluster, which is how many nodes can work on them.
+#: In a cluster, the chunks of a team are divided into this many shares, so this many nodes can embed them at once.
 SHARES = 4
-#: A test sentence that every model can embed.
+#: A test sentence that any model can embed; if it fails too, the model is the cause.
 PLAIN = "A plain sentence."
 
 
 class EmbeddingWorker(Worker):
-    """Embeds chunks in batches. A batch that is interrupted by a stop is embedded again after the next start."""
+    """Embeds chunks in batches. If the daemon stops during a batch, the next start embeds it again."""
 
     doing = "embedding"
 
     def __init__(self, context: Context, choice: Choice, *, opens_only: bool = False) -> None:
-        """With `opens_only`, the model is opened for queries, and no chunk is embedded."""
+        """With `opens_only`, only open the model, for embedding queries; chunks are embedded by other nodes."""
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: The stamp of the choice of the opened model; initially an object that differs from every stamp.
+        #: Stamp of the configuration of the open model. Initially an object that is different from any stamp.
         self._opened: object = self
         #: Teams whose index may contain chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
-        #: Teams whose index has been cleared of other models' vectors.
+        #: Teams whose index has already been cleared of other models' vectors.
         self._cleared: set[str] = set()
-        #: Chunks that the model could not embed.
+        #: Ids of chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: The shares of a team's chunks, the next one first.
+        #: The shares into which a team's chunks are divided, the next one first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The most recently logged failure.
         self._logged: str | None = None
@@ -104,8 +104,8 @@ class EmbeddingWorker(Worker):
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None or self._opens_only:
             return False
-        # Move the team to the end. It is removed only when it has no chunks left, so that it gets another turn after an
-        # error.
+        # Move the team to the end of the queue. It is removed only when it has no chunks left, so that it gets another
+        # turn after an error.
         del self._turns[team_id]
         self._turns[team_id] = None
         try:
@@ -156,19 +156,19 @@ class EmbeddingWorker(Worker):
             done = await self._embed_share(embedder, team_id, share)
             if done is not None:
                 return done
-        # The node that has a share may have listed its chunks before the newest ones were there: look again.
+        # Another node may hold a share, having listed its chunks before the newest ones were added. Check again later.
         await asyncio.sleep(LOOK_S)
         return True
 
     async def _embed_share(self, embedder: OpenEmbedder, team_id: str, share: int) -> bool | None:
         """Embed one batch of a share of the team's chunks. Returns False if the team has no chunk left.
 
-        Returns None if all that are left are of other shares, or another node has this share.
+        Returns None if the remaining chunks belong to other shares, or if another node has locked this share.
         """
         async with self.context.locks.hold_free(f"embedding {team_id} {share}") as held:
             if not held:
                 return None
-            # Only now: what was listed before may have been embedded since.
+            # List the chunks after locking the share: another node may have embedded the ones that were listed before.
             limit = self._batch * len(self._shares) + len(self._refused)
             listed = await asyncio.to_thread(self.context.provider.list_unembedded, team_id, embedder.model, limit)
             left = [chunk for chunk in listed if chunk.chunk_id not in self._refused]
@@ -182,12 +182,12 @@ class EmbeddingWorker(Worker):
                 await asyncio.to_thread(self.context.provider.put_vectors, team_id, embedder.model, vectors)
         if not chunks:
             return None if left else False
-        # Stay with this share.
+        # Continue with this share in the next round.
         self._shares.sort(key=share.__ne__)
         return True
 
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
-        """Return pairs of chunk id and vector; raises EmbedFailed.
+        """Embed the chunks. Returns pairs of chunk id and vector; raises EmbedFailed.
 
         Returns an empty list if there is only one chunk and the model can't embed it.
         """

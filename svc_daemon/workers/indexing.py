@@ -19,7 +19,7 @@ What happens to a wave if something fails:
                                       their attempt isn't counted
     the index or the daemon fails     in a shortage, or if the index is damaged and will be rebuilt, all documents wait;
                                       otherwise each is queued to be read alone; no attempt is counted
-    the index keeps a later text      the document is queued again, to replace it; this happens if the state database
+    the index has a later generation  the document is queued again, to replace it; this happens if the state database
                                       was restored from an older copy
     the daemon stops                  all documents are queued again, and no attempt is counted
     the daemon dies                   the tasks are still `running`; the next start moves them to the lane `suspect`,
@@ -64,16 +64,17 @@ from svc_daemon.workers.runners import Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: Delay before retrying a document that failed because of a shortage, in seconds.
+#: Delay before a document that failed because of a shortage is tried again, in seconds.
 PAUSE_IN_SHORTAGE_S = 1.0
-#: Delay before retrying a document because the index is damaged, in seconds. A rebuild may begin only after a minute.
+#: Delay before a document that failed because of a damaged index is tried again, in seconds. The rebuild of the index
+#: may only begin after a minute.
 PAUSE_IN_REBUILD_S = 5.0
 
 
 class IndexingWorker(Worker):
-    """Indexes several waves and single documents at a time.
+    """Indexes documents: several waves (groups of small documents) and single documents at a time.
 
-    When the worker is stopped, unfinished documents are queued again, and their attempt isn't counted.
+    When the worker is stopped, it queues unfinished documents again, without counting the attempt.
     """
 
     doing = "claiming"
@@ -81,7 +82,7 @@ class IndexingWorker(Worker):
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
-        # One more than the maximum number of children of one lane, so that no lane can occupy all slots.
+        # One slot more than the maximum number of child processes per lane, so that one lane never occupies all slots.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._turns = Turns(context.limits.extract_children)
         #: The claims whose documents are being indexed, by task id and token.
@@ -92,7 +93,7 @@ class IndexingWorker(Worker):
         await self._slots.acquire()
         claims = None
         try:
-            # Uploads have priority: a burst is stored at full speed before its documents are read.
+            # Uploads have priority: if many arrive at once, they are stored before their documents are read.
             await self.context.gates.let_uploads_go_first()
             most = WAVE_DOCUMENTS
             if self.context.shortages.now is not None:
@@ -104,7 +105,7 @@ class IndexingWorker(Worker):
             now = self.context.clock.timestamp()
             claims = await claim_indexing(self.context, self._turns, most)
             if claims is None:
-                # Tasks that are due now wait for a child to end, which wakes this worker.
+                # Tasks that are already due wait for a child process to end, which wakes this worker.
                 return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING, after=now)))
             if claims:
                 task = claims[0].task
@@ -118,7 +119,7 @@ class IndexingWorker(Worker):
 
     async def stop(self) -> None:
         await super().stop()
-        # An asyncio task that was cancelled before it began could not release its claims.
+        # An asyncio task that is cancelled before it starts can't release its claims, so release them here.
         if self._claims:
             await park_indexing(self.context, list(self._claims.values()))
 
@@ -165,12 +166,12 @@ class IndexingWorker(Worker):
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
-        # The claims of kept documents are stale now.
+        # These include the documents that were just queued again, because their claims have ended.
         if stale := await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 
     async def _give_back(self, failed: Sequence[tuple[IndexingClaim, Exception]]) -> None:
-        """Retry or end the tasks of documents that could not be indexed."""
+        """Queue the tasks of documents that could not be indexed again, or end them as failed."""
         shortages = self.context.shortages
         unread, failures = [], []
         by_error: dict[int, list[tuple[IndexingClaim, Exception]]] = {}
@@ -194,7 +195,7 @@ class IndexingWorker(Worker):
             if len(claims) == 1:
                 failures.append((claims[0], failure))
             else:
-                # The wave failed as a whole, and it isn't known which document was the cause. Read each one alone.
+                # The wave failed as a whole, and it isn't known which document caused that. Read each one alone.
                 unread += claims
         if unread:
             await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))
@@ -204,7 +205,7 @@ class IndexingWorker(Worker):
 
 
 def _explain(error: Exception) -> tuple[Failure, bool]:
-    """Return the error as a Failure, and whether the error is expected.
+    """Convert the error to a Failure. Also returns whether the error was expected.
 
     Unexpected errors are logged with their traceback.
     """

@@ -1,6 +1,7 @@
-"""The workers that read documents again: one rebuilds teams' indexes, one rechunks documents in the background.
+"""Two workers that read stored documents again: one rebuilds the teams' indexes, one rechunks documents.
 
-`operations.rebuilding` describes the invariants during this work, and the state after the process is killed.
+Rechunking splits documents into passages again after a bucket's chunk sizes have changed. `operations.rebuilding`
+describes the invariants during a rebuild, and the state after the process is killed.
 """
 
 import asyncio
@@ -44,11 +45,11 @@ from svc_daemon.workers.runners import LONGEST_S, Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: How often a rebuild tries to read a document before leaving it to the indexing worker.
+#: How many times a rebuild tries to read a document before it leaves it to the indexing worker.
 REBUILD_READS = 2
-#: How often reading a document is tried for rechunking, before its old chunks are kept.
+#: How many times rechunking tries to read a document before it keeps the old chunks.
 RECHUNK_READS = 3
-#: Delay after a round of rechunking that left work undone, in seconds; it doubles up to the maximum.
+#: Delay in seconds after a round of rechunking in which documents failed. It doubles each time, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -87,7 +88,7 @@ class RebuildingWorker(Worker):
         if task.stage != INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
-            # Damage that was reported before this was in the removed file, so the new one needs no rebuild.
+            # Damage that was reported so far was in the removed file, so the new one doesn't need another rebuild.
             self.context.wakes.damaged.discard(task.team_id)
             await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
@@ -102,7 +103,7 @@ class RebuildingWorker(Worker):
     def _list_waves(
         self, task: TaskRow, missing: Sequence[str], reads: Counter[str]
     ) -> Iterator[Sequence[SourceReading]]:
-        """Group the documents by the child that reads them, and count in `reads` how often each was read."""
+        """Group the documents by the child process that reads them, and count in `reads` how often each was read."""
         for start in range(0, len(missing), WAVE_DOCUMENTS):
             page = {
                 reading.source.id: reading
@@ -118,7 +119,10 @@ class RebuildingWorker(Worker):
             yield from ([reading] for reading in page.values())
 
     async def _read_all(self, task: TaskRow, waves: Iterator[Sequence[SourceReading]], reads: Counter[str]) -> None:
-        """Read and index the documents of the `waves`. Several tasks share this iterator."""
+        """Read and index the documents of the waves (groups for one child process).
+
+        Several asyncio tasks share `waves`.
+        """
         for wave in waves:
             await self.context.gates.let_uploads_go_first()
             if reads[wave[0].source.id] > REBUILD_READS:
@@ -152,7 +156,7 @@ class RebuildingWorker(Worker):
 
     async def _give_back(self, task: TaskRow, error: Exception) -> None:
         while isinstance(error, ExceptionGroup):
-            # Report the first error if several documents were being read.
+            # If several documents were being read, report only the first error.
             error = error.exceptions[0]
         if await self.context.shortages.is_cause_of(error):
             await park_rebuild(self.context, task)
@@ -166,7 +170,7 @@ class RebuildingWorker(Worker):
 
 
 class RechunkingWorker(Worker):
-    """Rechunks marked documents, one at a time."""
+    """Splits documents that are marked for rechunking into chunks again, one at a time."""
 
     doing = "rechunking"
     locks = ("rechunking",)
@@ -178,7 +182,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Try once to rechunk each marked document."""
+        """Try once to rechunk each document that is marked for it."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:
@@ -197,7 +201,7 @@ class RechunkingWorker(Worker):
         return rest_s
 
     async def _rechunk(self, reading: SourceReading) -> bool:
-        """Rechunk one document. Returns False if it must be tried again."""
+        """Rechunk one document. Returns False if it must be tried again later."""
         source_id = reading.source.id
         try:
             extraction = await readings.read(self.context, self._extractor, reading)
@@ -225,7 +229,8 @@ class RechunkingWorker(Worker):
             return False
         await asyncio.to_thread(documents.undo, self.context, [begun.source])
         if entry.kept_generation is not None:
-            # The index has a text of a later state: replace it, because it may be that of other bytes.
+            # The index has a later generation than the restored database. Index the document again, since its bytes may
+            # differ.
             await give_up_document(self.context, begun)
             return True
         await finish_rechunk(self.context, begun, extraction)

@@ -1,4 +1,4 @@
-"""The removing worker: removes teams with everything that they have (see `operations.team_removals`)."""
+"""The removing worker: removes teams with everything that belongs to them (see `operations.team_removals`)."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from svc_daemon.workers.runners import Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at what other workers are still doing for the team.
+#: Interval in seconds for checking whether other workers have finished their work for the team.
 PAUSE_S = 0.2
 
 

@@ -14,9 +14,9 @@ from svc_daemon.store.tasks import TaskRow
 
 log = logging.getLogger(__name__)
 
-#: How long a worker sleeps that has nothing to look for without being woken, in seconds.
+#: How long a worker sleeps if it isn't woken and knows of no work that becomes due earlier, in seconds.
 LONGEST_S = 60.0
-#: Delay after an unexpected error, in seconds, so that the worker can't spin.
+#: Delay after an unexpected error, in seconds, so that a worker doesn't repeat it without a pause.
 PAUSE_AFTER_ERROR_S = 1.0
 #: Number of lease extensions per lease duration.
 BEATS_PER_LEASE = 3
@@ -25,7 +25,7 @@ RETRY_S = 0.5
 
 
 class Worker(ABC):
-    """Base class of background workers. Work that is interrupted by a stop is done after the next start."""
+    """Base class of background workers. If the daemon stops during a piece of work, the next start does it again."""
 
     #: Name of the activity in log messages.
     doing: str
@@ -48,7 +48,7 @@ class Worker(ABC):
                 self.wake.clear()
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
-                        # While another node holds the lock, it also does what this node was woken for.
+                        # Another node holds the lock, so that node also does the work for which this worker was woken.
                         rest_s = await self.work() if len(free) == len(self.locks) else self.context.wakes.look_s
                 except Exception as error:
                     await self.outlast(error, self.doing)
@@ -61,7 +61,7 @@ class Worker(ABC):
 
     @abstractmethod
     async def work(self) -> float:
-        """Do some of the waiting work; return how many seconds to sleep unless woken, 0 if there may be more to do."""
+        """Do some of the waiting work. Returns how many seconds to sleep unless woken; 0 if there may be more to do."""
 
     async def stop(self) -> None:
         """Cancel the tasks in `running`, and wait until they have ended."""
@@ -71,7 +71,7 @@ class Worker(ABC):
         await asyncio.gather(*running, return_exceptions=True)
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run `work` as a task alongside the loop; the worker is woken when it ends."""
+        """Run `work` as an asyncio task beside the loop. The worker is woken when it ends."""
 
         def end(task: asyncio.Task[None]) -> None:
             del self.running[task]
@@ -94,7 +94,7 @@ class Worker(ABC):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     def seconds_until(self, due_at: str | None) -> float:
-        """Return how many seconds to sleep until `due_at`, at most `Wakes.look_s`."""
+        """Return how many seconds to sleep until `due_at`, but at most `Wakes.look_s`."""
         look_s = self.context.wakes.look_s
         if due_at is None:
             return look_s
@@ -111,5 +111,5 @@ async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
             await extend_claims(context, tasks)
             pause_s = beat_s
         except StorageError:
-            # Retry soon, since the lease must be extended before another worker claims the task.
+            # Retry soon, because the lease must be extended before it expires and another worker claims the task.
             pause_s = min(RETRY_S, beat_s)

@@ -24,10 +24,10 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
-#: Interval at which leases are checked and failed steps are retried, in seconds.
+#: How often leases are checked and failed steps are repeated, in seconds.
 ROUND_S = 10.0
-#: Number of rounds between two purges of old idempotency keys and of rows about work that ended long ago: about an
-#: hour.
+#: How many rounds, about an hour, pass between two deletions of old idempotency keys and of rows about work that ended
+#: long ago.
 ROUNDS_PER_PURGE = 360
 #: Minimum time between two commits of counts, in seconds.
 COUNT_PAUSE_S = 1.0
@@ -46,7 +46,7 @@ class SweepingWorker(Worker):
         super().__init__(context, context.wakes.sweeping)
         self._rounds = 0
         self._due_s: float | None = None
-        #: The key from which the sweep of the object store goes on; None between two sweeps.
+        #: The last key that the current check of the object store has seen; None between two checks.
         self._swept: str | None = None
 
     async def work(self) -> float:
@@ -58,10 +58,10 @@ class SweepingWorker(Worker):
             self._due_s = monotonic() + ROUND_S
         await _try(self, clean_tombstones)
         now_s = monotonic()
-        # A continuous stream of deletions must not postpone the rest of the round.
+        # The rest of the round runs when it is due, even during a continuous stream of deletions.
         if now_s < self._due_s:
             return self._due_s - now_s
-        # Don't release leases during a shortage: workers that are still running may be unable to extend them.
+        # Release no leases during a shortage: workers that are still running may be unable to extend theirs.
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, context.clock.lease_s()))
         await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
@@ -87,7 +87,7 @@ class SweepingWorker(Worker):
 
 
 class CountingWorker(Worker):
-    """Records the number of answers and searches, many in one commit. A stop records the remaining counts."""
+    """Records the number of answers and searches, many in one commit. When it is stopped, it records the rest."""
 
     doing = "counting answers"
 
@@ -105,13 +105,13 @@ class CountingWorker(Worker):
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
-            # Let the write finish: otherwise it would be unknown whether the counts were recorded.
+            # Wait for the write. If it were cancelled, it would be unknown whether the counts were recorded.
             await recording
             raise
 
 
 async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> None:
-    """Run a step, and log its error, so that the other steps still run. A step that fails is repeated later."""
+    """Run a step and log its error, if any, so that the other steps still run. The next round repeats a failed step."""
     try:
         await step(worker.context)
     except Exception as error:

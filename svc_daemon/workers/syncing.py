@@ -1,9 +1,9 @@
 """The sync worker: writes changed buckets and titles to the search index, then activates the memberships.
 
-A document is put into the index with its source's buckets, and completing its indexing activates the memberships. This
-worker handles changes after that: a source joined or left a bucket or was renamed, a failed bucket deletion was undone,
-a rebuild has ended, or an earlier attempt had put the document with other buckets. All pending changes are rows in the
-state database, so a kill loses nothing.
+When a document is indexed, it is written to the index with its source's buckets, and the memberships become active.
+This worker handles later changes: a source joined or left a bucket or was renamed, a failed bucket deletion was undone,
+a rebuild has ended, or an earlier attempt had indexed the document with other buckets. All pending changes are rows in
+the state database, so a kill loses nothing.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class SyncingWorker(Worker):
-    """Writes the changed buckets of sources to the search index, then activates the memberships.
+    """Writes changed buckets of sources to the search index, then sets their memberships to active.
 
     Only this worker changes buckets in the index, for one source at a time, so that an older value can't overwrite a
     newer one.
@@ -53,7 +53,7 @@ class SyncingWorker(Worker):
                 await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
                 raise Short from error
             raise
-        # Clean up in every round, since a continuous stream of syncs could otherwise delay the cleanup forever.
+        # Clean up in every round. Otherwise a continuous stream of syncs could delay the cleanup forever.
         cleaned = await clean_detachments(self.context)
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 
