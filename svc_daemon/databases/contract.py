@@ -1,7 +1,7 @@
-"""What operations and the store use of a database, whichever engine it has.
+"""The interface of a database that operations and the store use, the same for SQLite and PostgreSQL.
 
 All work on a database is a function that takes a connection. Such a function may be run again after its writes were
-rolled back, so it changes nothing else: only the result that counts is returned to the caller.
+rolled back, so it must change nothing but the database. The caller gets the result of the last run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,15 +12,16 @@ from typing import Any, Generic, Protocol, TypeVar
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
 
-#: A limit that no list of rows reaches.
+#: A limit for lists of rows that have no limit.
 MOST_ROWS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class InTurn(Generic[T]):
-    """Work that reads what the same work of other nodes writes, such as a step of a worker.
+    """Marks work that reads what the same work of other nodes writes, such as claiming tasks.
 
-    Nodes that share a database run such work one after another; it would otherwise undo each other's.
+    Nodes that share a database run such work one after another. Otherwise their transactions would conflict again and
+    again.
     """
 
     work: "Callable[[Connection], T]"
@@ -46,7 +47,7 @@ class Cursor(Protocol):
 
     @property
     def rowcount(self) -> int:
-        """The number of rows that the statement has changed."""
+        """The number of rows that the statement changed."""
 
     def fetchone(self) -> Any: ...
 
@@ -56,7 +57,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """A connection with a running transaction, which the caller of the work ends."""
+    """A connection with a running transaction, which the caller of the work function commits or rolls back."""
 
     def execute(self, statement: str, parameters: Parameters = ..., /) -> Cursor:
         """Run a statement. Its named parameters are written `:name`."""
@@ -76,7 +77,7 @@ class Database(Protocol):
 
     @property
     def is_broken(self) -> bool:
-        """Whether an I/O error has stopped all writes."""
+        """Whether writes have stopped because of an I/O error."""
 
     def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
         """Queue `work` for the writer; the future is resolved after the commit that includes it."""
@@ -85,7 +86,7 @@ class Database(Protocol):
         """Run `work` in the writer's transaction and wait until it is durable."""
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which only reads, in one snapshot."""
+        """Run `work`, which must only read, in one snapshot."""
 
     def look(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which must execute a single statement that reads, without an explicit transaction."""

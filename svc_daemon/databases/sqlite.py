@@ -1,4 +1,4 @@
-"""One SQLite file: its connections, and the single writer that commits in groups.
+"""Access to one SQLite file: its connections, and the single writer that commits in groups.
 
 Theory of operation. A commit costs one fsync, whatever its size. So one thread executes all writes to a file: it takes
 all queued work, runs each piece in its own savepoint, commits once, and only then resolves the futures. During the
@@ -10,8 +10,8 @@ commits if two connections write and checkpoint, so there is only one writer, an
 the WAL only while nobody reads from it; if reads keep overlapping, new ones are briefly blocked to allow the reset.
 
 After an I/O error nothing more is written: a failed fsync may have dropped pages, and a retry would report a false
-success. `on_broken` is called, and the owner restarts the process. The writes of the failed commit may or may not exist
-after the restart, as they may have reached the WAL before its fsync failed: its callers get `CommitUnknown`.
+success. `on_broken` is called, and the owner restarts the process. The writes of the failed commit may have reached the
+WAL before its fsync failed, so they may or may not exist after the restart: its callers get `CommitUnknown`.
 """
 
 import os
@@ -33,30 +33,30 @@ from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-#: Maximum number of pieces of work per commit, which limits how long the first caller waits for the others.
+#: Maximum number of pieces of work per commit. It limits how long the first caller waits for the others.
 GROUP_LIMIT = 256
-#: Number of 4 KB pages in the WAL that triggers a checkpoint; keeps the WAL well below 64 MB.
+#: A checkpoint is made when the WAL has this many pages of 4 KB, which keeps the WAL well below 64 MB.
 CHECKPOINT_PAGES = 2000
 #: The WAL file is truncated to this size, in bytes, after a checkpoint.
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
 #: If the WAL reaches this size, the writer blocks new reads and waits for current ones, so that it can reset the WAL.
 LOG_WAIT_BYTES = 32 * 1024 * 1024
-#: If a long read prevents the reset of the WAL, the writer tries again after this many more bytes, not at every commit.
+#: If a long read prevents the reset of the WAL, the writer tries again after this many more bytes.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
-#: Number of pages that are copied at a time.
+#: Number of pages that are copied per step when a database is copied.
 COPY_PAGES = 1024
-#: How long a connection waits for locks held by others, in seconds.
+#: How long a connection waits for locks of other connections, in seconds.
 BUSY_TIMEOUT_S = 5
-#: The turn of all rows that are written here.
+#: The number in the column `turn` of all events that are written to SQLite (see `store.events`).
 LAST_TURN = 2**62
 
 
 @dataclass(slots=True)
 class _Reader:
-    """A thread's query-only connection; the lock is held during each read."""
+    """A thread's connection, which can't write; the lock is held during each read."""
 
     connection: sqlite3.Connection
-    #: Reentrant, so that a read within a read raises an SQLite error instead of causing a deadlock.
+    #: A reentrant lock, so that a read within a read causes an SQLite error instead of a deadlock.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -70,13 +70,13 @@ class SqliteDatabase:
         prepare: Callable[[sqlite3.Connection], None],
         on_broken: Callable[[sqlite3.Error], None] = lambda _: None,
     ) -> None:
-        """Open the file, creating it if missing, and `prepare` its schema. Raises StorageError."""
+        """Open the file, or create it, and call `prepare` to create or upgrade its schema. Raises StorageError."""
         self.path = path
         #: Number of pieces of work that were committed so far.
         self.operations = 0
         #: Number of commits so far; `operations` divided by `commits` is the average group size.
         self.commits = 0
-        #: Seconds that these commits took, most of which is the fsync.
+        #: Total time of these commits in seconds, most of which the fsync takes.
         self.commits_s = 0.0
         self._on_broken = on_broken
         self._broken: sqlite3.Error | None = None
@@ -106,7 +106,7 @@ class SqliteDatabase:
         return self.submit(work).result()
 
     def read(self, work: Work[T]) -> T:
-        """Run `work` on this thread's query-only connection, in one snapshot. Raises StorageError once closed."""
+        """Run `work` on this thread's connection, in one snapshot. Raises StorageError after `close`."""
         reader = self._reader()
         self._may_read.wait(BUSY_TIMEOUT_S)
         with reader.lock:
@@ -116,7 +116,7 @@ class SqliteDatabase:
                 try:
                     return work(reader.connection)
                 finally:
-                    # Ignore errors here: nothing was written, and an exception raised by the work must not be replaced.
+                    # Ignore errors here: nothing was written, and an error that the work raised must not be replaced.
                     with suppress(sqlite3.Error):
                         if reader.connection.in_transaction:
                             reader.connection.execute("COMMIT")
@@ -124,7 +124,7 @@ class SqliteDatabase:
     def look(self, work: Work[T]) -> T:
         """Run `work`, which must execute a single statement, without an explicit transaction.
 
-        One statement always sees one snapshot. Raises StorageError once closed.
+        One statement always sees one snapshot. Raises StorageError after `close`.
         """
         reader = self._reader()
         self._may_read.wait(BUSY_TIMEOUT_S)
@@ -155,7 +155,7 @@ class SqliteDatabase:
             self._check_readable()
             connection = open_connection(self.path)
             connection.execute("PRAGMA query_only = ON")
-            # A checkpoint by a reader would make it a second writer of the main file.
+            # If readers made checkpoints, they would write to the main file too, and only the writer may do that.
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             reader = self._local.reader = _Reader(connection)
             self._readers.append(reader)
@@ -172,7 +172,8 @@ class SqliteDatabase:
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
-            # What the WAL got of a commit before its I/O error counts after a restart.
+            # If there was an I/O error during COMMIT, the part of the commit that reached the WAL may count after a
+            # restart.
             is_unknown = is_ending and _is_named(error, "IOERR")
             self._give_up(group, _as_sqlite(error), CommitUnknown if is_unknown else StorageError)
             return
@@ -190,15 +191,16 @@ class SqliteDatabase:
             result = work(connection)
         except BaseException as error:  # any exception is passed to the caller, and the group continues
             if not connection.in_transaction or _is_damage(error):
-                # SQLite rolls back the whole transaction on FULL and IOERR: nothing of the group is left.
+                # Errors such as FULL and IOERR make SQLite roll back the whole transaction, so nothing of the group is
+                # stored.
                 failure = _as_sqlite(error)
-                # Not `from error`: the failure may be this error, or its cause, and would become a cause of itself.
+                # No `from error`: the failure may be this error itself, or its cause, and would become its own cause.
                 raise failure from failure.__cause__
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
             if not _is_named(error, "FULL", "READONLY", "CANTOPEN"):
                 return None, error
-            # Callers can handle a full or read-only disk as a StorageError.
+            # Callers know how to handle a StorageError, so raise one for a full or read-only disk.
             refusal = StorageError()
             refusal.__cause__ = error
             return None, refusal
@@ -206,14 +208,13 @@ class SqliteDatabase:
         return result, None
 
     def _roll_back(self) -> None:
-        # Suppress errors here, because the original one is reported; if the rollback fails, nothing is committed
-        # either.
+        # Ignore errors here, because the original one is reported. Even if the rollback fails, nothing is committed.
         with suppress(sqlite3.Error, MemoryError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _give_up(self, group: Sequence[Job], error: sqlite3.Error, kind: type[StorageError]) -> None:
-        """Fail the group because of the error. After an I/O error or corruption, stop writing and call `on_broken`."""
+        """Report the error to the group's callers. If the disk or file is damaged, stop writes and call `on_broken`."""
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error
@@ -225,7 +226,7 @@ class SqliteDatabase:
             self._on_broken(error)
 
     def _bound_log(self) -> None:
-        """Reset the WAL if it is too large."""
+        """Reset the WAL if it has become too large."""
         try:
             size_bytes = log_bytes(self.path)
             if size_bytes < self._log_wait_bytes:
@@ -241,7 +242,7 @@ class SqliteDatabase:
 
 
 def open_connection(path: Path) -> sqlite3.Connection:
-    """Open a connection with the settings for all our database files; transactions are explicit."""
+    """Open a connection with the settings that all our database files need. Transactions must be begun explicitly."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
     for pragma in (
@@ -254,12 +255,12 @@ def open_connection(path: Path) -> sqlite3.Connection:
         f"journal_size_limit = {LOG_SIZE_LIMIT_BYTES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    # SQLite's own `lower` handles ASCII only.
+    # SQLite's own `lower` converts only ASCII letters.
     connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
-    # The number by which the writers of one database differ; a file has one writer.
+    # In PostgreSQL, each writer of a database has a number. An SQLite file has one writer, so its number is 0.
     connection.create_function("writer_number", 0, lambda: 0)
-    # The one writer's rows are numbered in the order of its commits (see `store.events`), so all have the same turn:
-    # the last one, so that they come after rows that were copied from PostgreSQL.
+    # The column `seq` alone gives the order of events in SQLite, so all rows have the same `turn` (see `store.events`).
+    # It is the highest possible, so that they come after rows that were copied from PostgreSQL.
     connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
     connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
     return connection
@@ -267,14 +268,14 @@ def open_connection(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a read-only connection to a file that no process has open, including a WAL left by a killed process.
+    """Open a read-only connection to a file that no process has open, with the WAL that a killed process may have left.
 
-    Without a WAL the file is opened as immutable, because even a reader would create a WAL and leave it there. With a
-    WAL, SQLite must create a file next to it; if the folder is not writable, the database and its WAL are copied to a
-    temporary folder.
+    Without a WAL, the file is opened as immutable, because otherwise even a reader would create a WAL. With a WAL,
+    SQLite must create another file beside it. If the folder isn't writable, the database and its WAL are copied to a
+    temporary folder first.
     """
     with ExitStack() as stack:
-        # Without `mode=ro`, SQLite would create a missing file.
+        # Without `mode=ro`, SQLite would create the file if it is missing.
         mode = "mode=ro" if log_bytes(path) else "mode=ro&immutable=1"
         if mode == "mode=ro" and not os.access(
             path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids
@@ -301,9 +302,9 @@ def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a read-only connection to a file that another process may have open, and write to.
+    """Open a read-only connection to a file that another process may have open and write to at the same time.
 
-    This process holds no lock against that. A read-only connection never checkpoints.
+    A read-only connection never makes checkpoints, so it doesn't disturb the other process.
     """
     opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     with closing(opened) as connection:
@@ -313,13 +314,13 @@ def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy the database as it is at this moment to a new file, which the caller makes durable. Raises StorageError.
+    """Copy the current state of the database to a new file, which the caller must sync. Raises StorageError.
 
-    Another process may have it open, open it meanwhile, and write to it.
+    Another process may have the database open and write to it during the copy.
     """
     try:
         with open_beside(source) as origin, closing(sqlite3.connect(target)) as copy:
-            # Hold one snapshot: otherwise each commit of the other process would make the copy begin again.
+            # Keep one snapshot open. Otherwise, the copy would start again with each commit of another process.
             origin.execute("BEGIN")
             origin.execute("SELECT count(*) FROM sqlite_master").fetchone()
             copy.execute("PRAGMA synchronous = OFF")
@@ -335,21 +336,21 @@ def log_bytes(path: Path) -> int:
 
 
 def _close_reader(reader: _Reader) -> None:
-    """Interrupt the reader's thread until it stops reading, then close its connection.
+    """Interrupt the reads of a thread until they end, then close its connection.
 
-    If it never stops, the connection stays open until the process ends.
+    If they never end, the connection stays open until the process ends.
     """
     for _ in range(BUSY_TIMEOUT_S * 20):
         if reader.lock.acquire(timeout=0.05):
             reader.connection.close()
             reader.lock.release()
             return
-        # Repeat the interrupt: it does not affect statements that begin after it.
+        # Interrupt again and again, because an interrupt doesn't affect statements that begin after it.
         reader.connection.interrupt()
 
 
 def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """Open the writer's connection and prepare its schema. Raises StorageError."""
+    """Open the writer's connection, and call `prepare` to create or upgrade the schema. Raises StorageError."""
     try:
         connection = open_connection(path)
         try:
@@ -363,7 +364,7 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    """Return the error if it is an SQLite error, else the SQLite error that caused it, else convert it to one."""
+    """Return the SQLite error that caused this error, or the error itself if it is one; otherwise convert it to one."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__
@@ -375,7 +376,7 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
 
 @contextmanager
 def _translating_storage() -> Iterator[None]:
-    """Convert disk errors of a read to StorageError."""
+    """Within the block, convert disk errors of a read to StorageError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -385,11 +386,14 @@ def _translating_storage() -> Iterator[None]:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Return whether the disk failed or the file is corrupt; a shortage of resources does not count."""
+    """Whether the disk failed or the file is corrupt; a lack of resources doesn't count."""
     return _is_named(error, "IOERR", "CORRUPT", "NOTADB") and not _is_named(error, "IOERR_NOMEM", "IOERR_SHM")
 
 
 def _is_named(error: BaseException, *names: str) -> bool:
-    """Return whether SQLite's name for the error begins with one of `names`; errors of `sqlite3` itself have none."""
+    """Whether SQLite's name for the error begins with one of `names`.
+
+    Errors of the module `sqlite3` have no such name.
+    """
     name: str = getattr(error, "sqlite_errorname", "")
     return name.removeprefix("SQLITE_").startswith(names)

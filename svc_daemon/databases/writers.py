@@ -1,4 +1,4 @@
-"""The queue of a database's writer: one thread takes all queued work, and passes it on in groups to be committed."""
+"""The queue of a database's writer: one thread takes all queued work, in groups that are committed together."""
 
 import queue
 import threading
@@ -10,15 +10,18 @@ from svc_daemon.errors import ShuttingDown
 
 T = TypeVar("T")
 Job = tuple[Callable[[Any], Any], "Future[Any]"]
-#: The result of a piece of work, or what it raised.
+#: The result of a piece of work, or the error that it raised.
 Outcome = tuple[Any, BaseException | None]
 
 
 class GroupWriter:
-    """Runs `commit` in a thread of its own with each group; it must resolve the futures. Thread-safe."""
+    """Calls `commit` with groups of queued work, on a thread of its own.
+
+    `commit` must resolve the futures. Thread-safe.
+    """
 
     def __init__(self, name: str, commit: Callable[[Sequence[Job]], None], limit: int) -> None:
-        """`limit` is the maximum number of pieces of work per group."""
+        """`limit` is the maximum number of pieces of work in a group."""
         self._commit = commit
         self._limit = limit
         self._is_closed = False
@@ -28,9 +31,9 @@ class GroupWriter:
         self._thread.start()
 
     def submit(self, work: Callable[[Any], T]) -> "Future[T]":
-        """Queue `work`; the future is resolved after the commit that includes it. Raises ShuttingDown once closed."""
+        """Queue `work`; the future is resolved after the commit that includes it. Raises ShuttingDown after `close`."""
         future: Future[T] = Future()
-        with self._submit_lock:  # nothing may be queued after the sentinel that stops the thread
+        with self._submit_lock:  # nothing may be queued after the None that stops the thread
             if self._is_closed:
                 raise ShuttingDown
             self._queue.put((work, future))
@@ -49,7 +52,7 @@ class GroupWriter:
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
             waiting, last = self._gather(job)
-            # Drop work that its caller has cancelled; the work that remains can no longer be cancelled.
+            # Leave out work that its caller has cancelled. From here on, the remaining work can't be cancelled.
             group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
             if group:
                 self._commit(group)
@@ -57,7 +60,7 @@ class GroupWriter:
                 return
 
     def _gather(self, first: Job) -> tuple[list[Job], bool]:
-        """Return the next group of queued work, and whether the sentinel that stops the thread follows it."""
+        """Return the next group of queued work, and whether it is the last one before the thread must stop."""
         group = [first]
         while len(group) < self._limit:
             try:

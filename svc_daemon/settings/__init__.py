@@ -1,7 +1,7 @@
 """All limits and options of the daemon, as named values with units and defaults.
 
-They are read once, from the environment of the process; no other code reads these variables. Each field of `Limits` is
-set by the variable `SVC_LIMIT_` plus the field's name in upper case.
+They are read once, from the environment of the process; no other code reads these variables. The variable for a field
+of `Limits` is `SVC_LIMIT_` plus the field's name in upper case.
 """
 
 import re
@@ -26,23 +26,26 @@ __all__ = ["ClusterSettings", "EmbedSettings", "Limits", "LlmSettings", "Role", 
 
 #: The address on which the daemon listens by default.
 DEFAULT_HOST = "127.0.0.1"
-#: The well-known port of the default installation.
+#: The port of the daemon for the default data directory.
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
-#: The maximum of every limit; clocks, the kernel or SQLite can't handle larger numbers.
+#: Maximum value of every limit, because clocks, the kernel and SQLite can't handle larger numbers.
 LARGEST = 10**15
-#: The maximum of long durations, a hundred years, so that the resulting times can be stored.
+#: Maximum of long durations, in seconds (a hundred years), so that dates computed from them are valid.
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits on callers, files, documents and requests. Each is at least 1, unless its `least` is 0."""
+    """Limits on callers, files, documents and requests.
+
+    Each is at least 1, unless the field's metadata has another `least`.
+    """
 
     #: Maximum size of a file. The specification (Limits) defines 25 MB as 26,214,400 bytes.
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
-    #: Maximum number of create requests per second and team, as a token bucket of this capacity (specification,
+    #: Maximum number of create requests per second and team. The same number is allowed in a burst (specification,
     #: Limits). 0 disables the limit.
     creates_per_second: int = field(default=5, metadata={"unit": "creates per second", "least": 0})
     #: Maximum number of bytes that a team may upload within 60 seconds. 0 disables the limit.
@@ -51,8 +54,8 @@ class Limits:
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
     #: Maximum number of files in a batch (specification, Limits).
     batch_files: int = field(default=100, metadata={"unit": "files"})
-    #: Maximum size of a batch that can be sent as one pack; the files of a larger batch are sent one by one. 0 disables
-    #: packs.
+    #: Maximum size of a batch whose files can be sent in a single request (a pack); the files of a larger batch are
+    #: sent one by one. 0 disables packs.
     pack_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
     #: Maximum number of buckets that a create request may name.
     destination_buckets: int = field(default=100, metadata={"unit": "buckets"})
@@ -60,7 +63,7 @@ class Limits:
     session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
     #: Maximum lifetime of an upload session or a batch.
     session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})
-    #: Time after which finalizing a batch stops; the remaining files are reported as pending.
+    #: Maximum time for finalizing a batch in one request; files that remain are reported as pending.
     finalize_seconds: int = field(default=20, metadata={"unit": "seconds"})
     #: Maximum number of tags of a source (specification, Limits).
     tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
@@ -92,11 +95,12 @@ class Limits:
     query_characters: int = field(default=10_000, metadata={"unit": "characters"})
     #: Maximum number of results of a search.
     search_results: int = field(default=50, metadata={"unit": "results"})
-    #: Maximum number of sources that a search may name, because a provider's filter can't grow without bounds.
+    #: Maximum number of sources that a search may name, because search providers can't handle filters of any size.
     search_sources: int = field(default=200, metadata={"unit": "sources"})
     #: Time after which a search is interrupted.
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Maximum memory for the cache of semantic search: some 80 bytes for each passage in recently searched buckets.
+    #: Maximum memory for the cache of semantic search, which needs about 80 bytes for each passage in recently searched
+    #: buckets.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
     #: Maximum number of answers and searches of a team in a calendar month (UTC). 0 disables the limit.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
@@ -104,11 +108,11 @@ class Limits:
     agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
     #: Timeout for connecting to the server of the language model.
     llm_connect_seconds: int = field(default=5, metadata={"unit": "seconds"})
-    #: Timeout for the first word of a model's answer. Small machines need most of this time to process a full prompt.
+    #: Timeout for the first word of a model's answer. A small machine needs most of this time to process a long prompt.
     llm_first_word_seconds: int = field(default=60, metadata={"unit": "seconds"})
     #: Maximum pause between two words of a model's answer.
     llm_silent_seconds: int = field(default=30, metadata={"unit": "seconds"})
-    #: Timeout for the whole answer of a model; less than the ten minutes that OpenAI's clients wait.
+    #: Timeout for the whole answer of a model. It is less than ten minutes, the timeout of OpenAI's clients.
     llm_seconds: int = field(default=300, metadata={"unit": "seconds"})
     #: Maximum length of an answer written by a model.
     llm_answer_characters: int = field(default=50_000, metadata={"unit": "characters"})
@@ -118,11 +122,11 @@ class Limits:
     extract_cpu_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Maximum wall time of the child process that extracts one document.
     extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Number of texts that an installed model embeds concurrently, each on one core; 0 uses all cores.
+    #: Number of texts that an installed model embeds at once, each on one processor core; 0 uses all cores.
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, including its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of child processes that extract documents of one kind (large or small) concurrently; in total,
+    #: Maximum number of child processes that extract documents of the same kind (large or small) at once. In total,
     #: there may be one more.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
@@ -141,15 +145,18 @@ class Limits:
     body_bytes_per_second: int = field(default=4096, metadata={"unit": "bytes per second"})
     #: Timeout for receiving a request body, whatever its speed.
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
-    #: Time in which a stopping daemon finishes or parks work in progress.
+    #: Maximum time that a stopping daemon takes to finish work in progress, or to queue it again.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Minimum free disk space; or 2 % of the disk, at most 1 GB, if that is more. With less, uploads are refused and
-    #: nothing is indexed, so that deletions still work. 0 disables the check.
+    #: Minimum free disk space. If 2 % of the disk (at most 1 GB) is more, that is used instead. With less free space,
+    #: uploads are refused and nothing is indexed, so that deletions still work. 0 disables the check.
     free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Limits":
-        """Read the limits from `SVC_LIMIT_…` variables. Raises SettingError if a value is not a number in range."""
+        """Read the limits from `SVC_LIMIT_…` variables.
+
+        Raises SettingError if a value is not a number in the allowed range.
+        """
         given = {limit.name: _whole_number(environ, limit) for limit in fields(cls)}
         return cls(**{name: value for name, value in given.items() if value is not None})
 
@@ -160,12 +167,12 @@ def variable(limit_name: str) -> str:
 
 
 class Role(StrEnum):
-    """What a daemon does of the work of its installation."""
+    """Which part of an installation's work a daemon does."""
 
     ALL = "all"
-    #: Answers requests, and leaves the queues to others.
+    #: Answers requests, and leaves background work to other daemons.
     API = "api"
-    #: Works on the queues. It answers requests too, but should get none except for `/healthz`.
+    #: Does background work. It would answer requests too, but should get none except for `/healthz`.
     WORKER = "worker"
 
 
@@ -178,26 +185,27 @@ class Settings:
     #: Address to listen on; port 0 selects any free port.
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
-    #: The certificate of the service; None to speak plain HTTP.
+    #: The certificate for HTTPS; None for plain HTTP.
     tls: TlsFiles | None = None
-    #: Additional names accepted in the Host header, besides the loopback names.
+    #: Names that the Host header of a request may have, in addition to those of the local machine.
     allowed_hosts: tuple[str, ...] = ()
     #: Origins of web pages that may send requests to this daemon; none by default.
     allowed_origins: tuple[str, ...] = ()
-    #: Networks exempt from the fetch policy, in the syntax of `core.access.addresses`.
+    #: Private networks from which URLs may be fetched, in the syntax of `core.access.addresses`.
     fetch_allow: str = ""
-    #: The server that computes embeddings; None to use the installed model.
+    #: The server that computes embeddings; None to use a model that is installed locally.
     embedding: EmbedSettings | None = None
     #: Minimum level of log messages.
     log_level: str = "info"
     #: The server that writes the answers; if None, answers quote the sources.
     llm: LlmSettings | None = None
-    #: The engines shared with other daemons; None to use the embedded ones in the data directory.
+    #: The addresses of PostgreSQL, S3 and Milvus; None to use the embedded stores in the data directory.
     cluster: ClusterSettings | None = None
     role: Role = Role.ALL
-    #: Whether traces are exported, where OpenTelemetry's own variables say.
+    #: Whether traces are exported, to the address in OpenTelemetry's own variables.
     has_traces: bool = False
-    #: The rules of the fault lab; None to leave it off. The command line alone turns it on, never the environment.
+    #: The file with the rules of the fault lab, which makes errors happen for tests; None turns the lab off. It can
+    #: only be set on the command line, not by a variable.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -245,7 +253,7 @@ class Settings:
 
 def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
     if not listen:
-        # Only the default installation uses the well-known port, so that others can run on the same machine.
+        # Only the default installation uses the default port, so that others can run on the same machine.
         return DEFAULT_HOST, DEFAULT_PORT if paths.is_default_data_dir(environ) else 0
     match = _LISTEN.fullmatch(listen)
     if match is None or int(match["port"]) > 65535 or not (host := _host(match["v6"], match["host"])):
@@ -256,7 +264,7 @@ def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
 
 
 def _host(v6: str | None, host: str | None) -> str | None:
-    """Normalize an address for the socket. Returns None if it is invalid."""
+    """Convert an address to the form that a socket needs. Returns None if it is invalid."""
     if host is not None and host.lower() == "localhost":
         return "localhost"
     try:

@@ -1,4 +1,4 @@
-"""The other programs that the daemon works with, and the files of its certificate, as the environment names them.
+"""Reads the addresses of servers that the daemon uses, and the files of its certificate, from the environment.
 
 Error messages never contain an address, because an invalid one may contain a password.
 """
@@ -14,7 +14,7 @@ _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
 )
 
-#: The shapes of the engines' addresses, and an example of each.
+#: The valid forms of the addresses of database, object store and search index, and an example of each.
 ENGINE_VARIABLES = {
     "SVC_STATE_URL": (
         re.compile(r"postgres(?:ql)?://[^\s#]+"),
@@ -32,7 +32,7 @@ ENGINE_VARIABLES = {
 
 
 class SettingError(ValueError):
-    """A variable has an invalid value; the message names the variable and what it accepts."""
+    """Raised if a variable has an invalid value. The message names the variable and says which values are valid."""
 
 
 class ServerVariables(NamedTuple):
@@ -54,7 +54,7 @@ class ModelServer:
     base_url: str
     #: The model's name on that server.
     model: str
-    #: Sent as a bearer token; empty if the server does not need one.
+    #: The key that is sent as a bearer token; empty if the server doesn't need one.
     api_key: str = field(default="", repr=False)
 
     @classmethod
@@ -91,7 +91,7 @@ class EmbedSettings(ModelServer):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings:
-    """Where the engines of an installation are that runs on more than one machine."""
+    """The addresses of the database, object store and search index that several machines share."""
 
     #: `postgresql://…`; may contain a password.
     state_url: str = field(repr=False)
@@ -104,16 +104,16 @@ class ClusterSettings:
 
     @property
     def name(self) -> str:
-        """What messages call the cluster: the host and the name of its database, without user and password."""
+        """The name of the cluster in messages: the host and name of its database, without user and password."""
         parts = urlsplit(self.state_url)
         host = (parse_qs(parts.query).get("host") or [parts.netloc.rpartition("@")[2]])[0]
         return f"the cluster at {host or 'localhost'}{parts.path}"
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "ClusterSettings | None":
-        """Read the addresses of the engines; None if the embedded ones are used. Raises SettingError.
+        """Read the addresses; None if the embedded stores are used. Raises SettingError.
 
-        Messages never contain a value, because it may contain a password.
+        Error messages never contain an address, because it may contain a password.
         """
         urls = {name: environ.get(name, "").strip() for name in ENGINE_VARIABLES}
         token = environ.get("SVC_INDEX_TOKEN", "")
@@ -136,14 +136,14 @@ class ClusterSettings:
 class TlsFiles:
     """The PEM files with which the daemon serves HTTPS."""
 
-    #: The certificate, followed by the intermediate ones that lead to its authority.
+    #: The file with the certificate, followed by the intermediate certificates up to the authority's.
     certificate: Path
-    #: The private key of the certificate, without a passphrase.
+    #: The file with the certificate's private key, which must have no passphrase.
     key: Path
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "TlsFiles | None":
-        """Read the names of the files; None if there are none. Raises SettingError."""
+        """Read the names of the certificate's files; None if there are none. Raises SettingError."""
         given = {name: environ.get(name, "") for name in ("SVC_TLS_CERT", "SVC_TLS_KEY")}
         if not any(given.values()):
             return None
@@ -151,7 +151,8 @@ class TlsFiles:
             if not path:
                 raise SettingError(f"{name} must name a PEM file too: SVC_TLS_CERT and SVC_TLS_KEY go together.")
             if not Path(path).is_absolute():
-                # The daemon may run in another folder than the command that starts it.
+                # Relative paths are refused, because the daemon may run in another folder than the command that starts
+                # it.
                 raise SettingError(f"{name} must be an absolute path, not {path!r}.")
         certificate, key = given.values()
         return cls(certificate=Path(certificate), key=Path(key))
@@ -169,7 +170,7 @@ def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
 
 
 def _header_text(value: str, name: str) -> str:
-    """Check that a value can be sent in a header. The error message does not contain the value."""
+    """Check that a value can be sent in an HTTP header. The error message doesn't contain the value."""
     if not (value.isascii() and value.isprintable()):
         raise SettingError(f"{name} must be visible ASCII characters.")
     return value.strip()

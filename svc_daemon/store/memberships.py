@@ -176,7 +176,7 @@ def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None
 
 
 def suspend_syncs(connection: Connection, source_id: str) -> None:
-    """Suspend the source's syncs while it is indexed again. Workers' claims on its memberships become stale."""
+    """Suspend the source's syncs while it is indexed again. Workers' claims on its memberships become invalid."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = NULL, attempt = attempt + 1"
         " WHERE source_id = :source_id",

@@ -181,7 +181,7 @@ def extend_lease(connection: Connection, task: TaskRow, lease_until_s: float) ->
 
 
 def succeed_task(connection: Connection, task: TaskRow, stage: str, chunks: int, finished_at: str) -> bool:
-    """End a claimed task as `succeeded`, and record the final progress. Returns False if the claim is stale."""
+    """End a claimed task as `succeeded`, with its final progress. Returns False if the worker has lost its claim."""
     cursor = connection.execute(
         "UPDATE tasks SET status = 'succeeded', finished_at = :finished_at, error = NULL, lease_until_s = NULL,"
         " stage = :stage, chunks_done = :chunks, chunks_total = :chunks"
@@ -200,7 +200,7 @@ def update_progress(connection: Connection, task: TaskRow, stage: str, done: int
 
 
 def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
-    """Increase `chunks_done` by `count`; does nothing if the claim is stale."""
+    """Increase `chunks_done` by `count`; does nothing if the worker has lost its claim."""
     connection.execute(
         "UPDATE tasks SET chunks_done = chunks_done + :count WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token, "count": count},
@@ -210,7 +210,7 @@ def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
 def finish_task(
     connection: Connection, task: TaskRow, status: str, finished_at: str, error: dict[str, Any] | None = None
 ) -> None:
-    """End a claimed task as `succeeded`, `failed` or `canceled`; does nothing if the claim is stale."""
+    """End a claimed task as `succeeded`, `failed` or `canceled`; does nothing if the worker has lost its claim."""
     connection.execute(
         "UPDATE tasks SET status = :status, finished_at = :finished_at, error = :error, lease_until_s = NULL"
         " WHERE id = :id AND token = :token AND status = 'running'",
@@ -227,7 +227,7 @@ def finish_task(
 def retry_task(
     connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
-    """Queue a claimed task for another attempt; does nothing if the claim is stale.
+    """Queue a claimed task for another attempt; does nothing if the worker has lost its claim.
 
     A task in the lane `suspect` stays there; any other task moves to the lane `single`. With `is_endless`, the attempts
     never reach `max_attempts`, so that the task is retried without limit.

@@ -12,9 +12,9 @@ from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 #: Maximum wait for the response. A language model may take long, so this exceeds the service's own time limit.
 SILENCE_S = 600.0
-#: The remark on an answer that is not grounded, but has citations.
+#: The note in an answer that has citations but is not grounded.
 PARTLY = "Not grounded: some sentences are not supported by a source. Read the quotes before relying on it."
-#: The remark on an answer that is not grounded and has no citations.
+#: The note in an answer that is not grounded and has no citations.
 NOT_AT_ALL = "Not grounded: the sources do not answer this."
 
 
@@ -45,7 +45,7 @@ class AskArguments(Arguments, ScopedBody):
 
 
 class AnswerCitation(CitedPlace):
-    """The source and quote that a citation mark in the answer refers to."""
+    """The source and the quote to which a citation mark in the answer refers."""
 
     #: The number in the mark: 1 for `[1]`.
     number: int

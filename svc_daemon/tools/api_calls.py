@@ -24,11 +24,11 @@ class Call:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    #: The JSON body; None for no body.
+    #: The JSON body of the request; None if it has none.
     body: Mapping[str, Any] | None = None
-    #: Set for every create request, so that it can be retried.
+    #: The idempotency key of a create request, with which the request can be repeated safely; None for other requests.
     idempotency_key: str | None = None
-    #: Maximum wait for the beginning of the response, in seconds.
+    #: Maximum time to wait for the beginning of the response, in seconds.
     silence_s: float = 60.0
 
 
@@ -43,7 +43,7 @@ class CallAnswer:
 
 @dataclass(frozen=True)
 class File:
-    """A file to upload, completely in memory; the service's size limit ensures that it fits."""
+    """A file to upload, held completely in memory; the service's size limit ensures that it fits."""
 
     name: str
     data: bytes
@@ -55,7 +55,7 @@ class File:
 
 
 class CallFailed(Exception):
-    """A refused or failed call, with the API's `error` object and the request id."""
+    """Raised if the API refuses a call or the call fails; has the API's `error` object and the request id."""
 
     def __init__(self, error: Mapping[str, Any], request_id: str | None = None) -> None:
         super().__init__(f"{error['code']}: {error['message']}")
@@ -72,22 +72,28 @@ class CallFailed(Exception):
 
 
 class ToolService(Protocol):
-    """Calls the API with the permissions of one caller."""
+    """Calls the API on behalf of one caller, with the permissions of the caller's key."""
 
     async def call(self, call: Call) -> CallAnswer:
         """Make a call; raises CallFailed."""
         ...
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
-        """Send all bytes of an upload session; bytes that it already has may be sent again. Raises CallFailed."""
+        """Send all bytes of an upload session; bytes that the session already has may be sent again.
+
+        Raises CallFailed.
+        """
         ...
 
     async def read_file(self, path: str) -> File:
-        """Read a file on the caller's machine. Raises CallFailed, also if this server never reads files by path."""
+        """Read a file on the caller's machine.
+
+        Raises CallFailed if that fails, or if this server never reads files by path.
+        """
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Sleep. Raises CallFailed if the service stops meanwhile."""
+        """Sleep this long. Raises CallFailed if the service stops meanwhile."""
         ...
 
 
@@ -99,7 +105,7 @@ def part(text: str) -> str:
 
 
 def refused(*errors: tuple[str, str]) -> CallFailed:
-    """Create the error `invalid_request` from one or more pairs: the dotted path of an argument, and a message."""
+    """Create the error `invalid_request` from one or more pairs of an argument's dotted path and a message."""
     path, message = errors[0]
     sentence = (
         f"{path}: {message}".removeprefix(": ") if len(errors) == 1 else f"{len(errors)} arguments are not valid."

@@ -1,4 +1,4 @@
-"""`svc-upload-files-batch`: uploads up to 100 files as one batch, reports the result of each, and stores none twice."""
+"""`svc-upload-files-batch`: uploads up to 100 files as one batch, stores none twice, and reports the result of each."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -43,14 +43,14 @@ class UploadFilesBatch(DestinationArguments):
 
 
 class FileOutcome(ToolResult):
-    """The outcome of one file."""
+    """What happened to one file of the batch."""
 
     filename: str
     #: The id of the file's source; None if the file was not stored.
     source_id: str | None
-    #: Whether an earlier call stored the file.
+    #: Whether an earlier call had already stored the file.
     replayed: bool
-    #: Why the file was not stored.
+    #: The reason why the file was not stored; null if it was.
     error: ErrorBody | None
 
     def text(self) -> str:
@@ -61,7 +61,7 @@ class FileOutcome(ToolResult):
 
 
 class UploadedBatch(ToolResult):
-    """The outcome of each file, in the order of the arguments."""
+    """What happened to each file, in the order of the arguments."""
 
     #: The batch id; `GET /v1/knowledge/batches/{batch_id}` returns its status.
     batch_id: str
@@ -79,7 +79,7 @@ class UploadedBatch(ToolResult):
 class LoadedFile:
     """A file of the batch with its bytes."""
 
-    #: Derived from the file's position in the list, so that a repeated call uses the same id.
+    #: The file's id in the batch, made from its position in the list, so that a repeated call uses the same id.
     id: str
     given: BatchFileGiven
     file: File
@@ -89,13 +89,13 @@ class LoadedFile:
         return {"client_file_id": self.id, **self.given.description(self.file), **self.given.destination()}
 
     def size(self) -> Json:
-        """Build the file's item for the list `files` of the request body: its id, name and size."""
+        """Build the file's entry in the list `files` of the request body: its id, name and size."""
         name = self.given.filename or self.file.name
         return {"client_file_id": self.id, "filename": name, "size_bytes": len(self.file.data)}
 
 
 async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> UploadedBatch:
-    """Store the files. Raises CallFailed if the API refuses the whole batch."""
+    """Upload the files as one batch. Raises CallFailed if the API refuses the whole batch."""
     items = [
         LoadedFile(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
         for place, given in enumerate(asked.files)
@@ -124,13 +124,16 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
-    """Send missing bytes and finalize the batch. Maps each file id to an object with `knowledge_id` or `error`."""
+    """Send the missing bytes and finalize the batch.
+
+    Maps each file's id to an object with `knowledge_id` or `error`.
+    """
     batch = opened.body
     try:
-        # Files that an earlier call has stored need not be sent again.
+        # If an earlier call created the batch, finalize it first: files that are already stored aren't sent again.
         made = await _finalize(service, batch) if opened.is_replay else {}
     except CallFailed as failure:
-        # The bucket may have been deleted since the earlier call, with all sources in it.
+        # The bucket may have been deleted since the earlier call, with all its sources. Report that for each file.
         if failure.code not in GONE:
             raise
         made = {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
@@ -146,8 +149,8 @@ async def _send(
 ) -> dict[str, Json]:
     """Send the bytes of the files. Returns the errors by file id.
 
-    If all files of the batch are missing, they are sent in one request; if that fails, or if only some are missing,
-    each file is sent in a request of its own.
+    If all files of the batch are missing, they are sent in one request. If that fails, or if only some are missing,
+    each file is sent in its own request.
     """
     if "pack" in batch and len(targets) == len(batch["items"]):
         # If this request is refused, send each file by itself, so that each gets an error of its own.
@@ -181,7 +184,7 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
 async def _renewed(
     service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
 ) -> FileOutcome:
-    """Upload the file again by itself if an earlier call stored it and its source has been deleted since."""
+    """Upload the file again by itself, if its source was deleted since an earlier call stored it."""
     if outcome.error is None or outcome.error.code not in GONE:
         return outcome
     destination = asked.destination() | item.given.destination()

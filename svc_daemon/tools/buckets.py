@@ -1,4 +1,4 @@
-"""`svc-list-buckets`: lists the buckets that can be uploaded to and searched."""
+"""`svc-list-buckets`: lists the buckets to which files can be uploaded, and which can be searched."""
 
 from typing import Annotated
 

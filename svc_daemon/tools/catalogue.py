@@ -11,7 +11,7 @@ from svc_daemon.tools.api_calls import ToolService, refused_fields
 from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
 from svc_daemon.wire import Json
 
-#: The description of the service for language models.
+#: What language models are told about the service as a whole.
 INSTRUCTIONS = (
     "svc stores files in buckets and finds passages in them. Uploads return at once, before the file can be searched: "
     "call svc-source-status with waitSeconds until it is ready. Find passages with svc-search, or ask a question with "
@@ -22,7 +22,7 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool: its name and description, and the function that runs it."""
+    """A tool: its name, its description, and the function that runs it."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Tool:
     result: type[ToolResult]
     #: Runs the tool with validated arguments; raises CallFailed.
     run: Callable[[ToolService, Any], Awaitable[ToolResult]]
-    #: Whether the tool changes nothing. The other tools only add data, and are idempotent.
+    #: Whether the tool changes nothing. The other tools only add data, and repeating a call adds it only once.
     reads_only: bool = False
 
     async def call(self, service: ToolService, arguments: Json) -> ToolResult:
@@ -43,7 +43,7 @@ class Tool:
         return await self.run(service, asked)
 
     def input_schema(self, *, takes_paths: bool) -> Json:
-        """Return the JSON schema of the arguments, for a server that reads files by path or for one that doesn't."""
+        """Return the JSON schema of the arguments. `takes_paths`: whether the server can read files by their path."""
         schema = schema_of_arguments(self.arguments)
         return schema if takes_paths else files.without_paths(schema)
 

@@ -2,8 +2,8 @@
 
 Calls may be repeated, because clients retry after timeouts, and models forget that they have made a call. So every
 upload has an idempotency key. If the caller sends none, it is derived from the file, its destination and a counter (the
-epoch). For a week, a key returns the source that it created. If that source has been deleted or detached from the
-bucket since, the key of the next epoch is used, which creates it again.
+epoch). For a week, a repeated call with the same key returns the source that the first call created. If that source has
+been deleted or detached from the bucket since, the key for the next epoch is used, which creates the source again.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 
 UPLOADS = "/v1/knowledge/files/upload-session"
-#: States of an upload session in which no more bytes have to be uploaded.
+#: Statuses of an upload session that needs no more bytes.
 FINALIZED, CANCELED = "finalized", "canceled"
-#: Error codes which mean that an earlier call created the source, and that it has been deleted since.
+#: Error codes which mean that an earlier call created the source and that it was deleted since.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
-#: Maximum number of epochs. A file that was deleted and uploaded this often in a week is probably in a loop, so further
-#: uploads of it are refused.
+#: Maximum number of epochs. A file that was deleted and uploaded again this often in a week is probably in a loop, so
+#: further uploads of it are refused.
 MOST_EPOCHS = 100
 
 Buckets = Annotated[list[str], Field(default_factory=list)]
 
 
 class DestinationArguments(Arguments):
-    """The buckets to upload to: exactly one of the first three fields is set, and names at least one bucket."""
+    """The buckets to upload to, in exactly one of the first three fields; it must name at least one bucket."""
 
     bucket_ids: Buckets = Field(description="Destination buckets by id (bkt_…).")
     bucket_slugs: Buckets = Field(description="Destination buckets by slug.")
@@ -44,12 +44,12 @@ class DestinationArguments(Arguments):
     create_missing_buckets: bool = Field(False, description="Create the buckets whose slugs don't exist yet.")
 
     def destination(self) -> Json:
-        """Build the destination fields of a request to a legacy route, without unset ones."""
+        """Build the fields of a request to a legacy route that name the buckets, without fields that aren't set."""
         return self.model_dump(include=set(DestinationArguments.model_fields), exclude_defaults=True)
 
 
 class FileGiven(Arguments):
-    """A file and its description."""
+    """A file to upload: its content or path, and its description."""
 
     filename: str | None = Field(None, description="File name such as report.pdf; its extension determines the format.")
     content_base64: str | None = Field(
@@ -70,7 +70,7 @@ class FileGiven(Arguments):
         return fields
 
     def description(self, file: File) -> Json:
-        """Build the fields that describe the file in a create request, without unset ones."""
+        """Build the fields of a create request that describe the file, without fields that aren't set."""
         fields = {
             "filename": self.filename or file.name,
             "title": self.title,
@@ -94,7 +94,7 @@ class UploadFile(FileGiven, DestinationArguments):
 
 
 class UploadedFile(SourceState):
-    """The state of the source after the upload."""
+    """The result of an upload: the state of the file's source."""
 
     #: Whether an earlier call had already stored the file.
     replayed: bool
@@ -109,7 +109,7 @@ class UploadedFile(SourceState):
 
 
 def without_paths(schema: Json) -> Json:
-    """Return the schema for a server that can't read paths: bytes and a name are required."""
+    """Return the schema for a server that can't read files by path: it requires the bytes and a name."""
     for part in (schema, schema["properties"].get("files", {}).get("items", {})):
         if part.get("properties", {}).pop("path", None) is not None:
             part["required"] = [*part.get("required", ()), "filename", "contentBase64"]
@@ -117,7 +117,10 @@ def without_paths(schema: Json) -> Json:
 
 
 async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
-    """Read the file from base64 or a path. `at` is the prefix of argument names in errors, such as `files.0.`."""
+    """Read the file from its base64 text or from its path.
+
+    `at` is the beginning of argument names in errors, such as `files.0.`.
+    """
     if (given.path is None) is (given.content_base64 is None):
         raise refused((f"{at}contentBase64", "Give either the file's bytes in base64 or its path."))
     if given.content_base64 is None:
@@ -139,14 +142,14 @@ def _decode(text: str) -> bytes | None:
 
 
 def derived_key(destination: Json, *parts: Any) -> str:
-    """Derive an idempotency key that is the same for the same files and buckets."""
+    """Derive an idempotency key that is the same whenever the files and the buckets are the same."""
     named = {*destination.get("bucket_ids", ()), *destination.get("bucket_slugs", ()), destination.get("bucket", "")}
     text = json.dumps([sorted(named - {""}), *parts], sort_keys=True)
     return f"svc-mcp-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
-    """Store the file. Raises CallFailed with the API's error if it is refused."""
+    """Upload the file. Raises CallFailed with the API's error if the API refuses it."""
     file = await read(service, asked)
     return await store(service, asked.description(file), asked.destination(), file.data, asked.idempotency_key)
 
@@ -154,7 +157,7 @@ async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
 async def store(
     service: ToolService, described: Json, destination: Json, data: bytes, key: str | None = None
 ) -> UploadedFile:
-    """Store a file. `described` has its fields of a create request; `key` is the caller's idempotency key, if any."""
+    """Upload a file. `described` are the fields of a create request; `key` is the caller's idempotency key, if any."""
     body = {**described, **destination, "size_bytes": len(data)}
     keys = [key] if key is not None else (derived_key(destination, described, epoch) for epoch in range(MOST_EPOCHS))
     for each in keys:
@@ -169,7 +172,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     """Return the source of an upload session; None if an earlier call created it and it has since been deleted."""
     session = opened.body
     if session["status"] == CANCELED:
-        # Sessions that could not be finalized have this status too.
+        # Sessions that could not be finalized can have this status too.
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)
@@ -185,13 +188,13 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     failure = made.body["error"]
     if not (made.is_replay and failure and failure["retryable"]):
         return made
-    # An earlier call created the source, and it has failed since with an error that a retry may resolve.
+    # An earlier call created the source, but its indexing failed with an error that a retry may fix.
     again = await service.call(Call(method="POST", path=f"/v1/sources/{made.body['id']}/retry", body={}))
     return CallAnswer(again.body, is_replay=True)
 
 
 def gone() -> CallFailed:
-    """Create the error for a deleted source that can't be created again, because its idempotency keys are used up."""
+    """Create the error for a deleted source that can't be created again, because all idempotency keys were used."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="The source stored under this idempotency key has been deleted; use another key.",

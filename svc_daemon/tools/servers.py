@@ -1,6 +1,6 @@
 """MCP servers for the tools, built with the `mcp` library, which is optional and slow to import.
 
-The low-level API of the library is used, because the high-level API adds a prefix to the errors of tools, which must be
+This module uses the low-level API of the library. The high-level API adds a prefix to the tools' errors, which must be
 plain JSON.
 """
 
@@ -30,7 +30,7 @@ from svc_daemon.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
 from svc_daemon.wire.errors import shorten
 from svc_daemon.wire.versions import VERSION
 
-#: Runs a tool with unvalidated arguments and the caller's permissions; raises CallFailed.
+#: Runs a tool with arguments that aren't validated yet and the caller's permissions; raises CallFailed.
 Run = Callable[[Tool, dict[str, Any]], Awaitable[ToolResult]]
 
 
@@ -71,7 +71,8 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
         try:
             result = await run(tools[params.name], params.arguments or {})
         except CallFailed as failure:
-            # Send the error as text only: some clients validate structured content against the schema of the result.
+            # Send the error only as text, because some clients check structured content against the schema of the
+            # result.
             return CallToolResult(content=[_text(json.dumps(failure.envelope(), default=str))], is_error=True)
         return CallToolResult(content=[_text(result.text())], structured_content=result.model_dump(mode="json"))
 
@@ -94,7 +95,7 @@ async def answer_message(server: Server[Any], scope: Any, receive: Any, send: An
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve a client on standard input and output until it closes standard input."""
+    """Serve one client on standard input and output, until the client closes standard input."""
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 

@@ -10,7 +10,7 @@ from svc_daemon.tools.arguments import Arguments, ToolResult
 from svc_daemon.wire import Json
 from svc_daemon.wire.sources import SourceError
 
-#: Maximum wait in seconds; many clients time out after 60 s.
+#: Maximum time that the tool waits, in seconds. Many clients time out after 60 seconds.
 LONGEST_WAIT_S = 50
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
@@ -38,23 +38,23 @@ class SourceState(ToolResult):
     status: str
     #: Whether searches find the source. Don't infer this from any other field.
     ready: bool
-    #: Why the source is not `ready` although it is indexed: the error code with which searches are refused.
+    #: Why the source is not `ready` although it is indexed: the error code that searches get at the moment.
     ready_withheld_by: str | None
     title: str
     filename: str
     content_type: str
     size_bytes: int
     bucket_ids: list[str]
-    #: Why the source failed; null if it did not.
+    #: Why the indexing of the source failed; null if it didn't.
     error: SourceError | None
-    #: Parts that could not be extracted, such as pages without text.
+    #: What could not be extracted, such as pages without text.
     warnings: list[str]
     #: Number of pages; null if the format has none, or if the source is not extracted yet.
     pages: int | None
 
     @property
     def is_settled(self) -> bool:
-        """Whether waiting would be pointless, because the state can no longer change."""
+        """Whether the state can no longer change by itself, so that waiting is useless."""
         return self.ready or self.status == "failed" or not self.bucket_ids
 
     def text(self) -> str:
@@ -70,7 +70,7 @@ class SourceStates(ToolResult):
 
     #: Whether all sources are ready.
     ready: bool
-    #: Whether each source is ready or has failed, so that waiting is pointless.
+    #: Whether each source is ready or has failed, so that waiting is useless.
     settled: bool
     sources: list[SourceState]
 
@@ -81,7 +81,7 @@ class SourceStates(ToolResult):
 
 
 def fields_of(source: Json) -> Json:
-    """Extract the fields of a SourceState from a source of the API."""
+    """Extract the fields of a SourceState from a source in the API's format."""
     extraction = source["extraction"] or {}
     return {**source, "source_id": source["id"], "pages": extraction.get("pages")}
 

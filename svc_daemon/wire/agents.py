@@ -9,20 +9,20 @@ from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 
-#: Agent ids are used in URL paths, and after the colon of a model id.
+#: Pattern of agent ids, which are used in URL paths and after the colon of a model id.
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
-#: The policy fields whose values are removed by sending null.
+#: The numeric fields of a policy, whose values can be removed by sending null.
 _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
 
 class PolicyFields(ScopedBody):
-    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
+    """What an agent may retrieve; omitted fields are unchanged. Sending a list of buckets or sources also sets `scope`.
 
-    Unknown fields are refused, because ignoring a misspelled one would widen what the agent retrieves. Synonyms, such
-    as `buckets` for `bucket_ids`, are accepted.
+    Unknown fields are refused: if a misspelled limit were ignored, the agent would retrieve more than intended.
+    Synonyms, such as `buckets` for `bucket_ids`, are accepted.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -32,7 +32,7 @@ class PolicyFields(ScopedBody):
     #: Ids or slugs; slugs are stored as ids. `*` means all active buckets.
     bucket_ids: Named | None = None
     source_ids: Named | None = None
-    #: In OpenAI's filter syntax, as in a search; an empty object removes the filters.
+    #: A filter in OpenAI's syntax, as in a search; an empty object removes the filter.
     filters: dict[str, Any] | None = None
     #: Default number of passages for a request; null removes the setting.
     top_k: Annotated[int, Field(ge=1)] | None = None
@@ -42,7 +42,7 @@ class PolicyFields(ScopedBody):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Treat null as omitted, except in the two number fields, whose values can be removed only with null."""
+        """Ignore fields that are null, except the two numeric ones, whose values can only be removed with null."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):
@@ -53,12 +53,13 @@ class PolicyFields(ScopedBody):
 class AgentFields(ScopedBody):
     """The fields of an agent.
 
-    What the agent searches is limited only in `policy`. Such a limit in another place is refused, because if it were
-    ignored, the agent would search all buckets.
+    Only `policy` limits what the agent searches. Limits in other fields are refused: if they were ignored, the agent
+    would search all buckets.
     """
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: Names that don't mean a scope here. They are accepted, because clients may send back an agent that they received.
+    #: These names would mean a limit of the search elsewhere. They are accepted here, because clients may send an agent
+    #: back as they received it.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is not a field of an agent; its `policy` sets what it searches."
 
@@ -66,7 +67,7 @@ class AgentFields(ScopedBody):
     role: Annotated[str, Field(max_length=2000)] | None = None
     instructions: Annotated[str, Field(max_length=20_000)] | None = None
     policy: PolicyFields | None = None
-    #: Where the agent is in use, such as `widget`; an empty string removes it.
+    #: The place where the agent is used, such as `widget`; an empty string removes the value.
     bound_surface: Annotated[str, Field(max_length=200)] | None = None
 
 
@@ -77,7 +78,7 @@ class AgentUpdate(AgentFields, NoDryRunBody):
 class AgentCreate(AgentFields):
     """Body of `POST /v1/agents`."""
 
-    #: Generated if omitted.
+    #: The new agent's id; generated if omitted.
     agent_id: AgentId | None = None
     #: Only validate the request; nothing is created, and no idempotency key is used up.
     dry_run: bool = False
@@ -96,7 +97,7 @@ class Policy(WireModel):
 
 class Agent(WireModel):
     id: str
-    #: The same as `id`; the part of the model id after the colon.
+    #: The same as `id`: the part of the model id after the colon.
     agent_id: str
     object: Literal["agent"] = "agent"
     #: The model id, as listed for OpenAI clients.
@@ -120,7 +121,7 @@ class AgentAnswer(Agent):
 
 class AgentList(WireModel):
     team_id: str
-    #: Ordered by id, including the default agent.
+    #: The agents, ordered by id, including the default agent.
     agents: list[Agent]
     has_more: bool | None = None
     last_id: str | None = None

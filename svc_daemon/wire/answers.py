@@ -8,7 +8,7 @@ from svc_daemon.wire.sources import Location
 
 
 def in_parts(kind: str) -> Callable[[Any], Any]:
-    """Return a validator that converts plain text content to a list with one part of this kind."""
+    """Return a validator that converts content which is plain text to a list with one part of this kind."""
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
 
 

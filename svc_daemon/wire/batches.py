@@ -1,4 +1,4 @@
-"""Models of batches (specification, Batch): up to 100 files that are tracked as one unit."""
+"""Models of batches (specification, Batch): up to 100 files that are uploaded together."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -36,7 +36,7 @@ class Manifest(NoDryRunBody):
 
 
 class BatchFile(NoDryRunBody):
-    """The name and size of the file whose manifest item has the same `client_file_id`."""
+    """The name and size of a file. The item of the manifest with the same `client_file_id` has its metadata."""
 
     client_file_id: ClientFileId
     filename: str
@@ -51,7 +51,7 @@ class BatchFields(RequestBody):
 
     manifest: Manifest
     files: list[BatchFile]
-    #: Whether to return a URL that accepts the bytes of all files at once; each file then needs a `sha256`.
+    #: Whether to return a URL that accepts the bytes of all files in one request; each file then needs a `sha256`.
     pack: bool = False
     dry_run: bool = False
     #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
@@ -63,20 +63,23 @@ class BatchCreate(BatchFields):
 
 
 class BatchTarget(WireModel):
-    """Where to send one file."""
+    """The address to which one file is sent."""
 
     client_file_id: str
     session_id: str
     upload_url: str
     bucket_ids: list[str]
-    #: Offset of the file's first byte in the pack; missing if the batch has no pack.
+    #: Offset of the file's first byte in the pack (the bytes of all files joined); missing if the batch has no pack.
     offset: int | None = None
     size_bytes: int | None = None
     expires_at: str
 
 
 class BatchPack(WireModel):
-    """Where to send the bytes of all items at once. `upload_url` needs no API key, so it must not be logged."""
+    """The address to which the bytes of all files are sent in one request.
+
+    `upload_url` needs no API key, so it must not be logged.
+    """
 
     upload_url: str
     size_bytes: int
@@ -105,7 +108,7 @@ class Batch(WireModel):
 
 
 class BatchFinalize(RequestBody):
-    """Body of a finalize request. `abandon_pending` cancels missing uploads, so that the batch can complete."""
+    """Body of a finalize request. `abandon_pending` cancels uploads that are incomplete, so that the batch can end."""
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
     dry_run: bool = False
@@ -150,7 +153,7 @@ class BatchFinalized(WireModel):
 
 
 class BatchItem(WireModel):
-    """The state of one file in a batch status."""
+    """The state of one file, in the status of its batch."""
 
     client_file_id: str
     session_id: str
@@ -174,16 +177,17 @@ class BatchCounters(WireModel):
 
 
 class BatchStatus(WireModel):
-    """The status of a batch; has `items` only if the request has `include_items=true`."""
+    """The status of a batch. It includes `items` only if the request has `include_items=true`."""
 
     batch_id: str
     object: Literal["batch"] = "batch"
     bucket_ids: list[str]
-    #: `open`, `partial`, `processing`; terminal: `completed`, `completed_with_failures`, `failed`, `expired`.
+    #: `open`, `partial` or `processing`; when the batch has ended, `completed`, `completed_with_failures`, `failed` or
+    #: `expired`.
     status: str
     terminal: bool
     ready: bool
-    #: Why no file of the batch is currently `ready`: the error code with which searches are refused at the moment.
+    #: Why no file of the batch is `ready` at the moment: the error code with which searches are refused.
     ready_withheld_by: str | None = None
     counters: BatchCounters
     created_at: str

@@ -7,7 +7,8 @@ from pydantic import ConfigDict, Field, model_validator
 from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
-#: Lowercase letters, digits and inner hyphens, 1 to 63 characters. Bucket ids contain `_`, so no slug looks like one.
+#: Pattern of slugs: 1 to 63 lowercase letters, digits and inner hyphens. Bucket ids contain `_`, so no slug looks like
+#: one.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 Slug = Annotated[str, Field(pattern=SLUG_PATTERN)]
@@ -18,9 +19,12 @@ Overlap = Annotated[int, Field(ge=0, le=4000)]
 
 
 class Chunking(RequestBody):
-    """Chunk sizes of a bucket's documents in characters: `min` <= `target` <= `max`, overlap at most half of `min`."""
+    """The chunk sizes for a bucket's documents, in characters.
 
-    #: Ignoring a misspelled size would rechunk all documents with the wrong sizes.
+    `min` <= `target` <= `max`, and the overlap is at most half of `min`.
+    """
+
+    #: Unknown fields are refused: if a misspelled size were ignored, all documents would be rechunked with wrong sizes.
     model_config = ConfigDict(extra="forbid")
 
     target: PieceSize = 1000
@@ -49,7 +53,7 @@ class ChunkingUpdate(RequestBody):
 
 
 class BucketFields(RequestBody):
-    """Optional body of `PUT /v1/buckets/{slug}`; it is ignored if the bucket already exists."""
+    """Optional body of `PUT /v1/buckets/{slug}`, which is ignored if the bucket already exists."""
 
     name: Name | None = None
     description: Description | None = None
@@ -68,8 +72,8 @@ class BucketCreate(BucketFields):
 class BucketUpdate(NoDryRunBody):
     """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
-    If `chunking` changes, the documents are rechunked in the background, and searches use the old chunks meanwhile;
-    `{}` restores the default sizes.
+    If `chunking` changes, the documents are split into chunks again in the background; until then, searches use the old
+    chunks. `{}` restores the default sizes.
     """
 
     name: Name | None = None
@@ -80,7 +84,10 @@ class BucketUpdate(NoDryRunBody):
 
 
 class BucketCounts(WireModel):
-    """Number of members by type, in any state; `retrievable` counts those that searches of the bucket can find."""
+    """Number of the bucket's sources by type, in any state.
+
+    `retrievable` counts those that searches of the bucket can find.
+    """
 
     total: int
     file: int
@@ -91,16 +98,16 @@ class BucketCounts(WireModel):
 
 
 class BucketStore(WireModel):
-    """The bucket's part of the search index."""
+    """The state of the bucket in the search index."""
 
     #: `empty`, `indexing`, `active`, `degraded` or `maintenance`.
     status: str
     member_count: int
     indexed_member_count: int
     pending_member_count: int
-    #: Number of members whose document could not be indexed.
+    #: Number of sources whose document could not be indexed.
     failed_member_count: int
-    #: Number of members that still have chunks of the previous sizes; searches find them.
+    #: Number of sources that still have chunks of the previous sizes; searches find them.
     rechunking_member_count: int
 
 
@@ -115,15 +122,15 @@ class Bucket(WireModel):
     status: str
     metadata: dict[str, Any]
     chunking: Chunking | None
-    #: Ids of the active members, oldest first; omitted if the request has `members=false`.
+    #: Ids of the active sources, oldest first; omitted if the request has `members=false`.
     knowledgeIds: list[str] = Field(default_factory=list)
-    #: Number of active members.
+    #: Number of active sources.
     memberCount: int
     counts: BucketCounts
     bucketStore: BucketStore
-    #: Total size of the members' stored files in bytes; a member of two buckets counts in both.
+    #: Total size of the stored files of the bucket's sources, in bytes. A source in two buckets counts in both.
     size_bytes: int = 0
-    #: Incremented whenever the members of the bucket change.
+    #: Incremented whenever the sources of the bucket change.
     revision: int
     lastDeleteError: str | None
     createdAt: str
@@ -142,20 +149,23 @@ class BucketPutAnswer(BucketAnswer):
 class Deletion(WireModel):
     """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
 
-    #: The id of the task, which shows when the deletion has finished.
+    #: The id of the deletion's task, whose status shows when the deletion has finished.
     task_id: str
-    #: Number of members when the deletion was requested.
+    #: Number of the bucket's sources when the deletion was requested.
     total: int
-    #: Number of sources that were in no other bucket, and have been deleted.
+    #: Number of sources that were deleted, because they were in no other bucket.
     deleted: int
     #: Number of sources that were kept because they are also in other buckets.
     detached: int
-    #: Number of sources that could not be deleted; if there are any, the bucket is active again, and shows why.
+    #: Number of sources that could not be deleted. If there are any, the bucket is active again, and shows the reason.
     failed: int
 
 
 class BucketDeleted(WireModel):
-    """From this response on, the bucket and the sources that are only in it are inaccessible; a task deletes them."""
+    """The response to the deletion of a bucket.
+
+    The bucket and the sources that are only in it can no longer be accessed; a task deletes them in the background.
+    """
 
     id: str
     slug: str

@@ -1,17 +1,17 @@
 """How programs with access to the data directory trust the daemon's certificate.
 
-The daemon writes its certificate into a file that only its user can read. A program that has read it needs no authority
-and no host name: the service at the other end must have the key of just this certificate.
+The daemon writes its certificate to a file that only its user can read. A program that has read the file accepts only
+this certificate, so it needs to check neither an authority nor a host name.
 """
 
 import ssl
 
-#: X509_V_FLAG_NO_CHECK_TIME of OpenSSL. The daemon must remain manageable when its certificate has expired.
+#: X509_V_FLAG_NO_CHECK_TIME of OpenSSL: an expired certificate is accepted, so that its daemon can still be managed.
 _NO_CHECK_TIME = 0x20_0000
 
 
 def pin(pem: str) -> ssl.SSLContext:
-    """Return a client's TLS context that accepts this certificate, and no other."""
+    """Return a TLS context for clients that accepts only this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME

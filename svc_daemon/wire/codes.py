@@ -1,4 +1,6 @@
-"""Error codes, for programs to branch on (specification, Errors). `svc_daemon.errors` has the HTTP status of each.
+"""Error codes, by which programs distinguish errors (specification, Errors).
+
+`svc_daemon.errors` has the HTTP status of each.
 
 This module doesn't import pydantic, so that importing it is fast.
 """
@@ -79,17 +81,17 @@ class ErrorCode(StrEnum):
 
 
 class SourceErrorCode(StrEnum):
-    """Why a source is `failed`. These codes are in `source.error.code`, never in an HTTP error."""
+    """Why a source is `failed`. These codes are only in `source.error.code`, never in an HTTP error."""
 
     #: The document contains no text, for example because it is a scanned PDF or an empty page.
     NO_EXTRACTABLE_TEXT = "no_extractable_text"
     #: No extractor supports this media type.
     UNSUPPORTED_FORMAT = "unsupported_format"
-    #: The bytes are not a complete, valid document of their media type.
+    #: The bytes are not a complete and valid document of their media type.
     DOCUMENT_UNREADABLE = "document_unreadable"
     #: The document needs a password.
     DOCUMENT_ENCRYPTED = "document_encrypted"
-    #: The extraction exceeded the limit on time, memory or decompressed bytes for one document.
+    #: Extracting the text took more time or memory, or decompressed more bytes, than is allowed for one document.
     EXTRACTION_LIMIT_EXCEEDED = "extraction_limit_exceeded"
     #: The parser crashed on this document; the extraction is retried.
     EXTRACTION_CRASHED = "extraction_crashed"

@@ -38,8 +38,8 @@ class ResponseFormat(RequestBody):
 class CompletionCreate(ScopedBody):
     """Body of `POST /v1/chat/completions`. Other parameters of OpenAI's API are ignored, like any unknown field.
 
-    Fields that limit what is searched are never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and others, such as `vector_store_ids`, are refused.
+    A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
+    accepted, and similar fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
@@ -51,9 +51,9 @@ class CompletionCreate(ScopedBody):
     stream_options: StreamOptions = Field(default_factory=StreamOptions)
     #: Search only these buckets, given by id or slug.
     buckets: list[str] | None = None
-    #: Number of choices; only one is supported.
+    #: Number of alternative answers; only one is supported.
     n: Literal[1] = 1
-    #: Only plain text is supported.
+    #: The format of the answer; only plain text is supported.
     response_format: ResponseFormat = Field(default_factory=ResponseFormat)
     #: The types of the following fields are checked, but their values are ignored.
     temperature: float | None = None
@@ -67,7 +67,7 @@ class CompletionCreate(ScopedBody):
 
 
 class CompletionUsage(WireModel):
-    """Number of tokens as reported by the model's server, or number of words if no model was used."""
+    """Number of tokens that the language model's server reports; without a model, number of words."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -89,7 +89,7 @@ class CompletionChoice(WireModel):
 
 
 class Completion(WireModel):
-    """One answer; `grounded`, `sources` and `request_id` are added to OpenAI's fields."""
+    """One answer. The fields `grounded`, `sources` and `request_id` are not part of OpenAI's format."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
@@ -102,6 +102,6 @@ class Completion(WireModel):
     system_fingerprint: None = None
     grounded: bool
     sources: list[AnswerSource]
-    #: The `warnings` of the search for passages.
+    #: Warnings from the search for passages.
     warnings: list[str]
     request_id: str

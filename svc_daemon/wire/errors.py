@@ -1,11 +1,11 @@
-"""The two formats of error responses (specification, Errors), and limits on how much of the request they repeat."""
+"""The two formats of error responses (specification, Errors), and limits on how much they repeat of the request."""
 
 from typing import Any
 
 from svc_daemon.wire.models import WireModel
 
-#: Maximum length of a text and of a list in an error. The middle of a longer text and the end of a longer list are left
-#: out, because an invalid value may be as long as the whole request.
+#: Maximum length of a text and of a list in an error. An invalid value may be as long as the whole request, so the
+#: middle of a longer text and the end of a longer list are left out.
 MAX_ERROR_CHARACTERS, MAX_ERROR_ITEMS = 600, 100
 _ERROR_END_CHARACTERS = 200
 
@@ -18,7 +18,7 @@ def shorten(text: str) -> str:
 
 
 def shorten_all(value: Any) -> Any:
-    """Shorten every text in details, and truncate each list."""
+    """Shorten every text in an error's details, and cut every list that is too long."""
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, dict):
@@ -34,7 +34,7 @@ class ErrorBody(WireModel):
 
 
 class ErrorEnvelope(WireModel):
-    """An error response of all routes except those that OpenAI's clients call."""
+    """The format of error responses, except for the routes of OpenAI's API."""
 
     error: ErrorBody
     request_id: str
@@ -43,13 +43,13 @@ class ErrorEnvelope(WireModel):
 class OpenAIErrorBody(WireModel):
     code: str
     message: str
-    #: For example `invalid_request_error`. OpenAI's clients classify errors by this and by the HTTP status.
+    #: For example `invalid_request_error`. OpenAI's clients distinguish errors by this and by the HTTP status.
     type: str
     #: The invalid field of the request, as a dotted path; null unless there is exactly one.
     param: str | None
 
 
 class OpenAIError(WireModel):
-    """An error response of the routes that OpenAI's clients call."""
+    """The format of error responses of the routes of OpenAI's API."""
 
     error: OpenAIErrorBody

@@ -1,4 +1,4 @@
-"""Models of the event log: what has happened in a team, in the order in which it was committed."""
+"""Models of the event log, which lists what has happened in a team, in commit order."""
 
 from typing import Any, Literal
 
@@ -10,27 +10,27 @@ class LogEvent(WireModel):
 
     id: str
     object: Literal["event"] = "event"
-    #: One of `event_types.EventType`; more may be added.
+    #: One of the types in `event_types.EventType`; later releases may add more.
     type: str
     created_at: str
-    #: The bucket, if the event is about a single one.
+    #: The bucket, if the event concerns exactly one.
     bucket_id: str | None = None
-    #: The buckets that the event is about, as they were; null if it is about the whole team. Buckets that the key can't
-    #: reach are left out.
+    #: The buckets that the event concerned at the time, without those that the key may not access; null if it concerns
+    #: the whole team.
     bucket_ids: list[str] | None
     source_id: str | None = None
     batch_id: str | None = None
-    #: The key whose request caused the event; null if the service did it by itself, or if the key may not see it.
+    #: The key whose request caused the event; null if no request did, or if the caller may not see the key.
     key_id: str | None = None
-    #: Facts about the state after the event, such as `status`, `ready`, `title` and `error` of a source.
+    #: Facts about the new state, such as `status`, `ready`, `title` and `error` of a source.
     data: dict[str, Any]
 
 
 class EventList(WireModel):
     object: Literal["list"] = "list"
     data: list[LogEvent]
-    #: Whether there are more events now.
+    #: Whether there are already more events.
     has_more: bool
-    #: The `after` of the next request; null if nothing has ever happened.
+    #: The value of `after` for the next request; null if there are no events yet.
     last_id: str | None
     request_id: str

@@ -1,4 +1,4 @@
-"""Messages about invalid fields. They replace pydantic's, which use Python terms that API users may not know."""
+"""Messages about invalid fields. They replace pydantic's messages, whose Python terms API users may not know."""
 
 import re
 
@@ -20,7 +20,7 @@ _WORDS = (
 
 
 def plain(message: str) -> str:
-    """Replace the Python terms in a message of pydantic. Messages of our own validators keep their words."""
+    """Replace Python terms in a message of pydantic. Messages of our own validators aren't changed."""
     for pattern, words in _WORDS:
         message = pattern.sub(words, message)
     return message if message.endswith((".", "!", "?")) else f"{message}."

@@ -10,14 +10,14 @@ from enum import StrEnum
 #: Maximum length of a file name on most file systems, in bytes.
 MAX_NAME_BYTES = 255
 
-#: The separators of all systems, since the client may run on another system.
+#: The path separators of all systems, because the client may run on another system than the service.
 _SEPARATORS = re.compile(r"[/\\]")
 
-#: Matches most names, so that they skip the slower checks.
+#: A pattern that matches most file names, so that they don't need the slower checks.
 _PLAIN = re.compile(r"\w[\w. -]{0,250}\w", re.ASCII)
 
 #: Control characters (Cc), format characters such as zero-width and bidi marks (Cf), and line and paragraph separators
-#: (Zl, Zp). They can make a name look like another one, or break a line of a log.
+#: (Zl, Zp). Such characters can make a name look like another one, or break a line in a log.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 #: The zero-width joiner and non-joiner are allowed inside a name, because emoji and many scripts need them.
@@ -39,7 +39,7 @@ def clean_name(text: str) -> str:
 
 
 def find_flaw(text: str) -> NameFlaw | None:
-    """Return why a name is refused, or None if it is valid. If it has separators, its last component is checked."""
+    """Return why a name is refused, or None if it is valid. Of a path, only the last component is checked."""
     if _PLAIN.fullmatch(text):
         return None
     if (flaw := find_odd_character(text)) is not None:
@@ -55,7 +55,7 @@ def find_odd_character(text: str) -> NameFlaw | None:
     """Like `find_flaw`, but check only the characters, which is enough for folder names."""
     if text.isprintable():
         return None
-    # Python decodes the bytes of a file name that are not UTF-8 to surrogates.
+    # Python decodes bytes of a file name that aren't UTF-8 to surrogates.
     if any("\ud800" <= character <= "\udfff" for character in text):
         return NameFlaw.NOT_UTF8
     components = (component.strip() for component in _SEPARATORS.split(text))

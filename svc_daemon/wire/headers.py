@@ -1,4 +1,4 @@
-"""Names of the HTTP headers that the API uses, as they are sent."""
+"""Names of the HTTP headers that the API uses."""
 
 AUTHORIZATION = "Authorization"
 IDEMPOTENCY_KEY = "Idempotency-Key"

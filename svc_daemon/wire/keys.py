@@ -1,4 +1,4 @@
-"""Models of API keys. The key itself is only in the first response to the request that created it."""
+"""Models of API keys. The secret key itself is only in the first response to the request that creates it."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -9,28 +9,28 @@ from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
-#: A list must not be empty, because the key could then access nothing.
+#: A list of names, which must not be empty: with an empty list, the key could access nothing.
 Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(min_length=1, max_length=1000)]
 
 
 class KeyFields(ScopedBody):
     """The fields of a new key, which must include either `capabilities` or `preset`.
 
-    Limits that are omitted are inherited from the key that creates it.
+    Limits that are omitted are those of the key that makes the request.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "buckets", AGENT: "models"}
     plain_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("agents", "model", "allowedmodels"), AGENT)
 
     name: KeyName
-    #: `admin`, `ingest` or `read`.
+    #: A named set of capabilities: `admin`, `ingest` or `read`.
     preset: str | None = None
     capabilities: Names | None = None
     #: The only buckets that the key may access: ids or slugs; slugs are stored as ids.
     buckets: Names | None = None
     #: The only models that the key may use, as model ids or agent ids.
     models: Names | None = None
-    #: ISO 8601 with a time zone.
+    #: The time at which the key expires, in ISO 8601 with a time zone; omitted for never.
     expires_at: str | None = None
 
 
@@ -48,9 +48,9 @@ class Key(WireModel):
     #: The beginning of the key, without its secret.
     hint: str
     capabilities: list[str]
-    #: Bucket ids; null means all buckets.
+    #: Ids of the buckets that the key may access; null means all buckets.
     buckets: list[str] | None
-    #: Null means all models.
+    #: Ids of the models that the key may use; null means all models.
     models: list[str] | None
     expires_at: str | None
     revoked_at: str | None
@@ -62,7 +62,7 @@ class KeyAnswer(Key):
 
 
 class NewKey(Key):
-    #: The key itself, which is never shown again; null if the response is a replay.
+    #: The secret key itself, which is never shown again; null if the response is a replay.
     key: str | None
 
 

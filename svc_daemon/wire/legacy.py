@@ -1,4 +1,4 @@
-"""Bodies of the legacy routes (specification, Legacy aliases): those of the current routes, plus a destination."""
+"""Bodies for legacy routes (specification, Legacy aliases): as for current routes, plus the buckets."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,7 +10,7 @@ from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import UploadCreate
 
-#: An id or slug; no valid one is longer than 255 characters.
+#: An id or a slug. Valid ones never have more than 255 characters.
 Text = Annotated[str, Field(max_length=255)]
 
 
@@ -34,11 +34,11 @@ class LegacyUrlImport(UrlImport, DestinationFields):
 
 
 class LegacyManifestItem(ManifestItem, DestinationFields):
-    """One file of a batch. It needs a destination unless the manifest has one for all files."""
+    """One file of a batch. It must name its buckets, unless the manifest names buckets for all files."""
 
 
 class LegacyManifest(Manifest, DestinationFields):
-    """The files of a batch, with one destination for all of them, unless each file has a destination."""
+    """The files of a batch. Either the manifest names the buckets for all of them, or each file names its own."""
 
     items: Sequence[LegacyManifestItem]
 

@@ -1,8 +1,8 @@
 """Lets a daemon prove to the command line that it serves a given data directory.
 
-Both read the installation's secret from a file that only its user can read. The daemon answers a nonce with a MAC, so a
-program that listens on the port of a dead daemon can't impersonate it. The MAC covers the port, so that the response of
-another daemon can't be relayed.
+Both read the installation's secret from a file that only its user can read. The command line sends a random text
+(nonce), and the daemon answers with a MAC of it. So another program that listens on the port of a dead daemon can't
+impersonate it. The MAC also covers the port, so that the answer of a daemon on another port isn't accepted.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ NONCE_CHARACTERS = range(16, 129)
 
 
 def parse_secret(text: str) -> bytes | None:
-    """Parse the content of the secret's file. Returns None if it is damaged."""
+    """Parse the content of the file with the secret. Returns None if it is damaged."""
     try:
         secret = bytes.fromhex(text.strip())
     except ValueError:
@@ -24,5 +24,5 @@ def parse_secret(text: str) -> bytes | None:
 
 
 def prove(secret: bytes, installation_id: str, port: int | None, nonce: str) -> str:
-    """Return the proof in hex, for the port on which the daemon was reached."""
+    """Compute the daemon's answer to a nonce, in hexadecimal, for the port at which the daemon was reached."""
     return hmac.new(secret, f"health:{installation_id}:{port}:{nonce}".encode(), hashlib.sha256).hexdigest()

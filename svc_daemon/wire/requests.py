@@ -1,4 +1,7 @@
-"""Base classes of JSON request bodies: types are strict, null means omitted, and unsupported dry runs are refused."""
+"""Base classes of JSON request bodies: types are strict, and null is the same as omitting a field.
+
+Unsupported dry runs are refused.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -16,14 +19,14 @@ def _describe_nulls(schema: dict[str, Any]) -> None:
 
 
 class RequestBody(WireModel):
-    """A body, or a part of one. Numbers and strings are never converted to each other; unknown fields are ignored."""
+    """A body, or a part of one. Numbers and strings aren't converted to each other; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, json_schema_extra=_describe_nulls)
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Drop nulls, because some clients send null for every field that they don't set."""
+        """Remove fields that are null, because some clients send null for every field that they don't set."""
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}
@@ -36,7 +39,8 @@ def _refuse_dry_run(sent: Any) -> Any:
 
 
 class NoDryRunBody(RequestBody):
-    """A body, or a part of one, that doesn't support dry runs: a request for one is refused."""
+    """A body, or a part of one, for which a dry run isn't supported: requests for one are refused."""
 
-    #: Only create, attach and finalize requests support dry runs, with this field at the top level of the body.
+    #: Only requests to create, attach or finalize support dry runs, and only with this field at the top level of the
+    #: body.
     dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False

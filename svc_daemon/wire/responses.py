@@ -1,4 +1,4 @@
-"""Models of OpenAI's Responses API: the accepted request, and the response. The model is an agent's model id."""
+"""The request and response of OpenAI's Responses API. The field `model` names an agent by its model id."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -40,12 +40,12 @@ def _refuse(_: Any) -> None:
     raise ValueError("No answer is stored: send the conversation as input instead.")
 
 
-#: The type of fields that refer to stored responses, which this service doesn't have.
+#: The type of fields that refer to earlier responses. They are refused, because this service doesn't store responses.
 Refused = BeforeValidator(_refuse, json_schema_input_type=None)
 
 
 def _as_messages(sent: Any) -> Any:
-    """Convert a plain string to a conversation with a single question."""
+    """Convert a question that is a plain string to a conversation with one message."""
     if not isinstance(sent, str | list):
         raise ValueError("must be a string, or a list of messages.")  # noqa: TRY004 - pydantic reports only this one
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
@@ -54,24 +54,24 @@ def _as_messages(sent: Any) -> Any:
 class ResponseCreate(ScopedBody):
     """Body of `POST /v1/responses`. Other parameters of OpenAI's API are ignored, like any unknown field.
 
-    Fields that limit what is searched are never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and others, such as `vector_store_ids`, are refused.
+    A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
+    accepted, and similar fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
 
     #: The model id of an agent, such as `svc-agent`.
     model: Annotated[str, Field(min_length=1)]
-    #: The question, or the conversation up to it.
+    #: The question, or a conversation that ends with it.
     input: Annotated[list[InputMessage], BeforeValidator(_as_messages, json_schema_input_type=str | list[InputMessage])]
-    #: How to answer; used only if a model writes the answer.
+    #: Instructions on how to answer; used only if a language model writes the answer.
     instructions: str | None = None
     stream: bool = False
     #: Returned unchanged in the response.
     metadata: dict[str, str] = Field(default_factory=dict)
     #: Search only these buckets, given by id or slug.
     buckets: list[str] | None = None
-    #: This field and the next two accept no other value than the default, because responses are not stored and can't be
+    #: For this field and the next two, only the default is accepted: responses are not stored, so they can't be
     #: continued or computed in the background.
     previous_response_id: Annotated[None, Refused] = None
     conversation: Annotated[None, Refused] = None
@@ -112,7 +112,7 @@ class OutputTokensDetails(WireModel):
 
 
 class ResponseUsage(WireModel):
-    """Number of tokens as reported by the model's server, or number of words if no model was used."""
+    """Number of tokens that the language model's server reports; without a model, number of words."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails = Field(default_factory=InputTokensDetails)
@@ -122,9 +122,9 @@ class ResponseUsage(WireModel):
 
 
 class ResponseFault(WireModel):
-    """Why a response failed, with a code that OpenAI's clients know.
+    """Why a response failed, with an error code that OpenAI's clients know.
 
-    In a stream, an `error` event with the service's own code is sent before it.
+    In a stream, an `error` event with the service's own error code is sent first.
     """
 
     code: Literal["server_error"] = "server_error"
@@ -144,13 +144,13 @@ class TextConfig(WireModel):
 
 
 class Response(WireModel):
-    """One answer. The first group of fields is from OpenAI's API; those that don't apply here have neutral values."""
+    """One answer. The fields of OpenAI's API come first; those that have no meaning here have neutral values."""
 
     id: str
     object: Literal["response"] = "response"
-    #: When the response was begun, in Unix time in seconds.
+    #: When the answer was begun, as Unix time in seconds.
     created_at: int
-    #: When the response was completed, in Unix time in seconds; null until then.
+    #: When the answer was completed, as Unix time in seconds; null until then.
     completed_at: int | None = None
     status: Literal["in_progress", "completed", "incomplete", "failed"]
     background: bool = False
@@ -174,9 +174,9 @@ class Response(WireModel):
     usage: ResponseUsage | None = None
     user: str | None = None
 
-    #: Whether every sentence is supported by a passage that was found and is relevant enough; null until it is decided.
+    #: Whether every sentence is supported by a passage that was found and is relevant enough; null until this is known.
     grounded: bool | None = None
     sources: list[AnswerSource] = Field(default_factory=list)
-    #: The `warnings` of the search for passages.
+    #: Warnings from the search for passages.
     warnings: list[str] = Field(default_factory=list)
     request_id: str

@@ -1,4 +1,4 @@
-"""The response of the operator's route that `svc-daemon restore` uses in a cluster."""
+"""The response of the operator's route that `svc-daemon restore` calls after it has restored a cluster's state."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from svc_daemon.wire.models import WireModel
 
 
 class RestoreMark(WireModel):
-    """What was recorded after the state was restored."""
+    """The new number of the buckets' revisions after a restore, and the time at which it was recorded."""
 
     object: Literal["restore_mark"] = "restore_mark"
     restored_at: str
-    #: The revision of every bucket is at least this number.
+    #: Every bucket's revision is at least this number now.
     revision: int

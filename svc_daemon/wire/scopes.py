@@ -1,8 +1,8 @@
-"""Recognizes request fields that limit which documents are retrieved (scopes), even if the field is misnamed.
+"""Recognizes request fields that limit which documents are retrieved (scopes), even under another name.
 
-Ignoring an unknown field that was meant to limit a search would return documents that the caller wanted to exclude. So
-each kind of scope has one field name. Obvious synonyms are accepted, such as `bucket: "a"` for `buckets: ["a"]`. Names
-that other services use, and scopes in other places of the body, are refused.
+If an unknown field that was meant to limit a search were ignored, the search would return documents that the caller
+wanted to exclude. So each kind of scope has one field name. Obvious synonyms are accepted, such as `bucket: "a"` for
+`buckets: ["a"]`. Names that only other services use, and scopes in the wrong place of the body, are refused.
 """
 
 import re
@@ -18,7 +18,8 @@ from svc_daemon.wire.requests import RequestBody
 
 BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"
 
-#: Obvious synonyms of each kind of scope. Here and below, names are in lowercase and without `_` and `-`.
+#: Obvious synonyms for each kind of scope. In this and the following tables, names are in lowercase and without `_` and
+#: `-`.
 PLAIN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: ("bucket", "buckets", "bucketid", "bucketids", "bucketslug", "bucketslugs"),
     SOURCES: ("source", "sources", "sourceid", "sourceids"),
@@ -26,8 +27,8 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("filter", "filters"),
     AGENT: ("agent",),
 }
-#: Names of scopes in other services, or in other places of our own bodies; plurals with `s` are also recognized.
-#: Further names are recognized by `_HINTS`.
+#: Names of scopes in other services, or in other places of our own request bodies. Their plurals with `s` are
+#: recognized too, and `_HINTS` recognizes further names.
 FOREIGN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: (
         "vectorstore", "vectorstoreid", "store", "storeid", "bucketstore", "bucketstoreid", "collection",
@@ -38,18 +39,18 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("metadatafilter", "tagfilter", "where"),
     AGENT: ("agentid",),
 }  # fmt: skip
-#: Fields that contain the caller's own data or function descriptions, in which no scopes are looked for.
+#: Fields with the caller's own data or with descriptions of functions. They are not searched for scopes.
 _FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
-#: Types of OpenAI tools that don't search this service's documents; they are ignored, including their fields.
+#: Types of OpenAI tools that don't search this service's documents. They are ignored, with all their fields.
 _OTHER_TOOLS = re.compile(r"function|custom|web_search|code_interpreter|computer|image_generation|mcp|(local_)?shell")
 
-#: Matches other names that can only mean a scope, such as `allowed_buckets`, `sourceName` or `tags_any`.
+#: Matches further names that can only mean a scope, such as `allowed_buckets`, `sourceName` or `tags_any`.
 _HINTS = re.compile(
     r"bucket|^bkts?|(?<!re)sources?(name|title|slug|id|filter|in|$)|filename|filter|^tag(s|name|ged)|tags$"
 )
 
 _KINDS = {name: kind for kind, names in PLAIN.items() for name in names}
-#: All names in `FOREIGN` and their plurals, except two field names of OpenAI's API that have another meaning.
+#: All names in `FOREIGN` and their plurals, except two names that have another meaning in OpenAI's API.
 _FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled in (name, f"{name}s")} - {
     "store",
     "file",
@@ -61,22 +62,22 @@ Fault = tuple[Place, str]
 
 
 def bare(name: str) -> str:
-    """Normalize a name to its letters and digits, so that different spellings compare equal."""
+    """Reduce a name to its letters and digits, so that different spellings are equal."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
 class ScopedBody(RequestBody):
-    """A body with fields that limit what is searched."""
+    """A request body with fields that limit what is searched."""
 
-    #: Maps each kind of scope to the field of the body that limits it.
+    #: Maps each kind of scope to the field of the body that sets it.
     scopes: ClassVar[Mapping[str, str]] = {}
-    #: Further names that mean a scope in this body, with the kind of scope; requests that use them are refused.
+    #: More names that mean a scope in this body, with the kind of scope. Requests with them are refused.
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
-    #: Maps further field names that this body accepts for a scope to the kind of scope, such as `model` to an agent.
+    #: More names that this body accepts for a kind of scope, such as `model` for the agent.
     plain_scopes: ClassVar[Mapping[str, str]] = {}
-    #: Names that don't mean a scope in this body.
+    #: Names that have another meaning in this body, so they don't count as scopes.
     unscoped: ClassVar[Collection[str]] = ()
-    #: The error message for a scope that is refused.
+    #: The error message for a scope that this body doesn't accept.
     refusal: ClassVar[str] = "There is no such field."
 
     @classmethod
@@ -87,7 +88,7 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def means_scope(cls, name: str) -> bool:
-        """Return whether the name means a scope, whether or not it is accepted here."""
+        """Return whether the name means a scope, whether or not this body accepts it."""
         named = bare(name)
         known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
         return (known or _HINTS.search(named) is not None) and named not in cls.unscoped
@@ -111,9 +112,9 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
-        """Add a field of the request to `taken`, and return the errors.
+        """Add a field of the request to `taken`. Returns the errors.
 
-        If the name is an accepted synonym of a field, the value is stored in that field.
+        If the name is an accepted synonym for a field, the value is added under that field's name.
         """
         field = cls.field_meant_by(name)
         if field is None:
@@ -135,14 +136,14 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
     """Return the paths and messages of validation errors, without the values that were sent."""
     found: list[tuple[str, str]] = []
     for each in error.errors(include_url=False, include_input=False):
-        # The validator of scopes reports all its errors at once.
+        # The validator of scopes reports all errors that it finds at once.
         faults = each.get("ctx", {}).get("faults", [((), each["msg"])])
         found += [(".".join(map(str, (*each["loc"], *place))), plain(message)) for place, message in faults]
     return found
 
 
 def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
-    """Yield the paths of all non-null fields inside an ignored value that have the name of a scope."""
+    """Yield the paths of fields with the name of a scope, except nulls, inside a value that is otherwise ignored."""
     if bare(str(path[-1])) in _FREE:
         return
     if isinstance(value, list):

@@ -15,8 +15,8 @@ SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS
 class SearchRequest(ScopedBody):
     """Body of `POST /v1/search`.
 
-    Fields that limit what is searched are never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and other names of scopes are refused. All other unknown fields are ignored.
+    A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
+    accepted, and similar fields of other services are refused. All other unknown fields are ignored.
     """
 
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
@@ -26,10 +26,10 @@ class SearchRequest(ScopedBody):
     query: Annotated[str, Field(min_length=1)]
     #: A model id, such as `svc-agent`. The agent's policy further limits what the API key may search.
     agent: str | None = None
-    #: Ids or slugs; if omitted, all active buckets of the team are searched.
+    #: Ids or slugs of the buckets to search; if omitted, all active buckets of the team.
     buckets: list[str] | None = None
     source_ids: list[str] | None = None
-    #: In OpenAI's filter syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or.
+    #: A filter in OpenAI's syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or.
     filters: dict[str, Any] | None = None
     #: Search only sources that have all of these tags.
     tags: list[str] | None = None
@@ -54,19 +54,19 @@ class ExplainedKeyword(WireModel):
 
     rank: int
     bm25: float
-    #: Pseudo-relevance feedback, 0 to 1: how similar the words of this passage are to those of the best passages. Null
-    #: if too few passages were found to compute it.
+    #: How similar the words of this passage are to those of the best passages (pseudo-relevance feedback), from 0 to 1.
+    #: Null if too few passages were found to compute it.
     feedback: float | None
 
 
 class ExplainedMeaning(WireModel):
     """The rank and similarity of the passage in the semantic search."""
 
-    #: Null if the passage was found by keywords only, because it is not among those nearest to the query.
+    #: The rank by similarity; null if only the keyword search found the passage, because others are more similar.
     rank: int | None
-    #: Cosine similarity of the query's and the passage's vectors, -1 to 1.
+    #: Cosine similarity of the vectors of the query and the passage, from -1 to 1.
     cosine: float
-    #: The embedding model.
+    #: The model that computed both vectors.
     model: str
 
 
@@ -77,12 +77,13 @@ class Explanation(WireModel):
     rank: int
     #: The score by which a hybrid search ranks its results; null in other modes.
     fused: float | None
-    #: The share of the query's total idf that the matching words have, 0 to 1.
+    #: From 0 to 1: how much of the query the passage covers, as the share of the matching words in the query's total
+    #: idf.
     coverage: float
     terms: list[ExplainedTerm]
-    #: Null if the passage is not among the best of the keyword search.
+    #: The match in the keyword search; null if the passage is not among its best.
     keyword: ExplainedKeyword | None
-    #: Null if no semantic search was done, or if the passage has no vector.
+    #: The match in the semantic search; null if there was none, or if the passage has no vector.
     semantic: ExplainedMeaning | None
 
 
@@ -93,14 +94,14 @@ class SearchResult(WireModel):
     filename: str
     title: str
     source_url: str | None
-    #: 0 to 1, comparable between searches. Keyword: the matching words' share of the total idf of the query. Semantic:
-    #: the cosine similarity, at least 0. Hybrid: the mean of both.
+    #: From 0 to 1, comparable between searches. In a keyword search, how much of the query the passage covers; in a
+    #: semantic search, the cosine similarity, at least 0; in a hybrid search, the mean of both.
     score: float
     tags: list[str]
     metadata: dict[str, Any]
     text: str
     location: Location
-    #: Null unless the request has `explain`.
+    #: The explanation of the result; null unless the request has `explain`.
     explain: Explanation | None = None
 
 

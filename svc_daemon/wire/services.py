@@ -7,7 +7,7 @@ from svc_daemon.wire.sources import Shortage
 
 
 class WriterCounters(WireModel):
-    """Number of write operations and of commits since the start. One commit can contain several operations."""
+    """Number of write operations and of commits since the daemon started. One commit can contain several operations."""
 
     operations: int
     commits: int
@@ -19,7 +19,10 @@ class QueueCounters(WireModel):
 
 
 class Embedding(WireModel):
-    """The embedding model for semantic search. `off` means there is none; `message` says why it is `failing`."""
+    """The embedding model for semantic search.
+
+    Its state `off` means that there is none; `message` explains `failing`.
+    """
 
     state: Literal["off", "loading", "ready", "failing"]
     #: The name of the model in use, and its generation.
@@ -28,7 +31,10 @@ class Embedding(WireModel):
 
 
 class Writing(WireModel):
-    """The model that writes answers. `off` means there is none; `message` says why its server is `failing`."""
+    """The language model that writes answers.
+
+    Its state `off` means that there is none; `message` explains `failing`.
+    """
 
     state: Literal["off", "ready", "failing"]
     model: str | None = None
@@ -36,36 +42,37 @@ class Writing(WireModel):
 
 
 class SetAside(WireModel):
-    """Stored files that were moved aside because they have no row in the state database.
+    """Stored files that were moved to a separate folder because they have no row in the state database.
 
     `message` says what the operator should do; it is null if a killed process probably left the files.
     """
 
     files: int
-    #: Number of these files that a search index still has as documents in a bucket.
+    #: Number of these files that a search index still lists as documents in a bucket.
     known: int
     message: str | None
 
 
 class Health(WireModel):
-    """Response of `/healthz`, which needs no key and reveals nothing about any team's content."""
+    """Response of `/healthz`, which needs no key, and reveals nothing about the content of any team."""
 
-    #: `unavailable`: the database does not answer, so requests fail until it is back.
+    #: `unavailable` means that the database doesn't answer, so that requests fail until it is back.
     status: Literal["ok", "read_only", "unavailable"]
     installation_id: str
     version: str
     api: str
     uptime_seconds: float
     writer: WriterCounters
-    #: Null while the database does not answer.
+    #: Number of queued tasks; null while the database doesn't answer.
     queue: QueueCounters | None
     embedding: Embedding
     set_aside: SetAside
     #: The resource of which the daemon currently has too little, if any.
     shortage: Shortage | None = None
-    #: Whether the fault lab is on, which makes errors happen for tests of clients.
+    #: Whether the fault lab is on, which makes errors happen so that clients can be tested.
     faults: bool = False
-    #: The response to `?nonce=`, which only a daemon that has the installation's secret can compute (`wire.proofs`).
+    #: The proof for the nonce in the request: only a daemon that has the installation's secret can compute it (see
+    #: `wire.proofs`).
     proof: str | None = None
     request_id: str
 
@@ -75,7 +82,7 @@ class Version(WireModel):
     version: str
     api_oldest: int
     api_newest: int
-    #: Null unless the request has `?verify=writing`.
+    #: The language model's state; null unless the request has `?verify=writing`.
     writing: Writing | None = None
     request_id: str
 
@@ -83,17 +90,17 @@ class Version(WireModel):
 class Limit(WireModel):
     value: int
     unit: str
-    #: How much of the limit is currently used; null if that is not meaningful.
+    #: How much of the limit is used at the moment; null if that has no meaning for this limit.
     used: int | None = None
 
 
 class ReadFormat(WireModel):
-    """A kind of document that can be extracted."""
+    """A kind of document whose text can be extracted."""
 
     name: str
     extensions: list[str]
     content_types: list[str]
-    #: The optional extra that must be installed for this format, if any.
+    #: The optional dependency (extra) that must be installed for this format; null if none is needed.
     extra: str | None
 
 

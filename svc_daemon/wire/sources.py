@@ -15,8 +15,10 @@ class TaskReference(WireModel):
 
 
 class Shortage(WireModel):
-    """A resource of which the daemon has too little, such as disk space or memory. Work that needs it waits, and the
-    wait doesn't count as an attempt."""
+    """A resource of which the daemon has too little, such as disk space or memory.
+
+    Work that needs the resource waits, which doesn't count as an attempt.
+    """
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
     message: str
@@ -42,7 +44,7 @@ class ExtractionFacts(WireModel):
 
 
 class ProviderState(WireModel):
-    """The state of the source in the search index, read from the index itself and not from the source's row."""
+    """The state of the source in the search index, as read from the index itself instead of the source's row."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
@@ -72,19 +74,19 @@ class Source(WireModel):
     #: The sync mapping that owns the source, if any.
     mapping: str | None
     source_url: str | None
-    #: The URL after all redirects. This field and the next four are only set for sources fetched from a URL.
+    #: The URL after all redirects. This field and the next four are only set for sources that were fetched from a URL.
     final_url: str | None = None
     http_status: int | None = None
     etag: str | None = None
     last_modified: str | None = None
     #: When the URL was last fetched successfully, even if its content had not changed.
     fetched_at: str | None = None
-    #: This field and the next two are only set for a Q&A.
+    #: The question. This field and the next two are only set for a Q&A source.
     question: str | None = None
     answer: str | None = None
     alternate_questions: list[str] | None = None
     bucket_ids: list[str]
-    #: The source that this one replaces when it becomes ready.
+    #: Id of the source that this one replaces when it becomes ready.
     replaces: str | None
     error: SourceError | None
     warnings: list[str]
@@ -94,7 +96,7 @@ class Source(WireModel):
 
 
 class SourceAnswer(Source):
-    #: The resource shortage for which this source is waiting, if any.
+    #: The resource for which this source is waiting, if there is a shortage of one.
     waits_for: Shortage | None = None
     request_id: str
 
@@ -107,20 +109,23 @@ class SourceRefreshed(SourceAnswer):
 
 
 class SourceVerified(SourceAnswer):
-    """A requested source. Its state in the index is only included with `?verify=provider`."""
+    """A source that was requested by its id. Its state in the index is only included with `?verify=provider`."""
 
     provider: ProviderState | None = None
 
 
 class SourceMember(Source):
-    """A source in the listing of a bucket, with its state in that bucket; some fields are also in camel case."""
+    """A source in the list of a bucket's sources, with its state in this bucket.
+
+    Some fields are also given in camel case.
+    """
 
     bucketSyncStatus: str
 
 
 class BucketSources(WireModel):
     bucket_id: str
-    #: The bucket's `revision`: if it hasn't changed, the list hasn't either.
+    #: The bucket's `revision`. While it is the same, the list is the same too.
     revision: int
     sources: list[SourceMember]
     has_more: bool | None = None
@@ -129,13 +134,13 @@ class BucketSources(WireModel):
 
 
 class SourceList(WireModel):
-    """The sources that were asked for by their ids."""
+    """The sources with the requested ids."""
 
-    #: Those that exist, in the order of the ids.
+    #: The sources that exist, in the order of the requested ids.
     sources: list[Source]
-    #: The ids of the others.
+    #: The requested ids for which there is no source.
     missing: list[str]
-    #: The source that has taken the place of a missing one, by the id of the missing one.
+    #: Maps each missing id whose source was replaced to the id of the source that replaced it.
     replaced_by: dict[str, str]
     request_id: str
 
@@ -168,13 +173,13 @@ class Detached(WireModel):
     object: Literal["knowledge_file"] = "knowledge_file"
     bucket_id: str
     detached: Literal[True] = True
-    #: The buckets that the source still belongs to.
+    #: Ids of the buckets that still contain the source.
     bucket_ids: list[str]
     request_id: str
 
 
 class Location(WireModel):
-    """A location in the original document; fields that its format doesn't have are null."""
+    """A location in the original document. Fields that the document's format doesn't have are null."""
 
     page: int | None
     line_start: int | None
@@ -191,7 +196,7 @@ class TextChunk(WireModel):
 
 
 class SourceText(WireModel):
-    """The extracted text, and the chunks in which it is searched."""
+    """The extracted text, and the chunks into which it was split for searching."""
 
     id: str
     object: Literal["source_text"] = "source_text"
@@ -201,18 +206,18 @@ class SourceText(WireModel):
 
 
 class StoredContent(WireModel):
-    """The current state of the stored bytes."""
+    """The current state of the source's stored bytes."""
 
-    #: In hexadecimal; null if the bytes are missing.
+    #: The SHA-256 of the stored bytes, in hexadecimal; null if they are missing.
     sha256: str | None
-    #: Whether the bytes are the same as when they were received.
+    #: Whether the stored bytes are the same as when they were received.
     unchanged: bool
-    #: Why no text could be extracted; null if it could.
+    #: Why no text could be extracted; null if it could be.
     error: SourceError | None
 
 
 class SourceReread(SourceText):
-    """The text that was extracted from the stored bytes again for this request; empty if the extraction failed."""
+    """The text that was extracted from the stored bytes for this request; empty if that failed."""
 
     content: StoredContent
 
@@ -222,8 +227,8 @@ class DryRun(WireModel):
 
     dry_run: Literal[True] = True
     valid: Literal[True] = True
-    #: Null if nothing would be created, because it already exists, or because the request would be a replay.
+    #: What would be created; null if it already exists, or if the request would be a replay.
     would_create: dict[str, Any] | None
-    #: The `path` and `message` of each part of the request that is invalid and would be skipped.
+    #: The `path` and `message` of each invalid part of the request, which would be skipped.
     errors: list[dict[str, str]] = Field(default_factory=list)
     request_id: str

@@ -1,4 +1,4 @@
-"""Models of the operator's switch that disables search."""
+"""Models of the operator's switch that turns search off."""
 
 from typing import Annotated, Literal
 
@@ -19,5 +19,5 @@ class SearchSwitchChange(NoDryRunBody):
 class SearchSwitch(WireModel):
     object: Literal["search_switch"] = "search_switch"
     enabled: bool
-    #: Null if search is enabled.
+    #: Value of `Retry-After` in the responses to refused searches; null if search is enabled.
     retry_after_seconds: int | None

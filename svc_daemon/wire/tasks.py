@@ -13,12 +13,12 @@ TEAM_REMOVAL = "team_removal"
 
 
 class TaskProgress(WireModel):
-    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`. For the deletion of a bucket, `delete`; for a rebuild,
-    #: `clear`, then `index`. Null before the first stage.
+    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for the deletion of a bucket; `clear` and then
+    #: `index` for a rebuild. Null before the first stage.
     stage: str | None
-    #: Number of finished chunks. For the deletion of a bucket, number of members; for a rebuild, number of documents.
+    #: Number of finished chunks; number of finished sources for the deletion of a bucket, of documents for a rebuild.
     chunks_done: int
-    #: Total number of chunks, members or documents; null until it is known.
+    #: Total number of chunks, sources or documents; null until it is known.
     chunks_total: int | None
 
 
@@ -29,9 +29,9 @@ class Task(WireModel):
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str
     source_id: str | None
-    #: The bucket that this task deletes, if any.
+    #: The bucket that this task deletes; null for other tasks.
     bucket_id: str | None = None
-    #: The progress of a bucket's deletion.
+    #: The progress of a bucket's deletion; null for other tasks.
     deletion: Deletion | None = None
     attempt: int
     max_attempts: int
@@ -44,6 +44,6 @@ class Task(WireModel):
 
 
 class TaskAnswer(Task):
-    #: The resource shortage for which this task is waiting, if any.
+    #: The resource for which this task is waiting, if there is a shortage of one.
     waits_for: Shortage | None = None
     request_id: str

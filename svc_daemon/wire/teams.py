@@ -21,7 +21,7 @@ class OperatorKeyCreate(KeyFields, NoDryRunBody):
     team: str
 
 
-#: The statuses of teams.
+#: The statuses that a team can have.
 ACTIVE: Final = "active"
 REMOVING: Final = "removing"
 
@@ -30,16 +30,16 @@ class Team(WireModel):
     id: str
     object: Literal["team"] = "team"
     name: str
-    #: `removing` from the request to remove it until nothing of it is left.
+    #: `removing` from the request to remove the team until all of its data is deleted.
     status: Literal["active", "removing"]
-    #: Number of its sources, and the total size of their stored files.
+    #: Number of the team's sources, and the total size of their stored files.
     sources: int
     size_bytes: int
     created_at: str
 
 
 class TeamKey(WireModel):
-    """A team, and one of its API keys, which is shown only in this response."""
+    """A team and its new API key, which is only shown in this response."""
 
     team: Team
     key: NewKey

@@ -7,7 +7,7 @@ from pydantic import Field
 from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import RequestBody
 
-#: The only upload strategy: the bytes are sent to an upload URL in resumable chunks.
+#: The only upload strategy: the bytes are sent to an upload URL, in chunks that can be resumed.
 STRATEGY = "storage_resumable"
 
 
@@ -15,7 +15,7 @@ class UploadCreate(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/uploads`."""
 
     filename: str
-    #: If omitted, it is derived from the file extension, or else from the content.
+    #: The media type; if omitted, it is derived from the file's extension, or otherwise from its content.
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
     title: str | None = None
@@ -53,7 +53,7 @@ class UploadStatus(WireModel):
     size_bytes: int
     received_bytes: int
     bucket_ids: list[str]
-    #: Null until the session is finalized.
+    #: Id of the source that was created from the upload; null until the session is finalized.
     source_id: str | None
     expires_at: str
     created_at: str
@@ -61,13 +61,13 @@ class UploadStatus(WireModel):
 
 
 class UploadFinalize(RequestBody):
-    """Body of a finalize request: an object, which may be empty."""
+    """Body of a request to finalize a session: an object, which may be empty."""
 
     dry_run: bool = False
 
 
 class StorageAnswer(WireModel):
-    """Response to a PUT request after which all bytes of the session are stored."""
+    """Response to a PUT request after which the session has all of its bytes."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]
@@ -77,7 +77,7 @@ class StorageAnswer(WireModel):
 
 
 class PackAnswer(WireModel):
-    """Response to a PUT request after which no item of the pack needs or accepts any more bytes."""
+    """Response to a PUT request after which no file of the batch needs or accepts more bytes."""
 
     batch_id: str
     object: Literal["pack"] = "pack"

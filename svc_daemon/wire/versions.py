@@ -5,7 +5,7 @@ This module imports nothing, so that `svc --version` takes no longer than starti
 
 VERSION = "0.1.0"
 
-#: The name of the package to install. The package `svc` on PyPI is another project, so hints must not mention it.
+#: The name of the Python package to install. On PyPI, `svc` is another project, so hints must not mention that name.
 DISTRIBUTION = "svc-knowledge"
 
 #: The oldest API version that this release supports.
@@ -16,5 +16,5 @@ API_RANGE = f"{API_OLDEST}-{API_NEWEST}"
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra."""
+    """Return the command that installs an optional dependency (extra)."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -1,4 +1,4 @@
-"""Webhook calls: their payload, when one is retried, and how it is signed (Standard Webhooks, v1: HMAC-SHA256).
+"""Webhook calls: their payload, retries and signatures (Standard Webhooks, v1: HMAC-SHA256).
 
     pending    a call is due: the first one, the retry after a pause, or a resend that was requested
     delivered  the receiver has answered with a 2xx status
@@ -24,20 +24,20 @@ PENDING, DELIVERED, GIVEN_UP = "pending", "delivered", "failed"
 #: Number of calls for an event: the first call and one retry (specification, Events).
 TRIES = 2
 
-#: The fields of a source that a call has.
+#: The fields of a source that are sent in a webhook call.
 _FACTS = ("id", "status", "ready", "bucket_sync_status", "type", "source_url")
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The status of a delivery after a call, and the number of calls that are left."""
+    """The status of a delivery after a call, and how many attempts are left."""
 
     status: str
     tries_left: int
 
 
 def judge_call(http_status: int | None, tries_left: int) -> Standing:
-    """Compute the delivery's status after a call; an `http_status` of None means that there was no response."""
+    """Compute the status of a delivery after a call. An `http_status` of None means that there was no response."""
     if http_status is not None and 200 <= http_status <= 299:
         return Standing(DELIVERED, 0)
     # The number must not become negative if `tries_left` is already 0.
@@ -50,7 +50,7 @@ def encode_body(
 ) -> str:
     """Build the payload: Standard Webhooks' `type`, `timestamp` and `data`, and the specification's own fields.
 
-    `source` has the fields of the API's sources.
+    `source` is the source in the format of the API.
     """
     error = source.get("error")
     body = {
@@ -69,8 +69,8 @@ def encode_body(
 def signed_headers(secrets: Sequence[str], event_id: str, at: datetime, body: bytes) -> dict[str, str]:
     """Build the headers for a UTF-8 `body` that is sent at `at`, an aware datetime.
 
-    There is one signature per secret, newest first: during a rotation, a receiver may still have the older secret. All
-    attempts for an event have the same id, but their own timestamp.
+    There is one signature per secret, newest secret first, because a receiver may still use the old secret during a
+    rotation. All attempts for an event have the same id, but different timestamps.
     """
     if not secrets:
         raise ValueError("a webhook is signed with one secret at least")

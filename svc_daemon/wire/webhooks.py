@@ -6,11 +6,11 @@ from svc_daemon.wire.models import WireModel
 
 
 class CallError(WireModel):
-    """Why a call received no response."""
+    """Why a webhook call received no response."""
 
     code: str
     message: str
-    #: The same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`.
+    #: The reason, with the same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`.
     reason: str | None
 
 
@@ -25,7 +25,7 @@ class DeliveryAttempt(WireModel):
 
 
 class Delivery(WireModel):
-    """The delivery of one event to one URL."""
+    """The delivery of one event to one URL, with its attempts."""
 
     #: The event's id, which the receiver gets with every call.
     id: str
@@ -57,9 +57,9 @@ class WebhookSecret(WireModel):
 
     object: Literal["webhook_secret"] = "webhook_secret"
     secret: str
-    #: The secret before the rotation; until it expires, calls are signed with both.
+    #: The secret before the rotation. Until it expires, calls are signed with both secrets.
     previous_secret: str | None
     previous_expires_at: str | None
-    #: Null if the team has never rotated its secret.
+    #: When the secret was last rotated; null if it never was.
     rotated_at: str | None
     request_id: str

@@ -4,10 +4,11 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class PolicyFieldsDict(TypedDict):
-    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
+    """What an agent may retrieve; omitted fields are unchanged. Sending a list of buckets or sources also sets
+    `scope`.
 
-    Unknown fields are refused, because ignoring a misspelled one would widen what the agent retrieves. Synonyms,
-    such as `buckets` for `bucket_ids`, are accepted.
+    Unknown fields are refused: if a misspelled limit were ignored, the agent would retrieve more than intended.
+    Synonyms, such as `buckets` for `bucket_ids`, are accepted.
     """
 
     scope: NotRequired[Literal["buckets", "sources", "team"] | None]
@@ -15,7 +16,7 @@ class PolicyFieldsDict(TypedDict):
     """Ids or slugs; slugs are stored as ids. `*` means all active buckets."""
     source_ids: NotRequired[list[str] | None]
     filters: NotRequired[dict[str, Any] | None]
-    """In OpenAI's filter syntax, as in a search; an empty object removes the filters."""
+    """A filter in OpenAI's syntax, as in a search; an empty object removes the filter."""
     top_k: NotRequired[int | None]
     """Default number of passages for a request; null removes the setting."""
     score_threshold: NotRequired[float | None]
@@ -30,7 +31,7 @@ class AgentUpdateDict(TypedDict):
     instructions: NotRequired[str | None]
     policy: NotRequired[PolicyFieldsDict | None]
     bound_surface: NotRequired[str | None]
-    """Where the agent is in use, such as `widget`; an empty string removes it."""
+    """The place where the agent is used, such as `widget`; an empty string removes the value."""
 
 
 class AgentCreateDict(TypedDict):
@@ -41,9 +42,9 @@ class AgentCreateDict(TypedDict):
     instructions: NotRequired[str | None]
     policy: NotRequired[PolicyFieldsDict | None]
     bound_surface: NotRequired[str | None]
-    """Where the agent is in use, such as `widget`; an empty string removes it."""
+    """The place where the agent is used, such as `widget`; an empty string removes the value."""
     agent_id: NotRequired[str | None]
-    """Generated if omitted."""
+    """The new agent's id; generated if omitted."""
 
 
 class PolicyDict(TypedDict):
@@ -60,7 +61,7 @@ class PolicyDict(TypedDict):
 class AgentDict(TypedDict):
     id: str
     agent_id: str
-    """The same as `id`; the part of the model id after the colon."""
+    """The same as `id`: the part of the model id after the colon."""
     object: Literal["agent"]
     model: str
     """The model id, as listed for OpenAI clients."""
@@ -84,7 +85,7 @@ class AgentAnswerDict(AgentDict):
 class AgentListDict(TypedDict):
     team_id: str
     agents: list[AgentDict]
-    """Ordered by id, including the default agent."""
+    """The agents, ordered by id, including the default agent."""
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str

@@ -6,20 +6,23 @@ from svc_cli.client.types.errors import ErrorBodyDict
 
 
 class BatchTargetDict(TypedDict):
-    """Where to send one file."""
+    """The address to which one file is sent."""
 
     client_file_id: str
     session_id: str
     upload_url: str
     bucket_ids: list[str]
     offset: NotRequired[int]
-    """Offset of the file's first byte in the pack; missing if the batch has no pack."""
+    """Offset of the file's first byte in the pack (the bytes of all files joined); missing if the batch has no pack."""
     size_bytes: NotRequired[int]
     expires_at: str
 
 
 class BatchPackDict(TypedDict):
-    """Where to send the bytes of all items at once. `upload_url` needs no API key, so it must not be logged."""
+    """The address to which the bytes of all files are sent in one request.
+
+    `upload_url` needs no API key, so it must not be logged.
+    """
 
     upload_url: str
     size_bytes: int
@@ -86,7 +89,7 @@ class BatchFinalizedDict(TypedDict):
 
 
 class BatchItemDict(TypedDict):
-    """The state of one file in a batch status."""
+    """The state of one file, in the status of its batch."""
 
     client_file_id: str
     session_id: str
@@ -110,17 +113,19 @@ class BatchCountersDict(TypedDict):
 
 
 class BatchStatusDict(TypedDict):
-    """The status of a batch; has `items` only if the request has `include_items=true`."""
+    """The status of a batch. It includes `items` only if the request has `include_items=true`."""
 
     batch_id: str
     object: Literal["batch"]
     bucket_ids: list[str]
     status: str
-    """`open`, `partial`, `processing`; terminal: `completed`, `completed_with_failures`, `failed`, `expired`."""
+    """`open`, `partial` or `processing`; when the batch has ended, `completed`, `completed_with_failures`, `failed`
+    or `expired`.
+    """
     terminal: bool
     ready: bool
     ready_withheld_by: str | None
-    """Why no file of the batch is currently `ready`: the error code with which searches are refused at the moment."""
+    """Why no file of the batch is `ready` at the moment: the error code with which searches are refused."""
     counters: BatchCountersDict
     created_at: str
     expires_at: str

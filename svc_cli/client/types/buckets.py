@@ -4,7 +4,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class ChunkingDict(TypedDict):
-    """Chunk sizes of a bucket's documents in characters: `min` <= `target` <= `max`, overlap at most half of `min`."""
+    """The chunk sizes for a bucket's documents, in characters.
+
+    `min` <= `target` <= `max`, and the overlap is at most half of `min`.
+    """
 
     target: int
     min: int
@@ -22,7 +25,7 @@ class ChunkingUpdateDict(TypedDict):
 
 
 class BucketFieldsDict(TypedDict):
-    """Optional body of `PUT /v1/buckets/{slug}`; it is ignored if the bucket already exists."""
+    """Optional body of `PUT /v1/buckets/{slug}`, which is ignored if the bucket already exists."""
 
     name: NotRequired[str | None]
     description: NotRequired[str | None]
@@ -33,8 +36,8 @@ class BucketFieldsDict(TypedDict):
 class BucketUpdateDict(TypedDict):
     """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
-    If `chunking` changes, the documents are rechunked in the background, and searches use the old chunks
-    meanwhile; `{}` restores the default sizes.
+    If `chunking` changes, the documents are split into chunks again in the background; until then, searches use
+    the old chunks. `{}` restores the default sizes.
     """
 
     name: NotRequired[str | None]
@@ -45,7 +48,10 @@ class BucketUpdateDict(TypedDict):
 
 
 class BucketCountsDict(TypedDict):
-    """Number of members by type, in any state; `retrievable` counts those that searches of the bucket can find."""
+    """Number of the bucket's sources by type, in any state.
+
+    `retrievable` counts those that searches of the bucket can find.
+    """
 
     total: int
     file: int
@@ -56,7 +62,7 @@ class BucketCountsDict(TypedDict):
 
 
 class BucketStoreDict(TypedDict):
-    """The bucket's part of the search index."""
+    """The state of the bucket in the search index."""
 
     status: str
     """`empty`, `indexing`, `active`, `degraded` or `maintenance`."""
@@ -64,9 +70,9 @@ class BucketStoreDict(TypedDict):
     indexed_member_count: int
     pending_member_count: int
     failed_member_count: int
-    """Number of members whose document could not be indexed."""
+    """Number of sources whose document could not be indexed."""
     rechunking_member_count: int
-    """Number of members that still have chunks of the previous sizes; searches find them."""
+    """Number of sources that still have chunks of the previous sizes; searches find them."""
 
 
 class BucketDict(TypedDict):
@@ -81,15 +87,15 @@ class BucketDict(TypedDict):
     metadata: dict[str, Any]
     chunking: ChunkingDict | None
     knowledgeIds: NotRequired[list[str]]
-    """Ids of the active members, oldest first; omitted if the request has `members=false`."""
+    """Ids of the active sources, oldest first; omitted if the request has `members=false`."""
     memberCount: int
-    """Number of active members."""
+    """Number of active sources."""
     counts: BucketCountsDict
     bucketStore: BucketStoreDict
     size_bytes: int
-    """Total size of the members' stored files in bytes; a member of two buckets counts in both."""
+    """Total size of the stored files of the bucket's sources, in bytes. A source in two buckets counts in both."""
     revision: int
-    """Incremented whenever the members of the bucket change."""
+    """Incremented whenever the sources of the bucket change."""
     lastDeleteError: str | None
     createdAt: str
     updatedAt: str
@@ -108,19 +114,25 @@ class DeletionDict(TypedDict):
     """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
 
     task_id: str
-    """The id of the task, which shows when the deletion has finished."""
+    """The id of the deletion's task, whose status shows when the deletion has finished."""
     total: int
-    """Number of members when the deletion was requested."""
+    """Number of the bucket's sources when the deletion was requested."""
     deleted: int
-    """Number of sources that were in no other bucket, and have been deleted."""
+    """Number of sources that were deleted, because they were in no other bucket."""
     detached: int
     """Number of sources that were kept because they are also in other buckets."""
     failed: int
-    """Number of sources that could not be deleted; if there are any, the bucket is active again, and shows why."""
+    """Number of sources that could not be deleted. If there are any, the bucket is active again, and shows the
+    reason.
+    """
 
 
 class BucketDeletedDict(TypedDict):
-    """From this response on, the bucket and the sources that are only in it are inaccessible; a task deletes them."""
+    """The response to the deletion of a bucket.
+
+    The bucket and the sources that are only in it can no longer be accessed; a task deletes them in the
+    background.
+    """
 
     id: str
     slug: str

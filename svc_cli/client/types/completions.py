@@ -6,7 +6,7 @@ from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 
 class CompletionUsageDict(TypedDict):
-    """Number of tokens as reported by the model's server, or number of words if no model was used."""
+    """Number of tokens that the language model's server reports; without a model, number of words."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -28,7 +28,7 @@ class CompletionChoiceDict(TypedDict):
 
 
 class CompletionDict(TypedDict):
-    """One answer; `grounded`, `sources` and `request_id` are added to OpenAI's fields."""
+    """One answer. The fields `grounded`, `sources` and `request_id` are not part of OpenAI's format."""
 
     id: str
     object: Literal["chat.completion"]
@@ -42,5 +42,5 @@ class CompletionDict(TypedDict):
     grounded: bool
     sources: list[AnswerSourceDict]
     warnings: list[str]
-    """The `warnings` of the search for passages."""
+    """Warnings from the search for passages."""
     request_id: str

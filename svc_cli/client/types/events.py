@@ -9,27 +9,27 @@ class LogEventDict(TypedDict):
     id: str
     object: Literal["event"]
     type: str
-    """One of `event_types.EventType`; more may be added."""
+    """One of the types in `event_types.EventType`; later releases may add more."""
     created_at: str
     bucket_id: str | None
-    """The bucket, if the event is about a single one."""
+    """The bucket, if the event concerns exactly one."""
     bucket_ids: list[str] | None
-    """The buckets that the event is about, as they were; null if it is about the whole team. Buckets that the key
-    can't reach are left out.
+    """The buckets that the event concerned at the time, without those that the key may not access; null if it
+    concerns the whole team.
     """
     source_id: str | None
     batch_id: str | None
     key_id: str | None
-    """The key whose request caused the event; null if the service did it by itself, or if the key may not see it."""
+    """The key whose request caused the event; null if no request did, or if the caller may not see the key."""
     data: dict[str, Any]
-    """Facts about the state after the event, such as `status`, `ready`, `title` and `error` of a source."""
+    """Facts about the new state, such as `status`, `ready`, `title` and `error` of a source."""
 
 
 class EventListDict(TypedDict):
     object: Literal["list"]
     data: list[LogEventDict]
     has_more: bool
-    """Whether there are more events now."""
+    """Whether there are already more events."""
     last_id: str | None
-    """The `after` of the next request; null if nothing has ever happened."""
+    """The value of `after` for the next request; null if there are no events yet."""
     request_id: str

@@ -6,19 +6,19 @@ from typing import Literal, NotRequired, TypedDict
 class KeyFieldsDict(TypedDict):
     """The fields of a new key, which must include either `capabilities` or `preset`.
 
-    Limits that are omitted are inherited from the key that creates it.
+    Limits that are omitted are those of the key that makes the request.
     """
 
     name: str
     preset: NotRequired[str | None]
-    """`admin`, `ingest` or `read`."""
+    """A named set of capabilities: `admin`, `ingest` or `read`."""
     capabilities: NotRequired[list[str] | None]
     buckets: NotRequired[list[str] | None]
     """The only buckets that the key may access: ids or slugs; slugs are stored as ids."""
     models: NotRequired[list[str] | None]
     """The only models that the key may use, as model ids or agent ids."""
     expires_at: NotRequired[str | None]
-    """ISO 8601 with a time zone."""
+    """The time at which the key expires, in ISO 8601 with a time zone; omitted for never."""
 
 
 class KeyDict(TypedDict):
@@ -29,9 +29,9 @@ class KeyDict(TypedDict):
     """The beginning of the key, without its secret."""
     capabilities: list[str]
     buckets: list[str] | None
-    """Bucket ids; null means all buckets."""
+    """Ids of the buckets that the key may access; null means all buckets."""
     models: list[str] | None
-    """Null means all models."""
+    """Ids of the models that the key may use; null means all models."""
     expires_at: str | None
     revoked_at: str | None
     created_at: str
@@ -43,7 +43,7 @@ class KeyAnswerDict(KeyDict):
 
 class NewKeyDict(KeyDict):
     key: str | None
-    """The key itself, which is never shown again; null if the response is a replay."""
+    """The secret key itself, which is never shown again; null if the response is a replay."""
 
 
 class KeyCreatedDict(NewKeyDict):

@@ -7,7 +7,7 @@ from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 class AskOptions(TypedDict):
     instructions: NotRequired[str | None]
-    """How to answer; used only if a model writes the answer."""
+    """Instructions on how to answer; used only if a language model writes the answer."""
     metadata: NotRequired[dict[str, str]]
     """Returned unchanged in the response."""
     buckets: NotRequired[list[str] | None]
@@ -39,7 +39,7 @@ class OutputTokensDetailsDict(TypedDict):
 
 
 class ResponseUsageDict(TypedDict):
-    """Number of tokens as reported by the model's server, or number of words if no model was used."""
+    """Number of tokens that the language model's server reports; without a model, number of words."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetailsDict
@@ -49,9 +49,9 @@ class ResponseUsageDict(TypedDict):
 
 
 class ResponseFaultDict(TypedDict):
-    """Why a response failed, with a code that OpenAI's clients know.
+    """Why a response failed, with an error code that OpenAI's clients know.
 
-    In a stream, an `error` event with the service's own code is sent before it.
+    In a stream, an `error` event with the service's own error code is sent first.
     """
 
     code: Literal["server_error"]
@@ -71,14 +71,14 @@ class TextConfigDict(TypedDict):
 
 
 class ResponseDict(TypedDict):
-    """One answer. The first group of fields is from OpenAI's API; those that don't apply here have neutral values."""
+    """One answer. The fields of OpenAI's API come first; those that have no meaning here have neutral values."""
 
     id: str
     object: Literal["response"]
     created_at: int
-    """When the response was begun, in Unix time in seconds."""
+    """When the answer was begun, as Unix time in seconds."""
     completed_at: int | None
-    """When the response was completed, in Unix time in seconds; null until then."""
+    """When the answer was completed, as Unix time in seconds; null until then."""
     status: Literal["in_progress", "completed", "incomplete", "failed"]
     background: bool
     error: ResponseFaultDict | None
@@ -101,10 +101,10 @@ class ResponseDict(TypedDict):
     usage: ResponseUsageDict | None
     user: str | None
     grounded: bool | None
-    """Whether every sentence is supported by a passage that was found and is relevant enough; null until it is
-    decided.
+    """Whether every sentence is supported by a passage that was found and is relevant enough; null until this is
+    known.
     """
     sources: list[AnswerSourceDict]
     warnings: list[str]
-    """The `warnings` of the search for passages."""
+    """Warnings from the search for passages."""
     request_id: str

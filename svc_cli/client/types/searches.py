@@ -9,10 +9,10 @@ class SearchOptions(TypedDict):
     agent: NotRequired[str | None]
     """A model id, such as `svc-agent`. The agent's policy further limits what the API key may search."""
     buckets: NotRequired[list[str] | None]
-    """Ids or slugs; if omitted, all active buckets of the team are searched."""
+    """Ids or slugs of the buckets to search; if omitted, all active buckets of the team."""
     source_ids: NotRequired[list[str] | None]
     filters: NotRequired[dict[str, Any] | None]
-    """In OpenAI's filter syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or."""
+    """A filter in OpenAI's syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or."""
     tags: NotRequired[list[str] | None]
     """Search only sources that have all of these tags."""
     max_num_results: NotRequired[int]
@@ -37,8 +37,8 @@ class ExplainedKeywordDict(TypedDict):
     rank: int
     bm25: float
     feedback: float | None
-    """Pseudo-relevance feedback, 0 to 1: how similar the words of this passage are to those of the best passages.
-    Null if too few passages were found to compute it.
+    """How similar the words of this passage are to those of the best passages (pseudo-relevance feedback), from 0 to
+    1. Null if too few passages were found to compute it.
     """
 
 
@@ -46,11 +46,11 @@ class ExplainedMeaningDict(TypedDict):
     """The rank and similarity of the passage in the semantic search."""
 
     rank: int | None
-    """Null if the passage was found by keywords only, because it is not among those nearest to the query."""
+    """The rank by similarity; null if only the keyword search found the passage, because others are more similar."""
     cosine: float
-    """Cosine similarity of the query's and the passage's vectors, -1 to 1."""
+    """Cosine similarity of the vectors of the query and the passage, from -1 to 1."""
     model: str
-    """The embedding model."""
+    """The model that computed both vectors."""
 
 
 class ExplanationDict(TypedDict):
@@ -61,12 +61,14 @@ class ExplanationDict(TypedDict):
     fused: float | None
     """The score by which a hybrid search ranks its results; null in other modes."""
     coverage: float
-    """The share of the query's total idf that the matching words have, 0 to 1."""
+    """From 0 to 1: how much of the query the passage covers, as the share of the matching words in the query's total
+    idf.
+    """
     terms: list[ExplainedTermDict]
     keyword: ExplainedKeywordDict | None
-    """Null if the passage is not among the best of the keyword search."""
+    """The match in the keyword search; null if the passage is not among its best."""
     semantic: ExplainedMeaningDict | None
-    """Null if no semantic search was done, or if the passage has no vector."""
+    """The match in the semantic search; null if there was none, or if the passage has no vector."""
 
 
 class SearchResultDict(TypedDict):
@@ -77,15 +79,15 @@ class SearchResultDict(TypedDict):
     title: str
     source_url: str | None
     score: float
-    """0 to 1, comparable between searches. Keyword: the matching words' share of the total idf of the query.
-    Semantic: the cosine similarity, at least 0. Hybrid: the mean of both.
+    """From 0 to 1, comparable between searches. In a keyword search, how much of the query the passage covers; in a
+    semantic search, the cosine similarity, at least 0; in a hybrid search, the mean of both.
     """
     tags: list[str]
     metadata: dict[str, Any]
     text: str
     location: LocationDict
     explain: ExplanationDict | None
-    """Null unless the request has `explain`."""
+    """The explanation of the result; null unless the request has `explain`."""
 
 
 class SearchPageDict(TypedDict):

@@ -6,7 +6,7 @@ from svc_cli.client.types.sources import ShortageDict
 
 
 class WriterCountersDict(TypedDict):
-    """Number of write operations and of commits since the start. One commit can contain several operations."""
+    """Number of write operations and of commits since the daemon started. One commit can contain several operations."""
 
     operations: int
     commits: int
@@ -18,7 +18,10 @@ class QueueCountersDict(TypedDict):
 
 
 class EmbeddingDict(TypedDict):
-    """The embedding model for semantic search. `off` means there is none; `message` says why it is `failing`."""
+    """The embedding model for semantic search.
+
+    Its state `off` means that there is none; `message` explains `failing`.
+    """
 
     state: Literal["off", "loading", "ready", "failing"]
     model: str | None
@@ -27,7 +30,10 @@ class EmbeddingDict(TypedDict):
 
 
 class WritingDict(TypedDict):
-    """The model that writes answers. `off` means there is none; `message` says why its server is `failing`."""
+    """The language model that writes answers.
+
+    Its state `off` means that there is none; `message` explains `failing`.
+    """
 
     state: Literal["off", "ready", "failing"]
     model: str | None
@@ -35,37 +41,39 @@ class WritingDict(TypedDict):
 
 
 class SetAsideDict(TypedDict):
-    """Stored files that were moved aside because they have no row in the state database.
+    """Stored files that were moved to a separate folder because they have no row in the state database.
 
     `message` says what the operator should do; it is null if a killed process probably left the files.
     """
 
     files: int
     known: int
-    """Number of these files that a search index still has as documents in a bucket."""
+    """Number of these files that a search index still lists as documents in a bucket."""
     message: str | None
 
 
 class HealthDict(TypedDict):
-    """Response of `/healthz`, which needs no key and reveals nothing about any team's content."""
+    """Response of `/healthz`, which needs no key, and reveals nothing about the content of any team."""
 
     status: Literal["ok", "read_only", "unavailable"]
-    """`unavailable`: the database does not answer, so requests fail until it is back."""
+    """`unavailable` means that the database doesn't answer, so that requests fail until it is back."""
     installation_id: str
     version: str
     api: str
     uptime_seconds: float
     writer: WriterCountersDict
     queue: QueueCountersDict | None
-    """Null while the database does not answer."""
+    """Number of queued tasks; null while the database doesn't answer."""
     embedding: EmbeddingDict
     set_aside: SetAsideDict
     shortage: ShortageDict | None
     """The resource of which the daemon currently has too little, if any."""
     faults: bool
-    """Whether the fault lab is on, which makes errors happen for tests of clients."""
+    """Whether the fault lab is on, which makes errors happen so that clients can be tested."""
     proof: str | None
-    """The response to `?nonce=`, which only a daemon that has the installation's secret can compute (`wire.proofs`)."""
+    """The proof for the nonce in the request: only a daemon that has the installation's secret can compute it (see
+    `wire.proofs`).
+    """
     request_id: str
 
 
@@ -75,7 +83,7 @@ class VersionDict(TypedDict):
     api_oldest: int
     api_newest: int
     writing: WritingDict | None
-    """Null unless the request has `?verify=writing`."""
+    """The language model's state; null unless the request has `?verify=writing`."""
     request_id: str
 
 
@@ -83,17 +91,17 @@ class LimitDict(TypedDict):
     value: int
     unit: str
     used: int | None
-    """How much of the limit is currently used; null if that is not meaningful."""
+    """How much of the limit is used at the moment; null if that has no meaning for this limit."""
 
 
 class ReadFormatDict(TypedDict):
-    """A kind of document that can be extracted."""
+    """A kind of document whose text can be extracted."""
 
     name: str
     extensions: list[str]
     content_types: list[str]
     extra: str | None
-    """The optional extra that must be installed for this format, if any."""
+    """The optional dependency (extra) that must be installed for this format; null if none is needed."""
 
 
 class LimitsAnswerDict(TypedDict):

@@ -10,8 +10,9 @@ class TaskReferenceDict(TypedDict):
 
 
 class ShortageDict(TypedDict):
-    """A resource of which the daemon has too little, such as disk space or memory. Work that needs it waits, and the
-    wait doesn't count as an attempt.
+    """A resource of which the daemon has too little, such as disk space or memory.
+
+    Work that needs the resource waits, which doesn't count as an attempt.
     """
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
@@ -38,7 +39,7 @@ class ExtractionFactsDict(TypedDict):
 
 
 class ProviderStateDict(TypedDict):
-    """The state of the source in the search index, read from the index itself and not from the source's row."""
+    """The state of the source in the search index, as read from the index itself instead of the source's row."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
@@ -71,19 +72,21 @@ class SourceDict(TypedDict):
     """The sync mapping that owns the source, if any."""
     source_url: str | None
     final_url: str | None
-    """The URL after all redirects. This field and the next four are only set for sources fetched from a URL."""
+    """The URL after all redirects. This field and the next four are only set for sources that were fetched from a
+    URL.
+    """
     http_status: int | None
     etag: str | None
     last_modified: str | None
     fetched_at: str | None
     """When the URL was last fetched successfully, even if its content had not changed."""
     question: str | None
-    """This field and the next two are only set for a Q&A."""
+    """The question. This field and the next two are only set for a Q&A source."""
     answer: str | None
     alternate_questions: list[str] | None
     bucket_ids: list[str]
     replaces: str | None
-    """The source that this one replaces when it becomes ready."""
+    """Id of the source that this one replaces when it becomes ready."""
     error: SourceErrorDict | None
     warnings: list[str]
     extraction: ExtractionFactsDict | None
@@ -93,7 +96,7 @@ class SourceDict(TypedDict):
 
 class SourceAnswerDict(SourceDict):
     waits_for: ShortageDict | None
-    """The resource shortage for which this source is waiting, if any."""
+    """The resource for which this source is waiting, if there is a shortage of one."""
     request_id: str
 
 
@@ -105,13 +108,16 @@ class SourceRefreshedDict(SourceAnswerDict):
 
 
 class SourceVerifiedDict(SourceAnswerDict):
-    """A requested source. Its state in the index is only included with `?verify=provider`."""
+    """A source that was requested by its id. Its state in the index is only included with `?verify=provider`."""
 
     provider: NotRequired[ProviderStateDict]
 
 
 class SourceMemberDict(SourceDict):
-    """A source in the listing of a bucket, with its state in that bucket; some fields are also in camel case."""
+    """A source in the list of a bucket's sources, with its state in this bucket.
+
+    Some fields are also given in camel case.
+    """
 
     bucketSyncStatus: str
 
@@ -119,7 +125,7 @@ class SourceMemberDict(SourceDict):
 class BucketSourcesDict(TypedDict):
     bucket_id: str
     revision: int
-    """The bucket's `revision`: if it hasn't changed, the list hasn't either."""
+    """The bucket's `revision`. While it is the same, the list is the same too."""
     sources: list[SourceMemberDict]
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
@@ -127,14 +133,14 @@ class BucketSourcesDict(TypedDict):
 
 
 class SourceListDict(TypedDict):
-    """The sources that were asked for by their ids."""
+    """The sources with the requested ids."""
 
     sources: list[SourceDict]
-    """Those that exist, in the order of the ids."""
+    """The sources that exist, in the order of the requested ids."""
     missing: list[str]
-    """The ids of the others."""
+    """The requested ids for which there is no source."""
     replaced_by: dict[str, str]
-    """The source that has taken the place of a missing one, by the id of the missing one."""
+    """Maps each missing id whose source was replaced to the id of the source that replaced it."""
     request_id: str
 
 
@@ -160,12 +166,12 @@ class DetachedDict(TypedDict):
     bucket_id: str
     detached: Literal[True]
     bucket_ids: list[str]
-    """The buckets that the source still belongs to."""
+    """Ids of the buckets that still contain the source."""
     request_id: str
 
 
 class LocationDict(TypedDict):
-    """A location in the original document; fields that its format doesn't have are null."""
+    """A location in the original document. Fields that the document's format doesn't have are null."""
 
     page: int | None
     line_start: int | None
@@ -182,7 +188,7 @@ class TextChunkDict(TypedDict):
 
 
 class SourceTextDict(TypedDict):
-    """The extracted text, and the chunks in which it is searched."""
+    """The extracted text, and the chunks into which it was split for searching."""
 
     id: str
     object: Literal["source_text"]
@@ -192,18 +198,18 @@ class SourceTextDict(TypedDict):
 
 
 class StoredContentDict(TypedDict):
-    """The current state of the stored bytes."""
+    """The current state of the source's stored bytes."""
 
     sha256: str | None
-    """In hexadecimal; null if the bytes are missing."""
+    """The SHA-256 of the stored bytes, in hexadecimal; null if they are missing."""
     unchanged: bool
-    """Whether the bytes are the same as when they were received."""
+    """Whether the stored bytes are the same as when they were received."""
     error: SourceErrorDict | None
-    """Why no text could be extracted; null if it could."""
+    """Why no text could be extracted; null if it could be."""
 
 
 class SourceRereadDict(SourceTextDict):
-    """The text that was extracted from the stored bytes again for this request; empty if the extraction failed."""
+    """The text that was extracted from the stored bytes for this request; empty if that failed."""
 
     content: StoredContentDict
 
@@ -214,9 +220,9 @@ class DryRunDict(TypedDict):
     dry_run: Literal[True]
     valid: Literal[True]
     would_create: dict[str, Any] | None
-    """Null if nothing would be created, because it already exists, or because the request would be a replay."""
+    """What would be created; null if it already exists, or if the request would be a replay."""
     errors: list[dict[str, str]]
-    """The `path` and `message` of each part of the request that is invalid and would be skipped."""
+    """The `path` and `message` of each invalid part of the request, which would be skipped."""
     request_id: str
 
 

@@ -8,15 +8,15 @@ from svc_cli.client.types.sources import ShortageDict, SourceErrorDict
 
 class TaskProgressDict(TypedDict):
     stage: str | None
-    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`. For the deletion of a bucket, `delete`; for a rebuild,
-    `clear`, then `index`. Null before the first stage.
+    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for the deletion of a bucket; `clear` and then
+    `index` for a rebuild. Null before the first stage.
     """
     chunks_done: int
-    """Number of finished chunks. For the deletion of a bucket, number of members; for a rebuild, number of
-    documents.
+    """Number of finished chunks; number of finished sources for the deletion of a bucket, of documents for a
+    rebuild.
     """
     chunks_total: int | None
-    """Total number of chunks, members or documents; null until it is known."""
+    """Total number of chunks, sources or documents; null until it is known."""
 
 
 class TaskDict(TypedDict):
@@ -27,9 +27,9 @@ class TaskDict(TypedDict):
     """`queued`, `running`, `succeeded`, `failed` or `canceled`."""
     source_id: str | None
     bucket_id: str | None
-    """The bucket that this task deletes, if any."""
+    """The bucket that this task deletes; null for other tasks."""
     deletion: DeletionDict | None
-    """The progress of a bucket's deletion."""
+    """The progress of a bucket's deletion; null for other tasks."""
     attempt: int
     max_attempts: int
     progress: TaskProgressDict
@@ -42,5 +42,5 @@ class TaskDict(TypedDict):
 
 class TaskAnswerDict(TaskDict):
     waits_for: ShortageDict | None
-    """The resource shortage for which this task is waiting, if any."""
+    """The resource for which this task is waiting, if there is a shortage of one."""
     request_id: str

@@ -28,14 +28,14 @@ class UploadStatusDict(TypedDict):
     received_bytes: int
     bucket_ids: list[str]
     source_id: str | None
-    """Null until the session is finalized."""
+    """Id of the source that was created from the upload; null until the session is finalized."""
     expires_at: str
     created_at: str
     request_id: str
 
 
 class StorageAnswerDict(TypedDict):
-    """Response to a PUT request after which all bytes of the session are stored."""
+    """Response to a PUT request after which the session has all of its bytes."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]
@@ -45,7 +45,7 @@ class StorageAnswerDict(TypedDict):
 
 
 class PackAnswerDict(TypedDict):
-    """Response to a PUT request after which no item of the pack needs or accepts any more bytes."""
+    """Response to a PUT request after which no file of the batch needs or accepts more bytes."""
 
     batch_id: str
     object: Literal["pack"]

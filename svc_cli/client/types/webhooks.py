@@ -4,12 +4,12 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class CallErrorDict(TypedDict):
-    """Why a call received no response."""
+    """Why a webhook call received no response."""
 
     code: str
     message: str
     reason: str | None
-    """The same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`."""
+    """The reason, with the same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`."""
 
 
 class DeliveryAttemptDict(TypedDict):
@@ -23,7 +23,7 @@ class DeliveryAttemptDict(TypedDict):
 
 
 class DeliveryDict(TypedDict):
-    """The delivery of one event to one URL."""
+    """The delivery of one event to one URL, with its attempts."""
 
     id: str
     """The event's id, which the receiver gets with every call."""
@@ -56,8 +56,8 @@ class WebhookSecretDict(TypedDict):
     object: Literal["webhook_secret"]
     secret: str
     previous_secret: str | None
-    """The secret before the rotation; until it expires, calls are signed with both."""
+    """The secret before the rotation. Until it expires, calls are signed with both secrets."""
     previous_expires_at: str | None
     rotated_at: str | None
-    """Null if the team has never rotated its secret."""
+    """When the secret was last rotated; null if it never was."""
     request_id: str

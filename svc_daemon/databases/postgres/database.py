@@ -2,27 +2,27 @@
 
 Theory of operation. As with SQLite, one thread of a node executes all its writes: it takes all queued work, runs each
 piece in its own savepoint, commits once, and only then resolves the futures. Other nodes write at the same time, each
-in the same way. All of them run SERIALIZABLE, so that each transaction sees what it would see alone; in return, the
-server rolls one of two back that are in each other's way (40001, 40P01). The writer then runs the group again, and
-after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others. So a piece
-of work may run many times, and only its last run counts.
+in the same way. All of them run SERIALIZABLE, so that each transaction sees what it would see alone; in return, if two
+transactions conflict, the server rolls one of them back (errors 40001 and 40P01). The writer then runs the group again,
+and after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others. So a
+piece of work may run many times, and only its last run counts.
 
-The server notices by pages of rows and indexes that one transaction reads what another writes, and new rows are all on
-the last pages. Transactions that only add rows are in nobody's way. The steps of workers read and write the newest
-tasks and sources, so that those of two nodes would nearly always conflict: they take turns (`InTurn`), and so do
-transactions that have had several conflicts. The turn is a lock on the table `turns`, which is the one lock that can be
-waited for before the transaction's snapshot is taken; it ends with the transaction, however that ends.
+The server detects conflicts by pages of tables and indexes: one transaction has read a page that another has written.
+Transactions that only add rows don't conflict. But workers read and write the newest tasks and sources, which are all
+on the last pages, so the workers of two nodes would nearly always conflict. They take turns instead (`InTurn`), and so
+do transactions after several conflicts. To take a turn, a transaction locks the table `turns`: this is the only kind of
+lock for which it can wait before it takes its snapshot. The lock ends with the transaction.
 
 A group ends in one of these ways:
 
 committed             the futures get the results
-refused               the server is out of a resource or of reach: nothing was stored, StoreUnavailable
+refused               the server lacks a resource or can't be reached: nothing was stored, StoreUnavailable
 conflict, too often   nothing was stored, StorageError
 unknown               the connection was lost during COMMIT, which the server may have carried out: CommitUnknown
 
-A connection that was lost before COMMIT has stored nothing; if it had been used before, the group is run again on a new
-one, since the server may have been restarted long ago. Whatever a node did not commit is rolled back by the server when
-it notices that the node is gone, at the latest after `idle_in_transaction_session_timeout`.
+If the connection is lost before COMMIT, nothing was stored. If it had been used before, the group is run again on a new
+connection, since the server may just have been restarted some time ago. If a node dies, the server rolls its open
+transaction back, at the latest after `idle_in_transaction_session_timeout`.
 """
 
 import random
@@ -51,47 +51,49 @@ from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Maximum number of pieces of work per commit. The server keeps 64 savepoints of a transaction in memory.
+#: Maximum number of pieces of work per commit. The server keeps only the first 64 savepoints of a transaction in
+#: memory.
 GROUP_LIMIT = 64
-#: How often a group is run before its pieces are run one by one, and how often a single piece is run.
+#: How many times a group is run before each piece is run in its own transaction, and how many times a single piece is
+#: run.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
-#: After this many conflicts, a transaction waits for its turn: without that, one of many nodes might always lose.
+#: After this many conflicts, a transaction waits for its turn. Otherwise a node might lose to others again and again.
 FREE_TRIES = 2
-#: Pause in seconds after the first conflict; it doubles with each one, and a random part is waited.
+#: Maximum pause in seconds after the first conflict, of which a random part is waited; it doubles with each conflict.
 FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
-#: The advisory lock that is held while the schema is prepared.
+#: Key of the advisory lock that a node holds while it prepares the schema.
 PREPARING = 0x7376635F73746174
-#: With a number, the advisory lock of the writer that has this number, which is the lowest one that no other has.
+#: Each writer of the database holds the advisory lock with this key and its own number, the lowest that is free.
 WRITER = 0x73766377
 _BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     "statement_timeout = '60s'",
-    # Compiling a plan takes longer than any of our statements.
+    # Compiling a plan (JIT) takes longer than any of our statements.
     "jit = off",
     "idle_in_transaction_session_timeout = '15s'",
-    # Who reads a whole table, however small it is, is in the way of all who write in it.
+    # A transaction that reads a whole table, however small, conflicts with all that write to the table.
     "enable_seqscan = off",
 )
 
 
 class _Conflict(Exception):
-    """Another transaction was in the way; the cause is the server's error."""
+    """Another transaction conflicted with this one; the cause is the server's error."""
 
 
 class _Ended(Exception):
-    """A piece of work has failed in a way that ends the transaction of its group; the cause is its error."""
+    """A piece of work raised an error that ends its group's transaction; the cause is that error."""
 
 
 class _Lost(Exception):
-    """A connection was lost before COMMIT that had been used before."""
+    """A connection that had been used before was lost before COMMIT."""
 
 
 class PostgresDatabase:
     """Access to one PostgreSQL database. Thread-safe; `close` stops the writer once it has finished the queued work."""
 
-    #: Never true: an I/O error is the server's own concern.
+    #: Always false: I/O errors concern only the database server itself.
     is_broken = False
 
     def __init__(
@@ -103,16 +105,16 @@ class PostgresDatabase:
         on_broken: Callable[[Exception], None] = lambda _: None,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """Connect and `prepare` the schema. Raises StorageError.
+        """Connect to the server, and call `prepare` to create or upgrade the schema. Raises StorageError.
 
         `join` is called with each connection of the writer before its first transaction. If it raises StorageError,
-        this process must not write: `on_broken` is called with that.
+        this process must not write: `on_broken` is called with that error.
         """
         #: Number of pieces of work that were committed so far.
         self.operations = 0
         #: Number of commits so far; `operations` divided by `commits` is the average group size.
         self.commits = 0
-        #: Seconds that these commits took, most of which is the server's work.
+        #: Total time of these commits in seconds, most of which the server takes.
         self.commits_s = 0.0
         #: Number of transactions that were rolled back because of a conflict.
         self.conflicts = 0
@@ -133,7 +135,7 @@ class PostgresDatabase:
         return self.submit(work).result()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one snapshot. Raises StorageError if the database is out of reach, or closed."""
+        """Run `work` in one snapshot. Raises StorageError if the database can't be reached or was closed."""
         return self._readers.read(work, in_transaction=True)
 
     def look(self, work: Callable[[Connection], T]) -> T:
@@ -148,7 +150,7 @@ class PostgresDatabase:
         self._disconnect()
 
     def _commit(self, group: Sequence[Job]) -> None:
-        """Commit the group in one transaction or, after several conflicts, each piece in its own."""
+        """Commit the group in one transaction or, after several conflicts, each piece of work in its own."""
         try:
             outcomes = self._try(group, GROUP_TRIES if len(group) > 1 else SINGLE_TRIES)
         except _Conflict as conflict:
@@ -165,7 +167,7 @@ class PostgresDatabase:
             resolve(future, result, failure)
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
-        """Run the transaction until it is committed; raises _Conflict after the last try."""
+        """Run the transaction again and again until it is committed; raises _Conflict after the last try."""
         takes_turns = any(isinstance(work, InTurn) for work, _ in group)
         conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
@@ -183,9 +185,10 @@ class PostgresDatabase:
                 pause_s *= 2
 
     def _transact(self, group: Sequence[Job], *, in_turn: bool) -> list[Outcome]:
-        """Run the group in one transaction. With `in_turn`, only one node at a time does so.
+        """Run the group in one transaction. With `in_turn`, only one node at a time runs such transactions.
 
-        Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, and CommitUnknown if it may have been.
+        If nothing was stored, raises _Conflict, _Lost or StoreUnavailable. If it isn't known whether it was,
+        CommitUnknown.
         """
         connection = self._connection = self._connection or self._connect()
         was_used, connection.is_used = connection.is_used, True
@@ -198,7 +201,7 @@ class PostgresDatabase:
         try:
             tag = connection.run("COMMIT")
         except psycopg.Error as error:
-            # The server itself says that nothing was stored, and goes on.
+            # The server reports that nothing was stored, and the connection can still be used.
             if error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003":
                 raise self._give_up(connection, error, was_used=False) from error
             self._disconnect()
@@ -211,7 +214,10 @@ class PostgresDatabase:
         return outcomes
 
     def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
-        """Run a piece in the open savepoint, and leave one open for the next. Raises what ends the transaction."""
+        """Run a piece of work in the open savepoint, and open one for the next.
+
+        Raises errors that end the transaction.
+        """
         try:
             result = work(connection)
         except BaseException as error:  # any exception is passed to the caller, and the group continues
@@ -223,7 +229,7 @@ class PostgresDatabase:
         return result, None
 
     def _give_up(self, connection: ServerConnection, error: BaseException, *, was_used: bool) -> Exception:
-        """Roll back, and return the exception that says what to do about this error of the transaction."""
+        """Roll the transaction back, and return the exception that says how to handle this error."""
         if not _is_lost(connection, error):
             try:
                 connection.run("ROLLBACK")
@@ -264,7 +270,7 @@ class PostgresDatabase:
 
 
 def _caused(failure: StorageError, cause: Exception) -> StorageError:
-    """Each future gets an exception of its own, since raising one changes it."""
+    """Set the cause of an exception. Each future needs an exception of its own, because raising one changes it."""
     failure.__cause__ = cause
     return failure
 
@@ -275,10 +281,10 @@ def _is_lost(connection: ServerConnection, error: BaseException) -> bool:
 
 
 def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> None:
-    """Bring schema and functions up to date, one node at a time. Raises StorageError."""
+    """Create or upgrade the schema and the functions, on one node at a time. Raises StorageError."""
     connection = server.connect_first()
     try:
-        # Not serializable: what another node has made is seen once the lock is got.
+        # This transaction isn't serializable, so that it sees what another node did before it freed the lock.
         connection.run(f"BEGIN; SELECT pg_advisory_xact_lock({PREPARING})")
         connection.run("CREATE TABLE IF NOT EXISTS turns ()")
         make_functions(connection)

@@ -1,20 +1,21 @@
-"""The functions that the store's statements call and PostgreSQL lacks: those of SQLite, and some of ours.
+"""SQL functions that the store's statements call and PostgreSQL lacks: some of SQLite's, and some of our own.
 
-They are created in the schema of the tables, once for each version of this module. Documents are JSON in a text column.
-PostgreSQL inlines a function that is a single expression, or a single FROM, into the statement that calls it: filters
-over many rows are fast for that reason.
+They are created in the schema of the tables, once for each version of this module. JSON is stored in text columns.
+PostgreSQL inlines a function that consists of a single expression or a single FROM into the statement that calls it,
+which makes filters over many rows fast.
 
-The turns of `store.events` are transaction numbers: `this_turn` is that of the running transaction, `unsettled_turn`
-the lowest that still runs, so that all below are committed or rolled back, and `next_turn` one that none has had yet.
+The column `turn` of events (see `store.events`) is a transaction number. `this_turn` returns the number of the running
+transaction, `unsettled_turn` the lowest number that is still running, and `next_turn` a number that no transaction has
+had yet.
 """
 
 import hashlib
 
 from svc_daemon.databases.postgres.servers import ServerConnection
 
-#: Collations whose `lower` knows the letters of every script, the best first; which ones exist depends on the server.
+#: Collations whose `lower` converts the letters of all scripts, the best first. It depends on the server which exist.
 _COLLATIONS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8", "C.utf8", "en_US.utf8", "default")
-#: The paths that the store uses are `$.key` and `$."any key"`.
+#: Paths have the form `$.key` or `$."any key"`; the store uses no others.
 _FUNCTIONS = """\
 CREATE OR REPLACE FUNCTION json_key(path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN path LIKE '$."%"' THEN substr(path, 4, length(path) - 4) ELSE substr(path, 3) END
@@ -83,7 +84,7 @@ $$"""
 
 
 def make_functions(connection: ServerConnection) -> None:
-    """Create the functions in the current schema, or replace those of another version of this module."""
+    """Create the functions in the current schema, replacing those of another version of this module."""
     known = {
         row["collname"]
         for row in connection.execute(

@@ -1,4 +1,4 @@
-"""The pool of connections for reads. Each read sees one snapshot, and can write nothing."""
+"""The connections for reads. Each read sees one snapshot, and can't write."""
 
 import threading
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from svc_daemon.errors import ShuttingDown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Maximum number of connections for reads; as many as there are threads that read at once.
+#: Maximum number of connections for reads, as many as there are threads that read at the same time.
 MOST = 8
-#: How long a read waits for a connection, and closing waits for reads, in seconds.
+#: How long a read waits for a connection, and `close` waits for reads, in seconds.
 PATIENCE_S = 5.0
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
@@ -32,7 +32,7 @@ _SETTINGS = (
 
 
 class Readers:
-    """Runs reads on any thread. Connections are opened when they are needed, and kept."""
+    """Runs reads on any thread. Connections are opened when they are needed, and then kept open."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -44,7 +44,7 @@ class Readers:
         self._changed = threading.Condition()
 
     def read(self, work: Callable[[Connection], T], *, in_transaction: bool) -> T:
-        """Run `work` on a connection. If that was lost since its last use, run `work` again on a new one."""
+        """Run `work` on a connection. If the connection was lost since its last use, run `work` again on a new one."""
         while True:
             connection = self._take()
             was_used, connection.is_used = connection.is_used, True
@@ -66,7 +66,7 @@ class Readers:
                 self._give_back(connection)
 
     def close(self) -> None:
-        """Refuse new reads, cancel those that run, and close their connections."""
+        """Refuse new reads, cancel running ones, and close their connections."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -80,7 +80,7 @@ class Readers:
                 connection.interrupt()
 
     def _take(self) -> ServerConnection:
-        """Wait for a free connection, or open one. Raises StorageError."""
+        """Wait for a free connection, or open a new one. Raises StorageError."""
         with self._changed:
             if not self._changed.wait_for(
                 lambda: self._is_closed or self._idle or len(self._busy) + self._opening < MOST, PATIENCE_S
@@ -130,5 +130,5 @@ def _read_in(connection: ServerConnection, work: Callable[[Connection], T]) -> T
         try:
             connection.run("ROLLBACK")
         except psycopg.Error:
-            # The connection is lost, which the work's own error says better.
+            # The connection is lost. Ignore this error, because the one that the work raised is more useful.
             connection.close()

@@ -1,7 +1,7 @@
-"""A PostgreSQL server: how connections to it are opened, what runs on them, and what their errors mean.
+"""A PostgreSQL server: opens connections to it, runs statements, and interprets errors.
 
-A server is in reach, or in an outage. An outage begins when a connection can't be opened; from then on nobody waits for
-one, as a thread tries to connect until it succeeds, which ends the outage.
+An outage begins when a connection can't be opened. From then on, requests for a connection fail at once, while a thread
+tries to connect again and again; when it succeeds, the outage ends.
 """
 
 import logging
@@ -21,9 +21,9 @@ from svc_daemon.errors import StorageError
 
 log = logging.getLogger(__name__)
 
-#: The oldest release whose behavior the service is tested with, as the server reports its number.
+#: The oldest release of PostgreSQL with which the service is tested, as the number that the server reports.
 OLDEST_VERSION = 150000
-#: Settings of libpq that the URL may override. Together they notice within 15 seconds that a peer is gone.
+#: Settings of libpq that the URL may override. With them, a connection that is lost is noticed within 15 seconds.
 _DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "5",
@@ -31,21 +31,21 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
     "fallback_application_name": "svc-daemon",
-    # After a failover, a former primary takes no writes.
+    # After a failover, the former primary server accepts no writes, so don't connect to it.
     "target_session_attrs": "read-write",
 }
-#: The message to callers while the server is away, or takes no work.
+#: The error message while the server can't be reached or refuses work.
 AWAY = "The database can't be reached."
 #: Pause in seconds between attempts to end an outage.
 PROBE_S = 0.5
-#: States of transactions that the server has ended: idle for too long, or running for too long.
+#: PostgreSQL's error codes for a transaction that the server has ended because it was idle, or ran, for too long.
 _ENDED = ("25P03", "25P04")
-#: The state of a plan that was prepared before another node has migrated the schema.
+#: PostgreSQL's error code for a prepared plan that is outdated because another node has changed the schema.
 _OUTDATED = "0A000"
 
 
 class NoConnection(Exception):
-    """No connection could be opened. The message may name host and user, and never has the password."""
+    """No connection could be opened. The message may contain host and user, but never the password."""
 
 
 class PostgresRow:
@@ -71,11 +71,11 @@ class PostgresRow:
 
 
 class ServerConnection:
-    """A connection that takes the store's statements. Used by one thread at a time."""
+    """A connection that runs the store's statements. Only one thread may use it at a time."""
 
     def __init__(self, opened: "psycopg.Connection[PostgresRow]") -> None:
         self._opened = opened
-        #: Whether it has been used since it was opened; a connection that has may have been lost meanwhile.
+        #: Whether the connection was used before. If so, it may have been lost since.
         self.is_used = False
 
     @property
@@ -95,16 +95,16 @@ class ServerConnection:
         return result
 
     def run(self, commands: str) -> str:
-        """Run commands without parameters in one round trip, and return the last one's tag."""
+        """Run commands without parameters in one round trip, and return the last one's status, such as `COMMIT`."""
         return str(self._opened.execute(commands.encode()).statusmessage)
 
     def notices(self, timeout_s: float) -> Iterator[str]:
-        """Yield the notices that arrive within this time, on the channels that the connection listens to."""
+        """Yield the notices (messages from other nodes) that arrive on the connection within this time."""
         for notice in self._opened.notifies(timeout=timeout_s):
             yield notice.payload
 
     def interrupt(self) -> None:
-        """Ask the server to cancel what it runs for this connection; from another thread."""
+        """Ask the server to cancel the statement that runs on this connection. Called by another thread."""
         try:
             self._opened.cancel_safe(timeout=1)
         except psycopg.Error as error:
@@ -115,15 +115,16 @@ class ServerConnection:
 
 
 class PostgresServer:
-    """Where a database is, and whether it is in reach. Thread-safe."""
+    """The address of a database, and whether it can currently be reached. Thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Parse the URL; raises StorageError, whose message shows nothing of it."""
+        """Parse the URL. Raises StorageError, whose message doesn't contain any of it."""
         try:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             given = {}
-        # An unescaped @ of a password would otherwise become part of the host, and that of messages.
+        # If a password contains an @ that isn't escaped, the rest of it would become part of the host, which messages
+        # contain.
         if not given or "@" in str(given.get("host", "")):
             raise StorageError("The URL of the database is not one of PostgreSQL; escape @, : and / in its password.")
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "UTF8"}
@@ -132,7 +133,7 @@ class PostgresServer:
         self._is_out = False
 
     def connect(self, *settings: str) -> ServerConnection:
-        """Open a connection with these settings; raises NoConnection, at once during an outage."""
+        """Open a connection with these settings. Raises NoConnection; during an outage, immediately."""
         if self._is_out:
             raise NoConnection("the last attempt to connect failed, and a thread keeps trying")
         try:
@@ -156,7 +157,7 @@ class PostgresServer:
         return connection
 
     def close(self) -> None:
-        """Stop trying to connect."""
+        """Stop trying to connect to a server that can't be reached."""
         self._closing.set()
 
     def _open(self, settings: Sequence[str]) -> ServerConnection:
@@ -194,14 +195,14 @@ class PostgresServer:
 
 
 class _SumLoader(NumericLoader):  # type: ignore[misc]
-    """Sums of integers are integers again; PostgreSQL makes them `numeric`."""
+    """Converts sums of integers back to integers, because PostgreSQL returns them as `numeric`."""
 
     def load(self, data: Any) -> Any:
         return int(data) if b"." not in bytes(data) else float(data)
 
 
 def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
-    """The database's errors that have led to this error, itself included."""
+    """Yield the PostgreSQL errors among this error and its causes."""
     cause: BaseException | None = error
     seen: set[int] = set()
     while cause is not None and id(cause) not in seen:
@@ -212,12 +213,12 @@ def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether another transaction was in the way, so that the same work can succeed if it is run again."""
+    """Whether another transaction conflicted with this one, so that the same work can succeed if it is run again."""
     return any(cause.sqlstate in ("40001", "40P01") for cause in _causes_of(error))
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the server refuses all work now: it is out of a resource, stops, or has failed."""
+    """Whether the server currently refuses all work, because it lacks a resource, is stopping, or has failed."""
     states = [cause.sqlstate or "" for cause in _causes_of(error)]
     return any(state.startswith(("08", "53", "57", "58")) or state in _ENDED for state in states)
 
@@ -229,13 +230,13 @@ def needs_new_connection(error: BaseException) -> bool:
 
 
 def is_demoted(error: BaseException) -> bool:
-    """Whether the server took no write because it is no primary any more."""
+    """Whether the server refused a write because it is no longer the primary server."""
     return any(cause.sqlstate == "25006" for cause in _causes_of(error))
 
 
 def _values(names: Sequence[str], parameters: Parameters) -> list[Any]:
     values = [parameters[name] for name in names]
-    # Texts of PostgreSQL have no NUL; like HTML, replace it by the character that says so.
+    # PostgreSQL's texts can't contain NUL characters. Like HTML, replace them with the replacement character.
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 
 

@@ -1,11 +1,11 @@
-"""What a node has on a server beside its transactions: advisory locks, notices to other nodes, and the server's clock.
+"""What nodes share through a PostgreSQL server besides data: advisory locks, notices (messages), and its clock.
 
-A lock belongs to the connection that has taken it. So a node has one connection for all its locks, and the server frees
-them when that connection ends, however the node has died. A node that loses the connection has lost all its locks: it
-opens another one, and asks the server to end the lost one in case it still exists.
+A lock belongs to the connection on which it was taken. So a node uses one connection for all its locks, and if the node
+dies, the server frees them. If the node loses this connection, it has lost all its locks. It then opens another one,
+and asks the server to end the lost connection in case it still exists there.
 
-Notices are sent on the same connection, and received on one of their own. Those that are sent while the receiving
-connection is lost are not received, so `on_listening` is called each time that it was opened.
+Notices are sent on the same connection and received on another. A node misses those that are sent while its receiving
+connection is lost, so `on_listening` is called whenever that connection was opened.
 """
 
 import json
@@ -29,15 +29,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Seconds between two looks at an idle connection, each of which also reads the server's clock.
+#: How often an idle connection is checked and the server's clock is read, in seconds.
 BEAT_S = 2.0
-#: Seconds between two looks at the connection for notices, which limits how long closing it takes.
+#: How often the connection for notices is checked, in seconds. Closing it takes up to this long.
 LISTEN_S = 0.5
 #: Pause in seconds before a lost connection for notices is opened again.
 REOPEN_S = 0.5
-#: The name of the channel on which the nodes of a database send notices.
+#: Name of the channel on which the nodes of a database send notices (messages to each other).
 CHANNEL = "svc"
-#: Has the server notice within a few seconds that a node is gone, and free its locks.
+#: With these settings, the server notices within a few seconds that a node is gone, and frees its locks.
 _SETTINGS = (
     "tcp_keepalives_idle = 4",
     "tcp_keepalives_interval = 2",
@@ -45,14 +45,15 @@ _SETTINGS = (
     "tcp_user_timeout = 10000",
     "statement_timeout = '10s'",
 )
-#: Has the server free the locks of a node that is suspended, whose machine still answers for it.
+#: With this setting, the server frees the locks of a node whose process is suspended although its machine still
+#: answers.
 _SUSPENDED = "idle_session_timeout = '15s'"
 _OUT_OF_REACH = "The database can't be reached."
 
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """Locks that were taken, by their keys, and the number of the connection that has them."""
+    """Keys of locks that were taken, and the number of the connection that holds them."""
 
     epoch: int
     keys: frozenset[int] = frozenset()
@@ -60,7 +61,7 @@ class Grip:
 
 @dataclass(slots=True)
 class _Request:
-    """What is asked of the connection; the future gets the locks that were taken."""
+    """A request to the thread of the connection; the future returns the locks that were taken."""
 
     taken: Collection[int] = ()
     freed: Grip | None = None
@@ -69,10 +70,16 @@ class _Request:
 
 
 class LockSession:
-    """The connection that holds a node's locks. Thread-safe. One thread serves all requests that wait together."""
+    """The connection that holds a node's locks. Thread-safe.
+
+    One thread uses the connection, and handles all waiting requests together.
+    """
 
     def __init__(self, url: str, node: str, on_lost: Callable[[], object] = lambda: None) -> None:
-        """Connect; no other node has the name `node`, and the thread calls `on_lost`. Raises StorageError."""
+        """Connect to the server as `node`, a name that no other node has. Raises StorageError.
+
+        If the connection is lost, its thread calls `on_lost`.
+        """
         self._server = PostgresServer(url)
         self._server.connect_first().close()
         self._name = f"svc-daemon {node}"
@@ -82,7 +89,7 @@ class LockSession:
         self._epoch = 0
         #: The server's clock minus the local monotonic clock, in seconds.
         self._ahead_s = 0.0
-        #: When the clock is read again.
+        #: When the server's clock will be read again.
         self._beat_due_s = 0.0
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._ask_lock = threading.Lock()
@@ -96,23 +103,23 @@ class LockSession:
 
     @property
     def epoch(self) -> int:
-        """The number of the current connection: what an earlier one has held is lost."""
+        """The number of the current connection. Locks that were taken on an earlier one are lost."""
         return self._epoch
 
     def now_s(self) -> float:
-        """Return the time of the server's clock, as seconds since 1970. It is off by less than a round trip."""
+        """Return the time of the server's clock, in seconds since 1970. The error is less than one round trip."""
         return time.monotonic() + self._ahead_s
 
     def take(self, keys: Collection[int]) -> "Future[Grip]":
-        """Take those of the locks that no other node has. Each must be freed as often as it was taken."""
+        """Take the locks that no other node holds. Each must be freed as often as it was taken."""
         return self._ask(_Request(taken=keys))
 
     def free(self, grip: Grip) -> "Future[Grip]":
-        """Free the locks; those of a lost connection are free already."""
+        """Free the locks, unless their connection was lost, which has freed them already."""
         return self._ask(_Request(freed=grip))
 
     def notify(self, notice: str) -> None:
-        """Send a notice of at most 7,999 bytes to all nodes, including this one. A lost notice is not reported."""
+        """Send a notice of at most 7,999 bytes to all nodes, including this one. It may be lost without an error."""
         self._ask(_Request(notice=notice))
 
     def close(self) -> None:
@@ -126,7 +133,7 @@ class LockSession:
         self._server.close()
 
     def _ask(self, request: _Request) -> "Future[Grip]":
-        with self._ask_lock:  # nothing may be queued after the sentinel that stops the thread
+        with self._ask_lock:  # nothing may be queued after the None that stops the thread
             if self._is_closed:
                 raise ShuttingDown
             self._queue.put(request)
@@ -150,7 +157,10 @@ class LockSession:
             self._connection.close()
 
     def _gather(self) -> tuple[list[_Request], bool]:
-        """Wait for requests, or for the next beat. Returns all that wait, and whether the session is to be closed."""
+        """Wait until there are requests, or until the connection must be checked.
+
+        Returns all waiting requests, and whether the connection must be closed.
+        """
         wave: list[_Request] = []
         timeout_s = BEAT_S
         while True:
@@ -164,7 +174,7 @@ class LockSession:
             timeout_s = 0
 
     def _serve(self, wave: Sequence[_Request]) -> list[Grip]:
-        """Do what the requests ask for, with one statement for each kind, and return what was taken for each."""
+        """Handle the requests, with one statement for each kind. Returns the locks that each request has taken."""
         connection = self._connection or self._connect()
         freed = [key for each in wave if each.freed and each.freed.epoch == self._epoch for key in each.freed.keys]
         notices = [each.notice for each in wave if each.notice is not None]
@@ -190,7 +200,7 @@ class LockSession:
             *_SETTINGS, _SUSPENDED, f"application_name = '{self._name}'"
         )
         if self._process_id:
-            # The server may not have noticed yet that the last connection is lost.
+            # The server may not have noticed yet that the previous connection is lost, so end it there.
             connection.execute(
                 "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
                 " WHERE pid = CAST(:pid AS INTEGER) AND application_name = :name",
@@ -231,10 +241,10 @@ def count_nodes(url: str) -> int:
 
 
 class NoticeListener:
-    """The connection that receives the notices of all nodes, in a thread that opens it again when it is lost."""
+    """The connection that receives the notices of all nodes. Its thread opens it again when it is lost."""
 
     def __init__(self, url: str, receive: Callable[[str], object], on_listening: Callable[[], object]) -> None:
-        """Both functions are called by the thread."""
+        """The thread calls `receive` with each notice, and `on_listening` whenever the connection was opened."""
         self._server = PostgresServer(url)
         self._receive = receive
         self._on_listening = on_listening
@@ -270,9 +280,10 @@ class NoticeListener:
 
 
 class ShortTransactions:
-    """Transactions that lock the rows they read, apart from those of the state, which they neither delay nor undo.
+    """Runs transactions that lock the rows they read, separately from the transactions of the state database.
 
-    What they commit may be lost if the server dies. Thread-safe; they run one after another.
+    So neither of them delays the other or is rolled back with it. What they commit may be lost if the server crashes.
+    Thread-safe; the transactions run one after another.
     """
 
     def __init__(self, url: str) -> None:
@@ -281,7 +292,7 @@ class ShortTransactions:
         self._connection: ServerConnection | None = None
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction; again if an old connection was lost. Raises StorageError."""
+        """Run `work` in one transaction, twice if the connection was lost since its last use. Raises StorageError."""
         with self._lock, _translating():
             connection = self._connection
             if connection is not None:
