@@ -1,5 +1,5 @@
-"""Operations that need more than one store call, or a policy. Each operation that writes is one transaction.
+"""Operations that need more than one call of the store, or a rule. Each operation that writes is one transaction.
 
-They take a `Context` (the process's resources) and a key (the caller), and contain no SQL and no HTTP. They raise
-`ServiceError` for requests that they refuse.
+An operation gets a `Context` (the stores, the clock and other resources of the process) and the caller's API key. It
+contains no SQL and no HTTP, and raises `ServiceError` if it refuses a request.
 """

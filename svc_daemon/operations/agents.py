@@ -44,7 +44,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
-    """Raise `forbidden_project_key` if the agent may retrieve anything outside of the key's buckets."""
+    """Raise `forbidden_project_key` if the agent may retrieve anything outside the buckets that the key can reach."""
     if key.buckets is None:
         return
     policy = agent.policy
@@ -58,7 +58,7 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
 
 
 def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
-    """Raise `forbidden_project_key` if none of the key's agents retrieves everything that the policy does."""
+    """Raise `forbidden_project_key` unless one of the key's agents may retrieve everything that this policy allows."""
     if key.models is None:
         return
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
@@ -69,7 +69,7 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -
 
 
 def _is_reachable(connection: Connection, key: KeyRow, source_id: str) -> bool:
-    """Whether the source is in one of the key's buckets, or is deleted."""
+    """Return whether the source is deleted, or is in a bucket that the key can reach."""
     source = find_source(connection, key.team_id, source_id)
     return source is None or not source.places.keys().isdisjoint(key.buckets or ())
 
@@ -79,7 +79,7 @@ def _forbidden(message: str) -> ServiceError:
 
 
 def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> TeamAgent:
-    """Return the agent that a create would make; raises the same errors as the create."""
+    """Return the agent that a create with these fields would make, without storing it; raises the same errors."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
     if is_model_spelling(agent_id):
@@ -126,7 +126,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
     lock = agent_lock(request.key.id, request.idempotency_key, fields.agent_id)
     async with context.locks.hold_free(*lock) as free:
         if len(free) < len(lock):
-            # Until the other create of this agent ends, it is unknown whether this request is a replay of it.
+            # While another request is creating this agent, it is unknown whether this one repeats it.
             raise ServiceError(
                 ErrorCode.AGENT_REPLAY_CHECK_UNAVAILABLE, agent_id=fields.agent_id, retry_after_seconds=1
             )
@@ -135,7 +135,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
 
 
 def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -> list[str]:
-    """Return the name of the lock that a repeatable create of an agent holds; empty if the create isn't repeatable."""
+    """Return the name of the lock that a create with an idempotency key holds; empty if the request has no such key."""
     if idempotency_key is None or agent_id is None:
         return []
     return [f"agent {key_id} {idempotency_key} {agent_id}"]
@@ -148,13 +148,13 @@ async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
 
 
 async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
-    """Like `list_visible_agents`, but leave out the parts of policies that the key can't reach."""
+    """List agents like `list_visible_agents`, but omit the buckets and sources of policies that the key can't reach."""
     found = await list_visible_agents(context, key)
     return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
 
 def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:
-    """Return the agent, leaving out what the key can't reach; raises `model_not_allowed` and NotFound."""
+    """Return the agent without the parts of its policy out of the key's reach; raises `model_not_allowed`, NotFound."""
     agent = show_agent(context, key, agent_id)
     return context.read(lambda connection: _view_for(connection, key, agent))
 
@@ -188,7 +188,10 @@ async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wir
 
 
 async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: bool) -> None:
-    """Delete a named agent; raises `delete_blocked` if it is bound to a surface, unless `force` is set."""
+    """Delete an agent other than the default one.
+
+    Raises `delete_blocked` if the agent is in use (`bound_surface`), unless `force` is set.
+    """
     require_model(key, agent_id)
     if agent_id == DEFAULT_AGENT:
         raise refusal("agent_id", "The default agent can be changed, but not deleted.")
@@ -213,7 +216,7 @@ def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list
 
 
 def give_names(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
-    """Replace a source with its successor in agents' policies; otherwise the agents would find neither."""
+    """Replace a source's id by its successor's in the policies of agents, so that these find the successor."""
     for agent in list_agents_of(connection, team_id, source_id):
         renamed = (successor_id if each == source_id else each for each in agent.policy.source_ids)
         policy = replace(agent.policy, source_ids=tuple(dict.fromkeys(renamed)))
@@ -250,7 +253,7 @@ def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Age
 def _changed(
     connection: Connection, context: Context, key: KeyRow, agent: TeamAgent, sent: dict[str, Any]
 ) -> TeamAgent:
-    """Return the agent with the sent fields applied; raises `invalid_agent_profile`."""
+    """Return a copy of the agent with the sent fields changed; raises `invalid_agent_profile`."""
     policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
     if faults := [*find_faults(sent, context.limits.search_results), *unknown]:
         raise invalid_profile(faults)
@@ -264,9 +267,9 @@ def _changed(
 def _with_ids(
     connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the sent policy with names resolved to ids, and a fault for each unknown name.
+    """Return the sent policy with bucket names replaced by ids, and an error for each name or id that is unknown.
 
-    Ids that the policy already contained are not looked up: they stay, even if their bucket or source is gone.
+    Ids that the policy already contained are not looked up: they stay, even if their bucket or source was deleted.
     """
     found, faults = dict(sent), []
     for field, noun, get in (

@@ -1,4 +1,4 @@
-"""Answers: search finds the passages, and the default answerer or the operator's model answers from them.
+"""Answers: a search finds passages, and the default answerer or the operator's model writes the answer from them.
 
 Only passages that score at least the policy's threshold count. If there are none, the answer is that nothing was found,
 and no model is called. Every citation mark of an answer refers to a quote from one of the passages, with its position.
@@ -31,7 +31,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: Number of characters of a model's text to process before other requests get a turn; takes a few milliseconds.
+#: How many characters of a model's text to process before other requests get a turn; this takes a few milliseconds.
 PART_CHARACTERS = 200
 
 
@@ -39,9 +39,9 @@ PART_CHARACTERS = 200
 class Ask:
     """A question to an agent."""
 
-    #: The model or agent name as the caller spelled it.
+    #: The name of the model or agent, as the caller spelled it.
     model: str
-    #: The conversation; its last turn is the user's question.
+    #: The messages of the conversation; the last one is the user's question.
     turns: tuple[Turn, ...]
     #: The caller's instructions on how to answer.
     instructions: str = ""
@@ -69,26 +69,26 @@ class AnswerOutcome:
 
     text: str
     usage: Usage
-    #: Every citation mark, in the order of the text.
+    #: Every citation mark of the answer, in the order of the text.
     cited: tuple[Cited, ...] = ()
     grounded: bool = False
-    #: Why the model stopped early; None if it finished.
+    #: Why the model stopped before the end of its answer; None if it did not.
     cut: Cut | None = None
     #: Warnings from the underlying search, for example that it matched by keyword only.
     warnings: tuple[str, ...] = ()
 
     @property
     def sources(self) -> list[Cited]:
-        """The first mark of each citation number, sorted by number."""
+        """Return the first mark of each citation number, sorted by number."""
         first: dict[int, Cited] = {}
         for each in self.cited:
             first.setdefault(each.citation.number, each)
         return list(first.values())
 
 
-#: An answer as it is written: pieces of text, each mark after the text it supports, and the complete answer last.
+#: The answer while it is written: pieces of text, a citation mark after the text it supports, and the outcome last.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
-#: An AnswerStream whose citation marks are not yet resolved to their sources.
+#: The same before citation marks are resolved: each mark names a passage, not yet a source.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
@@ -118,7 +118,7 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
 
 
 def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchResults]) -> None:
-    """Raise `answer_failed` if a passage was deleted, detached or replaced while the answer was written.
+    """Raise `answer_failed` if a passage's source was deleted, detached or replaced while the answer was written.
 
     The model may have used the passage without citing it, and deleted content must not appear in answers.
     """
@@ -136,7 +136,7 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
-    """Choose the passages to cite: those that reach the policy's threshold or, without one, that support an answer."""
+    """Return the passages that reach the policy's score threshold or, if it has none, that can support an answer."""
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
     asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)
@@ -210,7 +210,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
                 for at in range(0, len(piece), PART_CHARACTERS):
                     for piece_of_answer in written.feed(piece[at : at + PART_CHARACTERS]):
                         yield piece_of_answer
-                    # Yield to other requests, however much the model's server sends at once.
+                    # Let other requests run now and then, even if the model's server sends its whole answer at once.
                     await asyncio.sleep(0)
         except LlmFailed as error:
             code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
@@ -229,5 +229,5 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
 
 
 def _count(ask: Ask, text: str) -> Usage:
-    """Count the words of a text, as an estimate of its tokens if the model's server does not report them."""
+    """Count the words of a text, to estimate the number of tokens if the model's server does not report it."""
     return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

@@ -1,4 +1,4 @@
-"""The files of a batch with their states, and the end of a batch, which is recorded with the last of its files."""
+"""The files of a batch and their states. The end of a batch is recorded together with the end of its last file."""
 
 import json
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class BatchItemStatus:
 
 
 def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[BatchItemStatus]]:
-    """Return the batch's status at the time `now`, and the state of each of these files."""
+    """Return the status of the batch of these files at the time `now`, and the state of each file."""
     items = [_item(member, now) for member in members]
     states = [(item.state, item.ready) for item in items]
     return rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
@@ -42,9 +42,10 @@ def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[B
 def end_batches(
     connection: Connection, context: Context, team_id: str, batch_ids: Iterable[str | None], key_id: str | None = None
 ) -> None:
-    """Record the end of those batches of which no file is outstanding any more; `batch_ids` may repeat, or be None.
+    """Record the end of each of these batches that has no unfinished file left.
 
-    Call this in the transaction in which a file becomes ready, fails, is given up or deleted.
+    `batch_ids` may contain duplicates and None. Call this in the transaction in which a file becomes ready, fails, is
+    abandoned or is deleted.
     """
     ended: list[NewEvent] = []
     now = context.clock.timestamp()
@@ -69,7 +70,7 @@ def end_batches(
 
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:
-    """Return the file's state: the state of its session until it is finalized, then that of its source."""
+    """Return the state of a file: that of its upload session until this is finalized, then that of its source."""
     if member.upload_status == uploads.FAILED:
         return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
     if member.upload_status == uploads.CANCELED:

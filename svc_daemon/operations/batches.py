@@ -1,6 +1,6 @@
-"""Batches: created with one session per accepted file, and finalized in one or more calls.
+"""Batches: a batch is created with an upload session for each accepted file, and finalized in one or more calls.
 
-A batch's status is computed from the states of its files.
+The status of a batch is not stored, but computed from the states of its files.
 """
 
 from collections.abc import Sequence
@@ -31,37 +31,40 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum total size of the sessions that are finalized in one transaction. It is limited, because their bytes have to
-#: be read again to hash them if the service was restarted after their upload.
+#: Maximum total size of the upload sessions that are finalized in one transaction. Their bytes may have to be read
+#: again to hash them, if the service was restarted after the upload.
 STEP_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A requested batch whose files have been checked; its buckets are resolved when it is created."""
+    """A request to create a batch, with its files already checked.
+
+    Its buckets are resolved when the batch is created.
+    """
 
     batch: BatchRow
-    #: The session of each accepted file, and the destination of its source.
+    #: For each accepted file, its upload session and the buckets of its source.
     wanted: Sequence[tuple[UploadRow, Destination]]
-    #: `client_file_id` and `error` of each rejected file.
+    #: For each rejected file, its `client_file_id` and `error`.
     rejected: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeReport:
-    """The result of a finalize: every file of the batch is in exactly one of `outcomes` and `pending`."""
+    """The result of finalizing a batch. Each file of the batch is either in `outcomes` or in `pending`."""
 
     status: str
     outcomes: tuple[Finalized, ...]
-    #: Sessions that are not finalized yet, and why.
+    #: The upload sessions that are not finalized yet, each with the reason.
     pending: tuple[tuple[UploadRow, str], ...]
 
 
 async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
-    """Create the batch with one session per accepted file, or return the batch that an earlier request created.
+    """Create the batch with one session per accepted file, or return the one that an earlier, equal request created.
 
-    For the rate limits, a batch counts as one create with the total size of its files. Raises the replay errors,
-    `invalid_request` if every file is rejected, the errors of the rate limits, and `storage_full`.
+    For the rate limits, a batch counts as one create with the total size of its files. Raises the errors of a repeated
+    request (`replays`), `invalid_request` if every file is rejected, the errors of the rate limits, and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
@@ -79,8 +82,8 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # Don't check this for a replay: its files may be rejected now, because the first request has already replaced
-        # the sources that they replace.
+        # A repeated request is not checked: its files may be rejected now, because the first request has already
+        # replaced the sources that they replace.
         refuse_empty(opening)
         await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
@@ -94,7 +97,7 @@ def refuse_empty(opening: Opening) -> None:
 
 
 def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> BatchRow:
-    """Find the batch to finalize in this bucket. Raises NotFound if there is none, or if the bucket is not active.
+    """Find the batch in this active bucket. Raises NotFound if there is none, or if the bucket is not active.
 
     Raises `forbidden_project_key` if some of the batch's files go into buckets that the key can't reach.
     """
@@ -134,10 +137,10 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
-    # Specification, Batch status: a finalize that leaves items pending reports partial, even if it finalized none.
+    # As the specification requires, the status is `partial` while files are pending, even if this call finalized none.
     status = "partial"
     if not pending:
-        # If this call has created every source, all of them are queued, and their states need not be read.
+        # If this call created all sources, every file is queued, so their states need not be read.
         is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
         rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
         status = (rolled or show_batch(context, key, batch.id)[1]).status
@@ -145,13 +148,13 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
-    """Return the result that a finalize would have for each file now, in order, without storing anything."""
+    """For a dry run, return the result of finalizing each file now, in order, without storing anything."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     return [await judge_finalize(context, upload) for upload in members]
 
 
 def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
-    """Return the batch, its status and the files that the key may see, from one snapshot; raises NotFound."""
+    """Return the batch, its status and the files that the key may see, read in one snapshot; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
@@ -167,7 +170,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
 
 
 def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchRow:
-    """Find a batch; a key limited to some buckets sees the batches in those buckets. Raises NotFound."""
+    """Return the batch, which must have a file in a bucket that the key can reach. Raises NotFound otherwise."""
     batch = store.get_batch(connection, key.team_id, batch_id)
     if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
@@ -175,7 +178,7 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
-    """Return the batch's sessions for a replay. If the batch has expired, renew those that are not finalized."""
+    """Return the sessions of a batch whose create is repeated. Open sessions are renewed if the batch has expired."""
     batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
     if context.clock.timestamp() < batch.expires_at:
         return context.look(lambda connection: uploads.list_uploads(connection, batch_id))
@@ -191,7 +194,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 
 async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
-    """Cancel the sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
+    """Cancel the upload sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
     async with context.locks.take_over(*map(session_lock, open_ids), lets_go=False):
         measured = await list_progress(context, missing)
@@ -207,7 +210,7 @@ async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) 
 
 
 def in_batch(upload: UploadRow, batch: BatchRow, position: int, client_file_id: str) -> UploadRow:
-    """Return a copy of the session that belongs to the batch and expires with it."""
+    """Return a copy of the upload session that belongs to the batch and expires when the batch does."""
     return replace(
         upload, batch_id=batch.id, client_file_id=client_file_id, position=position, expires_at=batch.expires_at
     )

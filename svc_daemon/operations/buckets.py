@@ -106,7 +106,7 @@ async def list_reachable_buckets(
 
 
 async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bool) -> wire.Bucket:
-    """Show a bucket, whatever its status."""
+    """Return the bucket, even if it is archived or being deleted."""
 
     def work(connection: Connection) -> wire.Bucket:
         found = get_reachable_bucket(connection, key, bucket)
@@ -125,7 +125,8 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
             return view_bucket(found, take_census(connection, found.id))
-        # Merge into what is stored now: this function may run again after another writer has changed it.
+        # Apply the change to the row as it is stored now: the transaction may run again after another writer changed
+        # the row.
         fields = sent | ({} if change.chunking is None else {"chunking": _change_chunking(found, sent["chunking"])})
         changed = replace(found, **fields, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)
@@ -143,7 +144,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
 
 
 def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
-    """Merge the sent sizes into the bucket's chunking, or reset it to the default if none are sent.
+    """Return the bucket's chunk sizes with the sent ones changed; if none are sent, return the default sizes.
 
     Raises `invalid_request` if the resulting sizes contradict each other.
     """
@@ -182,7 +183,10 @@ def _slug_taken(bucket: BucketRow) -> ServiceError:
 
 
 def _limited() -> ServiceError:
-    """Build the error for a key limited to some buckets: it couldn't reach a new bucket, so it may not create one."""
+    """Build the error for a key limited to some buckets.
+
+    It may not create a bucket, since it could not reach the new one.
+    """
     return ServiceError(
         ErrorCode.FORBIDDEN_PROJECT_KEY,
         "This key is limited to certain buckets and can't create others.",

@@ -1,12 +1,12 @@
-"""Deleting a bucket: hidden at once, then emptied by a task in steps, then removed.
+"""Deletes a bucket: hides it at once, removes its sources in steps by a background task (a cascade), then its row.
 
-    active, archived -> deleting      one transaction: the bucket is marked, its cascade queued
-    deleting -> (no row)              every member was deleted, or remains in another bucket
-    deleting -> active                some members could not be deleted, see `lastDeleteError`; delete again to retry
+    active, archived -> deleting      one transaction: marks the bucket and queues the task
+    deleting -> (no row)              every source was deleted, or remains in another bucket
+    deleting -> active                some sources could not be deleted, see `lastDeleteError`; delete again to retry
 
-After the first commit, the view of sources ignores the bucket, so no search or listing shows sources that are only in
-this bucket, however far the task has come. A step is one transaction that records its progress, so a kill loses only
-the current step. No source can join a bucket that is being deleted.
+From the first commit on, no search or listing shows the sources that are only in this bucket, even those that the task
+has not removed yet. A step is one transaction that records its progress, so a crash loses only the current step. No
+source can be added to a bucket that is being deleted.
 """
 
 from collections.abc import Sequence
@@ -46,23 +46,23 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE
 
-#: Maximum number of members per step, which takes about 20 ms of the database writer's time, so that other writes can
-#: run in between.
+#: Maximum number of sources that are removed in one step. A full step takes the database writer about 20 ms; other
+#: writes can run before the next step.
 STEP_LIMIT = 200
-#: The stage name in the progress of a deletion task.
+#: The name of the only stage of a deletion task, as clients see it in the task's progress.
 STAGE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeClaim:
-    """The deletion of a bucket that this worker has claimed, with its state at the time of the claim."""
+    """The deletion task of a bucket, claimed by this worker, as it was at the time of the claim."""
 
     task: TaskRow
     cascade: Cascade
 
 
 async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
-    """Hide the bucket, and queue the removal of the sources that are in no other bucket.
+    """Mark the bucket as `deleting`, and queue the task that removes its sources.
 
     Raises `bucket_not_found`, `force_required`, and `delete_in_progress` if the bucket is already being deleted.
     """
@@ -94,7 +94,7 @@ async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bo
 
 
 def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -> Cascade:
-    """Queue the task that empties the bucket, whose status must be `deleting`."""
+    """Queue the task that removes the sources of this bucket, whose status must be `deleting`."""
     task = TaskRow(
         id=context.ids.make(ids.TASK),
         team_id=bucket.team_id,
@@ -111,7 +111,7 @@ def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -
 
 
 async def claim_cascade(context: Context) -> CascadeClaim | None:
-    """Claim the oldest waiting deletion of the first team that has one."""
+    """Claim the oldest waiting deletion of a bucket, in the first team that has one. Returns None if there is none."""
 
     def take(connection: Connection, task_id: str) -> CascadeClaim | None:
         task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
@@ -122,7 +122,10 @@ async def claim_cascade(context: Context) -> CascadeClaim | None:
 
 
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
-    """List the ids of the members to remove next; empty if all are done or the claim is stale."""
+    """Return the ids of the sources to remove in the next step.
+
+    Returns none if no source is left or the claim has expired.
+    """
 
     def work(connection: Connection) -> list[str]:
         now = _held(connection, claim)
@@ -132,7 +135,10 @@ def next_members(context: Context, claim: CascadeClaim) -> list[str]:
 
 
 async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
-    """Delete those sources that are in no other bucket, and detach the others. Does nothing if the claim is stale."""
+    """Remove these sources from the bucket, and delete those that are in no other.
+
+    Does nothing if the claim has expired.
+    """
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -148,7 +154,7 @@ async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequ
 
 
 async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
-    """Leave a member that can't be deleted in the bucket, and continue with the next member."""
+    """Leave a source that can't be deleted in the bucket, so that the task continues with the next one."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -160,7 +166,7 @@ async def skip_member(context: Context, claim: CascadeClaim, source_id: str, rea
 
 
 async def end_uploads(context: Context, claim: CascadeClaim) -> None:
-    """End the upload sessions that name only this bucket, and remove the bucket from those that name others too."""
+    """Cancel the upload sessions that name only this bucket, and remove the bucket from those that name others too."""
     bucket_id, after_id = claim.cascade.bucket_id, ""
     refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
@@ -174,7 +180,7 @@ async def end_uploads(context: Context, claim: CascadeClaim) -> None:
 
 
 async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
-    """End the task: remove the bucket, or make it active again if some members are left."""
+    """End the task: delete the bucket's row, or make the bucket active again if some sources could not be removed."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -186,7 +192,7 @@ async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
-    """Retry a failed attempt after a pause; after the last attempt, make the bucket active again."""
+    """Schedule another attempt after a pause. If this was the last attempt, make the bucket active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -204,24 +210,27 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
 
 
 async def park_cascade(context: Context, claim: CascadeClaim) -> None:
-    """Queue the task again, because the process is stopping. This does not count as an attempt."""
+    """Queue the task again because the process is stopping. The interrupted attempt is not counted."""
     await context.write(lambda connection: park_task(connection, claim.task))
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
-    """Return the current row of the deletion, or None if the claim is stale."""
+    """Return the task's current row, or None if this worker's claim has expired."""
     return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
 
 
 def _remove(connection: Connection, context: Context, cascade: Cascade, source_id: str) -> bool:
-    """Remove a member. Returns True if the source is deleted, False if it only leaves the bucket."""
+    """Remove the source from the bucket.
+
+    Returns True if this deletes the source, False if the source has other buckets.
+    """
     source = find_source(connection, cascade.team_id, source_id)
     if source is None:
         return True
     if source.places:
         leave_bucket(connection, context, source, cascade.bucket_id)
         return False
-    # Its view leaves the bucket out, which is being deleted, but its event is about that bucket.
+    # The deletion's event must name the bucket, which is not among the source's places because it is being deleted.
     remove_source(connection, context, replace(source, places={cascade.bucket_id: readiness.QUEUED}))
     return True
 
@@ -235,7 +244,7 @@ def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade
 
 def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
     left = memberships.count_members(connection, cascade.bucket_id)
-    # Members that another request deleted meanwhile count as deleted too.
+    # Sources that other requests deleted while the task ran count as deleted too.
     ended = replace(cascade, failed=left, deleted=cascade.total - cascade.detached - left)
     _note(connection, context, claim, ended)
     if left:
@@ -258,7 +267,7 @@ def _failed(message: str) -> dict[str, Any]:
 
 
 async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any]) -> None:
-    """End an upload session with this error, and delete its bytes."""
+    """End the upload session with this error, and delete its bytes."""
 
     def work(connection: Connection) -> bool:
         now = get_session(connection, upload.id)
@@ -273,4 +282,5 @@ async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
-        # A finalize of this session is running. It will find that the bucket is deleted, and end the session itself.
+        # A request is finalizing this session right now. It will find that the bucket is deleted, and end the session
+        # itself.

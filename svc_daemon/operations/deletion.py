@@ -1,7 +1,8 @@
-"""Delete sources, or detach them from a bucket. After the commit, no search finds them any more.
+"""Deletes sources, or detaches them from a bucket. Once the transaction is committed, no search finds them any more.
 
-One transaction removes a source's rows and leaves a tombstone. The sweeper then deletes the stored file and the index
-rows, even after a crash. If the source is being indexed, its task finds that its claim is stale, and changes nothing.
+The transaction deletes the source's rows and inserts a tombstone, a row that names what is left to remove. The sweeper
+then removes the stored file and the index rows, even after a crash. If a worker is indexing the source at that time, it
+finds that its task is gone, and changes nothing.
 """
 
 from collections.abc import Collection
@@ -26,10 +27,10 @@ from svc_daemon.wire.event_types import EventType
 
 
 async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:
-    """Remove the source, its memberships, its bytes and its index rows.
+    """Delete the source from all buckets, with its bytes and its index rows.
 
-    Raises `forbidden_project_key` if the source is also in buckets that the key can't reach, and `delete_blocked` if
-    an agent's policy names the source, unless `force` is set.
+    Raises `forbidden_project_key` if the source is also in buckets that the key can't reach, and `delete_blocked` if an
+    agent's policy names the source, unless `force` is set.
     """
 
     def work(connection: Connection) -> None:
@@ -49,7 +50,7 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
 
 
 async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> tuple[str, list[str]]:
-    """Remove the source from this bucket only. Returns the bucket's id and the source's remaining bucket ids."""
+    """Remove the source from this bucket only. Returns the ids of this bucket and of the source's other buckets."""
 
     def work(connection: Connection) -> tuple[str, list[str]]:
         found = get_reachable_bucket(connection, key, bucket)
@@ -72,7 +73,8 @@ def leave_bucket(
 ) -> None:
     """Remove the source from the bucket, and schedule the update of the index.
 
-    If this was the last bucket in which the source wasn't active yet, the source is ready now: record its event.
+    If the source was waiting only for this bucket to become active, it is ready now, and its `source.ready` event is
+    recorded.
     """
     was_active = delete_membership(connection, source.id, bucket_id) in (readiness.ACTIVE, None)
     create_detachment(connection, source.team_id, source.id)
@@ -86,14 +88,14 @@ def leave_bucket(
     if not left.in_maintenance:
         record_outcomes(connection, context, [left])
     else:
-        # The index is being rebuilt. Syncs run after the rebuild, and the last one records the event.
+        # The team's index is being rebuilt. The buckets are written to it afterwards, and then the event is recorded.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 
 def give_places(
     connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
-    """Remove `old` from these buckets in favor of its successor, and delete `old` if it has no other bucket."""
+    """Remove `old`, which its successor replaces, from these buckets. If no other bucket has `old`, delete it."""
     if set(old.places) <= set(bucket_ids):
         remove_source(connection, context, old, replaced_by=successor_id)
         return
@@ -108,7 +110,7 @@ def remove_source(
     replaced_by: str | None = None,
     key_id: str | None = None,
 ) -> None:
-    """Delete the source's rows, and leave a tombstone so that its bytes and index rows are removed too."""
+    """Delete the source's rows, and insert a tombstone, by which the sweeper later removes its bytes and index rows."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)

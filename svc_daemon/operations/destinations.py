@@ -1,6 +1,6 @@
-"""Destinations: the buckets of a new source, looked up before the create and resolved again in its transaction.
+"""Destinations: the buckets of a new source. They are looked up before the create, and again in its transaction.
 
-A missing bucket is created in the same transaction as its first source, or not at all.
+A bucket that doesn't exist yet is created in the transaction of its first source, so it exists only if the source does.
 """
 
 import re
@@ -25,15 +25,15 @@ from svc_daemon.wire.event_types import EventType
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The buckets that a request names, and the rows found for them: at least one, without duplicates.
+    """The buckets that a request names for a new source: at least one, without duplicates.
 
-    The buckets may change until the create commits, so `settle_buckets` looks them up again.
+    They may change before the create is committed, so `settle_buckets` looks them up again.
     """
 
     naming: Naming
     #: The existing buckets, in the order in which the request names them.
     buckets: tuple[BucketRow, ...]
-    #: Slugs of the buckets that the create will make.
+    #: Slugs of the buckets that don't exist yet; the create makes them.
     missing: tuple[str, ...] = ()
 
     @property
@@ -42,17 +42,17 @@ class Destination:
 
     @property
     def slugs(self) -> tuple[str, ...]:
-        """The slugs, existing buckets first."""
+        """Return the slugs of all buckets, first those of the existing ones."""
         return (*(bucket.slug for bucket in self.buckets), *self.missing)
 
     @property
     def slug(self) -> str:
-        """The slug of the first bucket, for responses that name only one."""
+        """Return the slug of the first bucket, for a response that names only one."""
         return self.slugs[0]
 
     @property
     def identity(self) -> str:
-        """The buckets as part of a request's fingerprint, which is the same whether ids or slugs were sent.
+        """Return the buckets in the form used to recognize a repeated request, which is the same for ids and slugs.
 
         Buckets named in a request body are identified by slug, since a bucket that the request creates has no id yet.
         """
@@ -60,17 +60,17 @@ class Destination:
 
 
 def find_destination(connection: Connection, context: Context, key: KeyRow, naming: Naming) -> Destination:
-    """Find the named buckets, all active and reachable by the key; raises the errors of `find_destinations`."""
+    """Return the buckets that a request names, all active and reachable by the key; raises as `find_destinations`."""
     return find_destinations(connection, context, key, [naming])[0]
 
 
 def find_destinations(
     connection: Connection, context: Context, key: KeyRow, namings: Sequence[Naming]
 ) -> list[Destination]:
-    """Like `find_destination`, for several items of one request.
+    """Return the buckets that each item of a request names.
 
     Raises `bucket_not_found` if the bucket in the URL's path can't be used, `bucket_assignment_failed`, which lists the
-    buckets in the request body that can't be used, and `forbidden_project_key` if the key may not create missing
+    buckets in the request body that can't be used, and `forbidden_project_key` if the key may not create the missing
     buckets.
     """
     if any(naming.creates_missing for naming in namings):
@@ -87,9 +87,9 @@ def find_destinations(
 def find_in_manifest(
     connection: Connection, context: Context, key: KeyRow, naming: ManifestNaming
 ) -> list[Destination]:
-    """Find the destination of each item of a batch: the item's own buckets, or else those of the manifest's root.
+    """Return the buckets of each item of a batch: those that the item names, otherwise those that the manifest names.
 
-    Raises the errors of `find_destinations`, and `invalid_request` if an item's own buckets differ from the root's.
+    Raises the errors of `find_destinations`, and `invalid_request` if an item names other buckets than the manifest.
     """
     distinct = list(dict.fromkeys(each for each in (naming.root, *naming.items) if each is not None))
     by_naming = dict(zip(distinct, find_destinations(connection, context, key, distinct), strict=True))
@@ -103,7 +103,7 @@ def find_in_manifest(
 
 
 def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
-    """Create the missing buckets, in the transaction of the create, and return the ids of all buckets."""
+    """Create the missing buckets in the transaction of the create, and return the ids of all buckets."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids
@@ -117,7 +117,7 @@ def settle_buckets(connection: Connection, context: Context, key: KeyRow, destin
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A bucket name in a request body that can't be used."""
+    """A bucket named in a request body that can't be used, and why."""
 
     name: BucketName
     #: `not_found`, `invalid_slug`, `archived` or `deleting`.
@@ -128,9 +128,9 @@ class _Failed:
 def _look_up(
     connection: Connection, key: KeyRow, namings: Sequence[Naming], most: int
 ) -> dict[str, BucketRow | NotFound]:
-    """Look up each name only once, since many items may name the same buckets. Returns a bucket or error for each.
+    """Return a bucket or an error for each name. Each distinct name is looked up only once.
 
-    Raises `invalid_request` if there are more than `most` names, before looking up any.
+    Raises `invalid_request` before any lookup if there are more than `most` distinct names.
     """
     texts: set[str] = set()
     for name in (name for naming in namings for name in naming.names):
@@ -165,7 +165,10 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
 
 
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
-    """Whether the bucket may be created. A key limited to some buckets may not, since it couldn't reach the new one."""
+    """Return whether the key may create the missing bucket.
+
+    A key limited to some buckets may not: it couldn't reach it.
+    """
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None
 

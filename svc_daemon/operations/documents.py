@@ -1,4 +1,4 @@
-"""The documents of the search index: put the text of sources there, and remove it if they are gone."""
+"""The documents of the search index, one per source: adds the text of sources, and removes that of deleted ones."""
 
 import errno
 from collections.abc import Sequence
@@ -13,22 +13,25 @@ from svc_daemon.store.sources import SourceRow, list_titles
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A document's title and buckets in the index after a put, or the generation that the index kept instead."""
+    """The state of a document in the index after `put`, which stores it unless the index has a later version of it."""
 
     title: str
-    #: Ids of the document's buckets in the index; None if the index doesn't have this generation of the document.
+    #: Ids of the buckets that the index has for the document; None if the index has another generation of the document.
     bucket_ids: Sequence[str] | None
-    #: The same or a later generation, which the index kept; None if it took the document.
+    #: The generation that the index already had and kept, the same or a later one; None if it stored the new document.
     kept_generation: int | None = None
 
     def is_current(self, source: SourceRow) -> bool:
-        """Whether the index has exactly the source's title and buckets."""
+        """Return whether the index has exactly the source's current title and buckets."""
         has_its_buckets = self.bucket_ids is not None and set(self.bucket_ids) == set(source.searched_places)
         return has_its_buckets and self.title == source.title
 
 
 def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> list[IndexEntry]:
-    """Put these documents, all of one team, into the index under the sources' current titles. Raises ProviderError."""
+    """Store these documents, all of one team, in the index, with the current titles of their sources.
+
+    Returns the state of each document in the index. Raises ProviderError.
+    """
     check_room(context)
     team_id = documents[0][0].team_id
     kept = context.provider.put_documents(
@@ -48,11 +51,12 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     source_ids = [source.id for source, _ in documents]
     titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     entries = []
-    # A distant index takes long for each request: ask it only about what may differ from what it was given.
+    # Each call takes long if the index is on a server, so read only the documents that may differ.
     for source, _ in documents:
         title = titles.get(source.id, source.title)
         if source.id in titles and (title != source.title or source.id in kept):
-            # The source was renamed after the task was claimed, or the document that was kept has another title.
+            # Write the current title: the source was renamed after the claim, or the index kept a document with another
+            # title.
             context.provider.set_title(team_id, source.id, title)
         if source.id not in kept:
             entries.append(IndexEntry(title, source.searched_places))
@@ -65,7 +69,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
 
 
 def undo(context: Context, sources: Sequence[SourceRow]) -> None:
-    """Remove documents, all of one team, from the index if their sources were deleted in the meantime."""
+    """Remove these documents, all of one team, from the index if their sources were deleted in the meantime."""
     team_id, source_ids = sources[0].team_id, [source.id for source in sources]
     there = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     for source_id in source_ids:

@@ -1,7 +1,7 @@
-"""The event log: each transition that a client can wait for is recorded in the transaction that makes it so.
+"""The event log: each transition that a client can wait for is recorded in the transaction that makes it.
 
-A transition and its event can't be separated by a crash. Followers of the log are woken after the commit, and read the
-rows when they can send them: what is not read costs nothing, and nobody waits for a reader.
+So a crash can't separate a transition from its event. After the commit, the requests that follow the log are woken, and
+read the new events when their client can take them. A slow client therefore delays nobody else.
 
 source.queued     created, retried, refreshed, or queued again after a failed attempt or a stop
 source.indexing   claimed by a worker
@@ -39,14 +39,14 @@ from svc_daemon.wire import events as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
-#: The `after` that means: only events from now on.
+#: The value of the parameter `after` that selects only events from now on.
 LATEST = "latest"
-#: Number of rows that are read at once, whether they pass the filter or not; bounds memory and time of one read.
+#: Number of events read in one query, before they are filtered; limits the memory and time of a query.
 READ_ROWS = 500
 #: Maximum number of rows per deletion, so that other writes can run in between.
 STEP_ROWS = 1000
 
-#: Status and readiness of a source after an event.
+#: The status and the readiness of a source after each type of event.
 _STATES = {
     EventType.SOURCE_QUEUED: (readiness.QUEUED, False),
     EventType.SOURCE_INDEXING: (readiness.INDEXING, False),
@@ -56,30 +56,30 @@ _STATES = {
 }
 
 
-# Not frozen, which would make it several times as slow to create.
+# Not frozen: creating frozen instances takes several times as long, and every upload records several events.
 @dataclass(slots=True)
 class NewEvent:
-    """An event to record."""
+    """An event to be added to the log."""
 
     type: EventType
-    #: The buckets that it is about, as they were; None if it is about the whole team.
+    #: Ids of the buckets that the event is about, at the time of the event; None if it is about the whole team.
     bucket_ids: Iterable[str] | None = ()
     source_id: str | None = None
     batch_id: str | None = None
-    #: The key whose request caused it; None if the service did it by itself.
+    #: The API key whose request caused the event; None if the service caused it.
     key_id: str | None = None
     data: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events that a key may see, and where the next read goes on."""
+    """The events that a key may see, and the position at which the next read continues."""
 
     events: list[wire.LogEvent]
-    #: The last event that was read, even if the key may not see it; None if none was.
+    #: The id of the last event that was read, even one that the key may not see; None if none was read.
     last_id: str | None
     position: Position
-    #: Whether there may be more now.
+    #: Whether the log may have more events at this time.
     has_more: bool
 
 
@@ -90,7 +90,7 @@ def source_event(
     key_id: str | None = None,
     **facts: Any,
 ) -> NewEvent:
-    """Build an event about the source; `bucket_ids` are those of the source unless given."""
+    """Build an event about the source. Unless `bucket_ids` is given, the event names all buckets of the source."""
     data: dict[str, Any] = {"title": source.title}
     if kind in _STATES:
         data["status"], data["ready"] = _STATES[kind]
@@ -108,7 +108,7 @@ def bucket_event(kind: EventType, bucket: BucketRow, key_id: str | None = None, 
 
 
 def record_events(connection: Connection, make_ids: Ids, team_id: str, new_events: Sequence[NewEvent]) -> list[str]:
-    """Append the events to the log of the team, in this order, and return their ids."""
+    """Add the events to the team's log, in this order, and return their ids."""
     if not new_events:
         return []
     now, event_ids = to_text(make_ids.now()), make_ids.make_many(ids.EVENT, len(new_events))
@@ -131,9 +131,9 @@ def record_events(connection: Connection, make_ids: Ids, team_id: str, new_event
 
 
 def choose_events(context: Context, key: KeyRow, chosen: EventFilter, bucket: str | None) -> EventFilter:
-    """Add the bucket, by id or slug, to the filter. Raises `bucket_not_found`.
+    """Return the filter with the given bucket (id or slug) added. Raises `bucket_not_found`.
 
-    Raises `forbidden_project_key` if the filter names another key and this one may not manage keys.
+    Raises `forbidden_project_key` if the filter selects the events of another key and this key may not manage keys.
     """
     if chosen.key_id not in (None, key.id):
         require(key, api_keys.KEY_MANAGE)
@@ -143,9 +143,9 @@ def choose_events(context: Context, key: KeyRow, chosen: EventFilter, bucket: st
 
 
 def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | None, Position]:
-    """Return the last event that the caller has read, and its place in the log, given `after`.
+    """Resolve the parameter `after` to the id of the last event that the caller has read, and its position in the log.
 
-    Raises `events_expired` if the log doesn't have the event, or not any more.
+    Raises `events_expired` if the log does not have this event, or no longer has it.
     """
     if not after:
         return None, START
@@ -162,7 +162,7 @@ def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | 
 
 
 def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position, limit: int) -> EventPage:
-    """Return at most `limit` events after a position that pass the filter, oldest first. It blocks."""
+    """Return at most `limit` events after a position that pass the filter, oldest first. Blocking."""
     found: list[wire.LogEvent] = []
     last_id, position = None, after
     while True:
@@ -183,7 +183,7 @@ def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Posit
 
 
 async def forget_events(context: Context) -> int:
-    """Delete events that are older than the limit, team by team, in small steps. Returns how many."""
+    """Delete events that are older than the configured limit, in small steps for each team. Returns how many."""
     oldest = context.clock.timestamp(-86400 * context.limits.event_days)
     count = 0
     for team_id in context.read(teams.list_team_ids):
@@ -196,12 +196,12 @@ async def forget_events(context: Context) -> int:
 
 
 def _view(row: Row, key: KeyRow) -> wire.LogEvent | None:
-    """Convert the event to its API form, as the key may see it; None if it is only about buckets out of its reach."""
+    """Convert the event to its API form, as the key may see it; None if all its buckets are out of the key's reach."""
     reachable = None if row["bucket_ids"] is None else key.reachable(row["bucket_ids"].split())
     if key.buckets is not None and reachable == []:
         return None
     may_see_key = row["key_id"] == key.id or api_keys.KEY_MANAGE in key.capabilities
-    # Without a check: the row was made from checked values.
+    # Skip validation, because the values were validated when the row was written.
     return wire.LogEvent.model_construct(
         id=row["id"],
         type=row["type"],

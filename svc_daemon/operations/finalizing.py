@@ -1,8 +1,9 @@
-"""Finalizing: turn the bytes of complete sessions into sources, one session or several in one transaction.
+"""Finalizing: creates sources from the bytes of complete upload sessions, one or several in one transaction.
 
-The session's file is hard-linked as a blob, then source and session are committed together, then the file's first name
-is unlinked. If the process is killed before the commit, the session still has its bytes and the extra link is removed
-later; if it is killed after the commit, a retry finds the session finalized and returns the same source.
+A session's file is first hard-linked under the name of the stored file (the blob). Then the source and the session are
+committed together. Then the session's own link is removed. If the process is killed before the commit, the session
+still has its bytes, and the extra link is removed later. If it is killed after the commit, a repeated call finds the
+session finalized and returns the same source.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,7 +31,7 @@ from svc_daemon.wire.event_types import EventType
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """The result of finalizing one session: an error, or a source that this call or an earlier one created.
+    """The result of finalizing one session: an error, or the source that this call or an earlier one created.
 
     After `blob_not_uploaded` or `checksum_mismatch` the session stays open, and the bytes can be sent; after any other
     error, a retry won't help.
@@ -47,7 +48,7 @@ class Finalized:
 
 
 async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> Finalized:
-    """Finalize one session; raises `blob_not_uploaded` (retryable) if bytes are missing, or the session's error."""
+    """Finalize one session. Raises the session's error, or the retryable `blob_not_uploaded` if bytes are missing."""
     outcome = (await finalize_all(context, [upload], key_id))[0]
     if outcome.error is not None:
         raise outcome.error
@@ -55,10 +56,10 @@ async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> F
 
 
 async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: str | None = None) -> list[Finalized]:
-    """Finalize the sessions whose bytes are complete, for a key. Returns a result for each session, in order.
+    """Finalize those of the sessions whose bytes are complete. Returns a result for each session, in order.
 
-    A session that has already ended gets its earlier result. All sessions together need only one sync of the folder and
-    one commit. Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
+    For a session that has already ended, this is its earlier result. All sessions share one sync of the folder and one
+    commit. Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
     """
 
     def work(connection: Connection) -> list[Finalized]:
@@ -69,7 +70,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         if new:
             queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
             record_events(connection, context.ids, new[0].team_id, queued)
-        # A refused file may be the last one of its batch.
+        # A session that is refused for good may be the last one of its batch that had not ended.
         refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
         if refused:
             end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)
@@ -78,9 +79,9 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in await list_complete(context, uploads)}
-        # No chunk may be written between the hash and the hard link, so senders wait until the finalize is done.
+        # No request may write to a session between its hash and its hard link, so those that send bytes wait meanwhile.
         await held.enter_async_context(context.locks.take_over(*map(session_lock, ready), lets_go=False))
-        # Read the sessions again: a request that held one of them before may have ended it.
+        # Read the sessions again: a request that was working on one of them may have ended it in the meantime.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
@@ -95,13 +96,16 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
 
 
 async def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[UploadRow]:
-    """List the open sessions all of whose bytes have been received."""
+    """Return those sessions that are open and have received all of their bytes."""
     measured = await list_progress(context, [upload for upload in uploads if upload.status == store.OPEN])
     return [progress.upload for progress in measured if progress.state == rules.UPLOADED]
 
 
 async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Collection[str]) -> list[Finalized]:
-    """Build the sources of open sessions and link their blobs. An ended session's result has no source and no error."""
+    """Build a source for each open session that is complete, and link its blob.
+
+    The result for a session that has already ended has neither a source nor an error.
+    """
     hashes: dict[str, str] = {}
     made: list[Finalized] = []
     for progress in await list_progress(context, uploads):
@@ -127,7 +131,7 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
-    """Return the result that a finalize would have now, without storing anything.
+    """For a dry run, return the result of finalizing the session now, without storing anything.
 
     For a session that has ended, the result has only the error, if there was one.
     """
@@ -160,7 +164,10 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
 
 
 def _commit(connection: Connection, context: Context, made: Finalized, active: set[str], together: int) -> Finalized:
-    """Commit source and session together. A permanent error is recorded on the session, so that retries return it."""
+    """Commit the source and the session together.
+
+    A permanent error is stored in the session, so that retries get it too.
+    """
     if made.error is not None:
         return made
     upload_id, outcome = made.upload.id, made
@@ -196,9 +203,9 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
 
 
 def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:
-    """Raise NotFound if a bucket, or the source to replace, is no longer available.
+    """Raise NotFound if a bucket of the source, or the source that it replaces, no longer exists.
 
-    `active` contains the ids of buckets that were already checked in the same transaction.
+    `active` contains the ids of the buckets that were already checked in this transaction.
     """
     for bucket_id in source.places.keys() - active:
         bucket = get_bucket(connection, source.team_id, bucket_id)

@@ -1,8 +1,8 @@
-"""Import URLs as files or web pages: replay lookup, then rate limits, then the fetch, then the steps of an upload.
+"""Imports URLs as files or web pages: finds a stored response, checks rate limits, fetches, then stores like an upload.
 
-The idempotency key is held while the URL is fetched, so that a retry in the meantime gets `request_in_progress`.
+The idempotency key is locked while the URL is fetched, so that a retry in the meantime gets `request_in_progress`.
 Nothing is stored before the last byte has arrived. The error is `url_fetch_failed` if a file can't be fetched,
-`website_analysis_failed` if a page can't be fetched, and `url_fetch_blocked` if the policy refuses the URL.
+`website_analysis_failed` if a page can't be fetched, and `url_fetch_blocked` if the fetch policy refuses the URL.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ async def fetch(context: Context, kind: str, url: str, staged: StagedBytes) -> F
 async def refetch(
     context: Context, kind: str, url: str, staged: StagedBytes, validators: Validators | None
 ) -> Fetched | NotModified:
-    """Like `fetch`, but send validators, so that the host may answer that nothing has changed."""
+    """Fetch the URL like `fetch`, but with validators, so that the host may answer that nothing has changed."""
     with _failing_as(kind):
         got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
     if isinstance(got, Fetched) and got.size_bytes == 0:
@@ -62,7 +62,7 @@ async def refetch(
 
 
 async def judge(context: Context, kind: str, url: str) -> None:
-    """Check the URL against the policy, without requesting it; raises the same errors as `fetch`."""
+    """Check the URL against the fetch policy, without sending a request; raises the errors of a refused URL."""
     with _failing_as(kind):
         await context.fetcher.check(url)
 
@@ -74,7 +74,10 @@ def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: 
 
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the facts to store about a fetch. For NotModified, keep the `known` facts that the host didn't resend."""
+    """Return the facts to store about a fetch.
+
+    After a 304 response, keep the `known` facts that the host did not send again.
+    """
     facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
         return {**facts, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
@@ -94,7 +97,7 @@ def _failing_as(kind: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedImport:
-    """A URL to import, with its fields already checked."""
+    """A URL to import, with the already checked fields of its source."""
 
     #: `file` or `page`.
     kind: str
@@ -106,9 +109,9 @@ class WantedImport:
     mapping: str | None = None
     replaces: str | None = None
     sha256: str | None = None
-    #: Import a page as a file, or a file as a page, instead of refusing it.
+    #: If a page is imported as a file, or a file as a page, do so instead of refusing it.
     force: bool = False
-    #: `url` and `metadata` of the webhook.
+    #: The webhook to call, as `url` and `metadata`.
     webhook: dict[str, Any] | None = None
 
 
@@ -125,7 +128,7 @@ async def create_from_url(
 
 
 async def check_import(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
-    """Check everything that needs no request to the URL's host; raises the same errors as the import."""
+    """Check an import for a dry run, without contacting the URL's host; raises the same errors as the import."""
     _check_state(context, key, destination, wanted)
     await judge(context, wanted.kind, str(wanted.url))
     await _check_webhook(context, wanted)
@@ -174,13 +177,13 @@ def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None
 
 
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:
-    """Raise `url_fetch_blocked` if the policy refuses the webhook's URL, which could therefore never be called."""
+    """Raise `url_fetch_blocked` if the fetch policy refuses the webhook's URL, so that no call could ever be made."""
     if wanted.webhook is not None:
         await context.fetcher.check(wanted.webhook["url"])
 
 
 def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedBytes, Fetched]) -> SourceRow:
-    """Build the source row for the fetched bytes, as for an upload."""
+    """Build the row of the new source from the fetched bytes."""
     staged, fetched = got
     is_page = pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)
     is_read_as_page = is_page and wanted.kind == readiness.PAGE

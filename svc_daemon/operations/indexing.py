@@ -1,7 +1,8 @@
-"""Indexing steps that change the state: claim, complete, fail, park, and release tasks whose worker is gone.
+"""The steps of indexing that change the state: claim a task, complete it, fail it, queue it again, or release it.
 
-Each step is one transaction. A claim has a fencing token: if the claim is stale (the source was deleted, or the lease
-expired), a step changes nothing. Progress within a task is kept in memory, and is lost with the process.
+Each step is one transaction. A worker that claims a task gets a token for it. If the source is deleted or the worker's
+lease expires, the token becomes invalid (the claim is stale), and the worker's later steps change nothing. Progress
+within a task is kept in memory, and is lost with the process.
 
 Completing a task makes its source `active`. If the index has the document with exactly the source's current buckets and
 title, the source's memberships become active in the same transaction, and the source is ready. Otherwise the sync
@@ -52,13 +53,13 @@ from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
-#: Maximum size of a wave (the documents that one child reads), which limits memory use and transaction time.
+#: Maximum size of a wave (the documents that one child process reads), which limits memory use and transaction time.
 WAVE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class IndexingClaim:
-    """A task that this worker has claimed, and the source at the time of the claim."""
+    """An indexing task that this worker has claimed, and its source at the time of the claim."""
 
     task: TaskRow
     reading: SourceReading
@@ -70,7 +71,7 @@ class IndexingClaim:
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:
-    """A claimed document that was put into the index."""
+    """A claimed document that is now in the index."""
 
     claim: IndexingClaim
     extraction: Extraction
@@ -79,7 +80,7 @@ class IndexedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason for a failed attempt, and whether another attempt may succeed."""
+    """Why an attempt to index a document failed, and whether another attempt may succeed."""
 
     code: SourceErrorCode
     message: str
@@ -90,10 +91,10 @@ class Failure:
 
 
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
-    """Claim the tasks of one team for the next child: a wave of at most `most` documents, or a single document.
+    """Claim indexing tasks of one team for one child process: up to `most` documents of a wave, otherwise one.
 
-    `turns` determines the queue (lane) and the team. Returns None if no document is waiting. Returns fewer claims, or
-    none, if tasks were canceled in between.
+    `turns` decides which queue (lane) and which team come next. Returns None if no document is waiting, and fewer
+    claims, or none, if tasks were canceled in between.
     """
     now = context.clock.timestamp()
 
@@ -117,7 +118,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     try:
         claims = await asyncio.shield(claiming)
     except asyncio.CancelledError:
-        # The worker is being stopped, but the claim may be committed all the same.
+        # The worker was cancelled, but the claim may be committed all the same: queue the claimed tasks again.
         await park_indexing(context, await claiming)
         raise
     context.followers.wake()
@@ -125,7 +126,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
 
 
 def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) -> list[IndexingClaim]:
-    """Claim the tasks that are still queued. All of them must belong to one team."""
+    """Claim those of the tasks that are still queued. All of them must belong to one team."""
     now = context.clock.timestamp()
     tasks = claim_tasks(connection, task_ids, now, lease_end_s(context))
     if not tasks:
@@ -134,7 +135,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
     sources = find_sources(connection, team_id, source_ids)
     for source_id in sources.keys() & {task.source_id for task in tasks if task.token > 1}:
-        # Begin a new generation, because the index would keep the text that an earlier attempt put into this one.
+        # A retry gets a new generation, because for the same one the index would keep the text of the earlier attempt.
         retried = sources[source_id]
         sources[source_id] = replace(retried, generation=retried.generation + 1)
         update_state(connection, sources[source_id])
@@ -152,7 +153,10 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
 
 
 def note_progress(context: Context, claim: IndexingClaim, chunks: int) -> None:
-    """Show that the document is being put into the index; the caller must call `forget_progress` when the task ends."""
+    """Record the number of chunks being indexed, shown to clients.
+
+    The caller must call `forget_progress` when the task ends.
+    """
     context.progress[claim.task.id, claim.task.token] = chunks
 
 
@@ -162,9 +166,9 @@ def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
 
 
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Complete tasks of one team, whose documents are in the index, in one transaction; their sources become `active`.
+    """Complete tasks of one team whose documents are in the index, in one transaction; their sources become `active`.
 
-    Returns the documents whose claims are stale; their tasks and sources are left unchanged.
+    Returns the documents whose tasks this worker no longer holds. These tasks and their sources are left unchanged.
     """
     team_id = documents[0].claim.source.team_id
     stale, ready, wakes = await context.write(
@@ -183,7 +187,11 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the documents. Returns the stale ones, the ids of sources that are ready, and the events to set."""
+    """Complete the tasks in this transaction.
+
+    Returns the documents whose tasks this worker no longer holds, the ids of the sources that are ready, and the
+    asyncio events to set after the commit.
+    """
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
@@ -201,7 +209,7 @@ def _complete(
         update_state(connection, active[source.id])
         is_current = document.entry.is_current(source)
         if not is_current:
-            # Schedule an update of the index, which may have an old title or a bucket that the source has left.
+            # Schedule an update of the index, because it may have an old title or a bucket that the source has left.
             create_detachment(connection, team_id, source.id)
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)
@@ -218,7 +226,7 @@ def _complete(
 
 
 def _make_ready(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> set[asyncio.Event]:
-    """Remove the sources that these sources replace, and record that they have become ready.
+    """Record that these sources are ready, and delete the sources that they replace.
 
     Returns the asyncio events to set after the commit, to wake the workers for the next steps.
     """
@@ -231,7 +239,7 @@ def _make_ready(connection: Connection, context: Context, sources: Sequence[Sour
         if source.webhook is not None:
             wakes.add(context.wakes.delivering)
     if wakes:
-        # A source is gone if another document of the wave has just replaced it.
+        # A source no longer exists if another document of the same wave has just replaced it.
         found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
         sources = [found[source.id] for source in sources if source.id in found]
     record_outcomes(connection, context, sources)
@@ -239,9 +247,9 @@ def _make_ready(connection: Connection, context: Context, sources: Sequence[Sour
 
 
 async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
-    """Queue documents again whose text the index didn't take, to replace the text of a later generation that it kept.
+    """Queue documents again if the index did not store their text because it has a later generation.
 
-    It keeps a text of a later state if the state database was restored from an older copy. That text may be of other
+    This happens after an older copy of the state database was restored. The text that the index kept may be of other
     bytes, or split with other chunk sizes. No attempt is counted.
     """
 
@@ -249,7 +257,8 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
         for document in documents:
             source = _held_source(connection, document.claim)
             if source is not None:
-                # The next claim begins the generation after this one.
+                # Raise the generation to that in the index: the next claim adds one, and the index then replaces its
+                # text.
                 kept = max(document.entry.kept_generation or 0, source.generation)
                 update_state(connection, replace(source, generation=kept))
                 put_back(connection, context, document.claim.task)
@@ -259,7 +268,10 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 
 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
-    """Retry each task after a pause, or end it as `failed` if no attempt is left or the failure is permanent."""
+    """Schedule another attempt for each task after a pause.
+
+    If no attempt is left or the failure is permanent, the source fails instead.
+    """
 
     def work(connection: Connection) -> list[tuple[TaskRow, Failure]]:
         held = [(each, source) for each in failures if (source := _held_source(connection, each[0])) is not None]
@@ -276,7 +288,7 @@ async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim
 async def park_indexing(
     context: Context, claims: Sequence[IndexingClaim], pause_s: float | None = None, lane: str | None = None
 ) -> None:
-    """Queue the tasks again without counting an attempt; if `lane` is given, move them to that queue.
+    """Queue the tasks again without counting an attempt. If `lane` is given, move them to that queue.
 
     Used if the process is stopping or short of a resource, or if the documents were not read.
     """
@@ -293,7 +305,7 @@ async def park_indexing(
 
 
 def put_back(connection: Connection, context: Context, task: TaskRow, lane: str | None = None) -> None:
-    """Queue the task again, without counting an attempt; its current claim becomes stale."""
+    """Queue the task again without counting an attempt. This makes the worker's current claim invalid."""
     park_task(connection, task, lane=lane)
     source = find_source(connection, task.team_id, task.source_id or "")
     if source is not None:
@@ -301,18 +313,22 @@ def put_back(connection: Connection, context: Context, task: TaskRow, lane: str 
 
 
 async def release_expired(context: Context, now_s: float) -> int:
-    """Release tasks whose lease has expired by `now_s`; infinity (at boot) releases all. Returns their number."""
+    """Queue the tasks whose lease ended by `now_s` again; infinity, used at startup, selects all.
+
+    Returns their number.
+    """
 
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
             if task.type in (CASCADE, REBUILD, TEAM_REMOVAL):
-                # No single document can crash these tasks, so their interruptions are not counted as attempts.
+                # Tasks of this kind can't be interrupted by one bad document, so the interruption is not counted as an
+                # attempt.
                 park_task(connection, task)
                 continue
             if task.lane != lanes.SUSPECT:
-                # It is unknown which of the documents in progress ended the worker, and usually none of them did: this
-                # attempt is not counted.
+                # It is unknown which of the documents in progress ended the worker, if any. So no attempt is counted,
+                # and each document is read again alone, in the lane for suspects.
                 put_back(connection, context, task, lanes.SUSPECT)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
@@ -336,14 +352,14 @@ async def release_expired(context: Context, now_s: float) -> int:
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
-    """Return the source's current row, or None if the claim is stale or the source is gone."""
+    """Return the source's current row, or None if the source was deleted or this worker no longer holds the task."""
     if not is_held(connection, claim.task):
         return None
     return find_source(connection, claim.source.team_id, claim.source.id)
 
 
 def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: bool) -> SourceRow:
-    """Build the source's new row, after its extracted document was put into the index."""
+    """Build the source's new row, now that the index has its extracted document."""
     return replace(
         source,
         status=readiness.ACTIVE,
@@ -365,7 +381,7 @@ def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: boo
 def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> Failure | None:
-    """Queue the task again, or let the source fail. Returns the failure that it ends with, if it does."""
+    """Queue the task again, or let the source fail. Returns the failure if the source fails now, otherwise None."""
     if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = failure
         if failure.retryable:
@@ -390,7 +406,7 @@ def _move(
 
 
 def _mark_queued(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
-    """Set the status of these sources to `queued` again."""
+    """Set the status of these sources back to `queued`."""
     for team_id in {source.team_id for source in sources}:
         ours = [source.id for source in sources if source.team_id == team_id]
         update_statuses(connection, team_id, ours, readiness.QUEUED, context.clock.timestamp())

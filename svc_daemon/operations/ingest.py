@@ -1,7 +1,8 @@
-"""Store an uploaded file: replay lookup, then rate limit and quota, then the blob, then one transaction.
+"""Stores an uploaded file: replay lookup, then rate limit and quota, then the file itself, then one transaction.
 
-If the process is killed before the commit, nothing was acknowledged, and the next start moves the blob aside; if it is
-killed after the commit, a retry replays the response. A refused upload leaves no row, no blob and no idempotency key.
+If the process is killed before the commit, nothing was acknowledged, and the next start moves the stored file aside; if
+it is killed after the commit, a retry gets the stored response. A refused upload leaves no row, no file and no
+idempotency key.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUpload:
-    """A file that has arrived, with its fields already checked."""
+    """An uploaded file that has arrived completely, with the already checked fields of its source."""
 
     filename: str
     content_type: str
@@ -55,10 +56,10 @@ class FileUpload:
 async def create_file(
     context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedBytes
 ) -> Outcome:
-    """Store the file in its buckets and queue its indexing. Returns the source; a replay returns the earlier one.
+    """Store the file in its buckets and queue its indexing. Returns the source, or that of an earlier, equal request.
 
-    Raises `empty_file`, `checksum_mismatch`, the replay errors, and the errors of `check_replaces` and `admit`. In any
-    case, `staged` is either kept as a blob or discarded.
+    Raises `empty_file`, `checksum_mismatch`, the errors of `replays`, and the errors of `check_replaces` and `admit`.
+    The staged file is then either the source's blob or removed, even after an error.
     """
     try:
         check_bytes(upload, staged)
@@ -92,7 +93,7 @@ def check_bytes(upload: FileUpload, staged: StagedBytes) -> None:
 
 
 def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[str], replaces: str | None) -> None:
-    """Raise an error unless the source to replace is in one of the buckets and the key may delete it."""
+    """Raise an error unless the source to replace is in one of the buckets and the key may delete it there."""
     if replaces is None:
         return
     require(key, api_keys.SOURCE_DELETE)
@@ -101,23 +102,23 @@ def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[s
 
 
 async def admit(context: Context, team_id: str, size_bytes: int) -> None:
-    """Check room, rate limit and quota; raises `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
+    """Check disk space, rate limits and quota; raises `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
     check_room(context)
     await context.rate_limits.charge_create(team_id, size_bytes)
 
 
 def check_room(context: Context) -> None:
-    """Raise `storage_full` if the free disk space is below the reserve that deletes need."""
+    """Raise `storage_full` if less disk space is free than the reserve, without which even deletes could fail."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         raise StorageError("The disk is nearly full: uploads are refused, so that deletes still work.")
 
 
 async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[[Connection], T]) -> T:
-    """Run `commit`, which stores the rows of these durable blobs in one transaction; remove the blobs if it fails."""
+    """Run `commit`, which stores the rows of these durable files in one transaction; remove the files if it fails."""
     try:
         return await context.write(commit)
     except (asyncio.CancelledError, CommitUnknown):
-        # The rows may exist, or be committed still; if they never are, the next start moves the blobs aside.
+        # The transaction may be committed all the same. Keep the files: if it isn't, the next start moves them aside.
         raise
     except BaseException:
         await context.blobs.drop(names)
@@ -125,7 +126,7 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 
 async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, commit: Callable[[Connection], T]) -> T:
-    """Make the bytes durable, then run `commit`, which stores the rows; remove the blob if that fails."""
+    """Make the staged bytes durable, then run `commit`, which stores the rows; remove the bytes if that fails."""
     with context.gates.uploading():
         await staged.keep(source.blob_name)
         outcome = await commit_blobs(context, [source.blob_name], commit)
@@ -138,7 +139,7 @@ async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, 
 def commit_source(
     connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
 ) -> Outcome:
-    """Store the source, its memberships, its task and the response for replays, all in one transaction."""
+    """Store the source, its memberships, its task, and the response for repeated requests, all in one transaction."""
     bucket_ids = settle_buckets(connection, context, request.key, destination)
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
@@ -151,9 +152,9 @@ def commit_source(
 
 
 def add_source(connection: Connection, context: Context, source: SourceRow, together: int = 1) -> None:
-    """Insert the rows of a source whose blob is durable: the source, its memberships and its task.
+    """Insert the rows of a source whose file is durable: the source, its memberships and its task.
 
-    The caller records its event, which is cheaper for several sources together.
+    The caller records the event, because recording the events of several sources together is cheaper.
     """
     create_task(connection, new_indexing_task(context, source, together))
     create_source(connection, source)
@@ -162,21 +163,21 @@ def add_source(connection: Connection, context: Context, source: SourceRow, toge
         create_membership(connection, claim, source.created_at)
     if source.replaces is None:
         return
-    # A newer replacement supersedes an earlier replacement that isn't ready yet in the same bucket.
+    # If a source that is not ready yet was to replace the same source in the same bucket, the newer one takes over.
     for other in list_replacing(connection, source.team_id, source.replaces):
         if other.id != source.id and set(other.places) & set(source.places):
-            # The earlier replacement stays in its other buckets, but replaces nothing there.
+            # The other source stays in its other buckets, but no longer replaces anything there.
             update_state(connection, replace(other, replaces=None))
             give_places(connection, context, other, source.places, source.id)
 
 
 def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
-    """Return the bucket statuses of a new source, all `queued`, oldest bucket first as in `SourceRow.places`."""
+    """Return the status `queued` for each bucket of a new source, oldest bucket first, as in `SourceRow.places`."""
     return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 
 def new_indexing_task(context: Context, source: SourceRow, together: int = 1) -> TaskRow:
-    """Build a task row for `source.task_id`, ready to be claimed."""
+    """Build the row of the task that indexes the source; `together` is how many sources are created at once."""
     if source.task_id is None:
         raise ValueError(f"{source.id} names no task")
     is_small = may_share_a_child(source.filename, source.content_type, source.size_bytes)
@@ -202,7 +203,10 @@ def new_source(
     source_id: str | None = None,
     bucket_ids: Collection[str] = (),
 ) -> SourceRow:
-    """Build the row of a new file, with a new id if none is given; buckets may also be added at the commit."""
+    """Build the row of a new source, with a new id unless one is given.
+
+    Buckets may also be added when it is committed.
+    """
     now = context.clock.timestamp()
     return SourceRow(
         id=source_id or context.ids.make(ids.SOURCE),
@@ -227,7 +231,7 @@ def new_source(
 
 
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedBytes) -> Claim:
-    """Return the idempotency claim of a request that creates a file; it depends on the declared content type."""
+    """Return what identifies the request to create this file. It includes the content type that the client declared."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(

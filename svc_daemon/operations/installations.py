@@ -29,17 +29,17 @@ from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
 log = logging.getLogger(__name__)
 
 INSTALLATION_ID = "installation_id"
-#: The name of the fact that has the secret of an installation with several nodes.
+#: Name of the row in the table `facts` with the secret that all nodes of a cluster share.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
-#: The name of the fact that has the newest migration of the schema that was last served, where it was upgraded.
+#: Name of the row in the table `facts` with the newest migration of the schema that was served after an upgrade.
 SERVED_SCHEMA = "served_schema"
 
 
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
-    """Return the installation's id; the first start creates it, with a team and the key in `admin.key`.
+    """Return the installation's id. The first start creates it, together with a team and the key in `admin.key`.
 
-    Raises StorageError if the database is lost but stored files remain, or if the installation was moved.
-    The key's file is written before the commit; after a crash in between, the next start overwrites it with a new key.
+    Raises StorageError if the database is lost but stored files remain, or if the installation was moved. The key's
+    file is written before the commit; after a crash in between, the next start overwrites it with a new key.
     """
     database.read(refuse_moved)
     existing = database.read(partial(find_fact, name=INSTALLATION_ID))
@@ -60,13 +60,13 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
     kept = database.write(work)
     if kept != installation_id:
-        # Another node was faster, and only its key is valid.
+        # Another node of the cluster has created the installation first, and only its key is valid.
         clear_away(files.admin_key)
     return kept
 
 
 def refuse_moved(connection: Connection) -> None:
-    """Raise StorageError if this installation was moved elsewhere, or if only a part of it was moved here."""
+    """Raise StorageError if this installation was moved elsewhere, or if a move to this place is incomplete."""
     if find_arrival(connection) is not None:
         raise StorageError(
             "This is a part of an installation that is being moved here. Run the same `svc-daemon move` again, which"
@@ -82,7 +82,7 @@ def refuse_moved(connection: Connection) -> None:
 
 
 def refuse_lost_state(files: DataFiles) -> None:
-    """Raise StorageError if a restore was interrupted, or if the database is missing or empty but files remain."""
+    """Raise StorageError if a restore was interrupted, or if there are stored files but no database with their rows."""
     if files.restoring.exists():
         raise StorageError(
             f"A restore into {files.root} was interrupted. Run `svc-daemon restore` again, which continues it, or"
@@ -106,10 +106,10 @@ def _refuse_stored_files(files: DataFiles) -> None:
 
 @contextmanager
 def serving_installation(files: DataFiles, database: Database, make_ids: Ids) -> Iterator[str]:
-    """Yield the installation's id while a daemon serves it; see `prepare_installation`.
+    """Yield the installation's id, for the time that a daemon serves it; raises the errors of `prepare_installation`.
 
-    The copies of the state from before upgrades are kept until a daemon with the new schema has ended cleanly, which is
-    recorded at the end of the block, and is started again. Then they aren't needed to go back to the older release.
+    An upgrade keeps a copy of the older state database, for going back to the older release. If the daemon ends without
+    an error, this records that the new schema was served, and the next start removes the copies.
     """
     installation_id = prepare_installation(files, database, make_ids)
     newest, copies = next(reversed(MIGRATIONS)), list_copies(files.state)
@@ -123,9 +123,9 @@ def serving_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
 
 def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
-    """Return the installation's secret bytes, created at first start; raises StorageError if their file is damaged.
+    """Return the installation's secret. The first start creates it; raises StorageError if its file is damaged.
 
-    A damaged secret isn't regenerated automatically: receivers of webhooks hold secrets derived from it.
+    A damaged secret is not replaced by a new one: receivers of webhooks check signatures that depend on it.
     """
     if not files.secret.exists():
         write_secret(files.secret, random(SECRET_BYTES).hex())
@@ -139,7 +139,7 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
 
 
 def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) -> bytes:
-    """Return the secret bytes of an installation with several nodes; the first node creates them in the state."""
+    """Return the secret that all nodes of a cluster share. The first node creates it in the state database."""
     made = random(SECRET_BYTES).hex()
     kept = database.write(lambda connection: keep_fact(connection, SHARED_SECRET, made))
     secret = parse_secret(kept)
@@ -152,7 +152,10 @@ def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) ->
 
 
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
-    """Write a new token for `/admin`, valid until the service stops. Anyone who can read its file can use `/admin`."""
+    """Write a new token for the routes below `/admin`, valid until the service stops.
+
+    Anyone who can read its file can use it.
+    """
     token = random(32).hex()
     write_secret(files.operator_token, token)
     return token
@@ -161,7 +164,7 @@ def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, atomically and durably."""
     for leftover in path.parent.glob(f".{path.name}.*"):
-        # A process that was killed before the rename left this file. Delete it, since it contains a secret.
+        # A process that was killed before the rename has left this file. It contains a secret, so delete it.
         leftover.unlink()
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,6 +1,6 @@
-"""API keys: authenticate requests, check what a key may reach, and create, list and revoke keys.
+"""API keys: authenticates requests, checks what a key may reach, and creates, lists and revokes keys.
 
-The rule that no key can grant more than it has is in `core.access.api_keys`.
+The rule that a key can't grant more than it has itself is in `core.access.api_keys`.
 """
 
 from collections.abc import Collection
@@ -26,7 +26,7 @@ from svc_daemon.wire.tasks import REBUILD
 
 
 def authenticate(context: Context, authorization: str | None) -> KeyRow:
-    """Return the API key in an `Authorization` header; raises `invalid_project_key` if it is not valid."""
+    """Return the API key in the `Authorization` header; raises `invalid_project_key` if there is no valid one."""
     scheme, _, token = (authorization or "").partition(" ")
     if not token:
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "Send the header Authorization: Bearer <API_KEY>.")
@@ -42,7 +42,7 @@ def authenticate(context: Context, authorization: str | None) -> KeyRow:
 
 
 def is_live(context: Context, key: KeyRow) -> bool:
-    """Whether a key with which a long request began may still be used."""
+    """Return whether the key is still valid; a request that lasts long, such as a stream, checks this repeatedly."""
     found = context.look(lambda connection: find_key(connection, key.id))
     return found is not None and found.is_live(context.clock.timestamp())
 
@@ -58,7 +58,7 @@ def require(key: KeyRow, capability: str) -> None:
 
 
 def require_model(key: KeyRow, agent_id: str) -> None:
-    """Raise `model_not_allowed` unless the agent is one of the models that the key may use."""
+    """Raise `model_not_allowed` unless the key may use this agent."""
     if not is_allowed(key.models, agent_id):
         raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, f"This key may not use the agent {agent_id!r}.")
 
@@ -72,7 +72,7 @@ def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> Bu
 
 
 def get_usable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """Find an active bucket; an archived or deleting bucket counts as missing."""
+    """Return an active bucket. Raises NotFound if it is archived or being deleted, or if the key can't reach it."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status != readiness.ACTIVE:
         raise _not_usable(found, bucket)
@@ -80,7 +80,7 @@ def get_usable_bucket(connection: Connection, key: KeyRow, bucket: str) -> Bucke
 
 
 def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """Find an active or archived bucket; a bucket that is being deleted counts as missing."""
+    """Return an active or archived bucket. Raises NotFound if it is being deleted, or the key can't reach it."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status == readiness.DELETING:
         raise _not_usable(found, bucket)
@@ -88,7 +88,7 @@ def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> Buck
 
 
 def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Find a source that the key may see; a key limited to some buckets sees only their sources. Raises NotFound."""
+    """Return a source in a bucket that the key can reach. Raises NotFound otherwise."""
     source = get_source(connection, key.team_id, source_id)
     if key.buckets is not None and not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
@@ -96,9 +96,9 @@ def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) ->
 
 
 def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Find a source that the key may change, which requires access to all of the source's buckets.
+    """Return a source that the key may change, which requires access to all of the source's buckets.
 
-    Raises NotFound if the key reaches none of the buckets, and `forbidden_project_key` if it reaches only some.
+    Raises NotFound if the key can reach none of the buckets, and `forbidden_project_key` if it can reach only some.
     """
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
@@ -106,7 +106,10 @@ def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -
 
 
 def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
-    """Find a task. A key limited to some buckets sees rebuilds, and the tasks of its buckets and their sources."""
+    """Return a task.
+
+    A key limited to some buckets sees rebuilds, and the tasks that concern these buckets and their sources.
+    """
     task = get_task(connection, key.team_id, task_id)
     if key.buckets is None or task.type == REBUILD:
         return task
@@ -120,7 +123,7 @@ def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> Tas
 
 
 def refuse_out_of_reach(key: KeyRow, bucket_ids: Collection[str], noun: str, capability: str) -> None:
-    """Raise `forbidden_project_key` if the object to change is also in buckets that the key can't reach."""
+    """Raise `forbidden_project_key` unless the key can reach all of the buckets that the object to change is in."""
     if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
@@ -137,14 +140,14 @@ def _not_usable(found: BucketRow, bucket: str) -> NotFound:
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A key that was just created, and its text, which is not stored anywhere."""
+    """A key that was just created, and its text, which is shown once and not stored."""
 
     key: KeyRow
     text: str
 
 
 def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
-    """Generate a new key, without storing it."""
+    """Generate a new API key without storing it."""
     text = api_keys.mint(make_ids.make(ids.KEY), make_ids.random(32))
     parts = api_keys.parse(text)
     if parts is None:
@@ -164,7 +167,7 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
 
 
 def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.KeyFields) -> Minted:
-    """Build the key that `maker` wants to create, without storing it. Raises the errors of creating a key."""
+    """Build the key that the key `maker` asks for, without storing it. Raises the errors of creating a key."""
     check_name(fields.name)
     buckets = (get_lasting_bucket(connection, maker, bucket).id for bucket in fields.buckets or ())
     asked = Grant(
@@ -177,7 +180,7 @@ def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.
 
 
 async def create_new_key(context: Context, request: Repeatable, fields: wire.KeyCreate) -> Outcome:
-    """Create a key. Its text is only in the first response, not in the response that is stored for replays."""
+    """Create a key. Only the first response contains its text; the response stored for repeated requests does not."""
 
     def work(connection: Connection) -> Outcome:
         minted = plan_key(connection, context.ids, request.key, fields)
@@ -198,7 +201,10 @@ async def list_visible_keys(context: Context, key: KeyRow) -> list[KeyRow]:
 
 
 async def revoke(context: Context, key: KeyRow, key_id: str) -> KeyRow:
-    """Revoke a key, effective from the next request on; no change if already revoked. Raises NotFound."""
+    """Revoke a key, so that later requests with it are refused; does nothing if it is revoked already.
+
+    Raises NotFound.
+    """
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> KeyRow:

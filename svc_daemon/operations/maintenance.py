@@ -1,4 +1,4 @@
-"""Refuse searches while a team's index is being rebuilt, or while the operator has turned search off."""
+"""Refuses searches while a team's index is being rebuilt, or after the operator has turned search off."""
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.retries import retry_after_s
@@ -13,7 +13,10 @@ from svc_daemon.wire.switches import SearchSwitch, SearchSwitchChange
 
 
 def refuse_in_maintenance(connection: Connection, context: Context, team_id: str) -> str | None:
-    """Raise `team_store_maintenance` while the index is being rebuilt. Return the id of the last rebuild, if any."""
+    """Raise `team_store_maintenance` while the team's index is being rebuilt.
+
+    Returns the id of its last rebuild, or None.
+    """
     last = find_last_rebuild(connection, team_id)
     if last is None or last.finished_at is not None:
         return last.id if last else None
@@ -44,7 +47,7 @@ def show_search(connection: Connection) -> SearchSwitch:
 
 
 def switch_search(connection: Connection, _ids: Ids, change: SearchSwitchChange) -> SearchSwitch:
-    """Turn search on or off, effective from the next request on."""
+    """Turn search on or off for all teams, effective from the next request on."""
     if change.enabled:
         delete_fact(connection, FACT)
     else:

@@ -1,37 +1,38 @@
-"""Moving an installation to other engines: from a data directory into a cluster, or back.
+"""Moves an installation to other engines: from a data directory into a cluster, or back.
 
 Theory of operation:
 
     mark  ->  bytes  ->  rows  ->  finish
 
-mark     Both sides get a mark with the id of the move, and no service serves a database that has one. So the source
-         changes no more, and a half target is never taken for a whole one.
-bytes    The blobs that sources name, and the bytes of open upload sessions. A blob is kept at the target only if it
-         has the SHA-256 of its source's row. No name of a blob is ever used twice, so one that is there is not copied
-         again; a file that is there is hashed first, since a power failure may have cut it.
-rows     All tables, one after another, in the order of their keys. Each transaction also records how far it got.
-finish   One transaction at the target: it copies the facts, queues the rebuild of each team's index, and replaces the
-         mark. From then on the target may be served. Then the mark of the source records that the move is complete; it
-         stays, and names the place where the installation is now.
+mark     Both sides get a mark with the id of the move. No service serves a database that has a mark, so the source no
+         longer changes, and an incomplete target can't be used by mistake.
+bytes    Copies the blobs that sources name, and the bytes of open upload sessions. A blob is accepted at the target
+         only if it has the SHA-256 in its source's row. The name of a blob is never used twice, so a blob that exists
+         at the target is not copied again. An existing file is hashed first: a power failure may have truncated it.
+rows     Copies all tables, one after another, in the order of their keys. Each transaction also records how far the
+         copy has come.
+finish   One transaction at the target copies the facts, queues the rebuild of each team's index, and replaces the
+         mark. From then on, the target may be served. Then the mark of the source is replaced by one that records that
+         the move is complete, and where the installation is now. This mark stays.
 
-A move that was killed anywhere is continued by the next one: the ids of the marks show that nothing was changed since.
-If the source was served in between, after `cancel_move`, its move has a new id, and the rows and sessions are copied
-again. Nothing is ever removed from the source. If some of its bytes are missing or wrong, the move ends before any row
-is copied, and the source loses its mark, so that it can be repaired or served.
+A move that was killed at any point is continued by running it again: equal ids in both marks show that nothing has
+changed since. If the source was served in between, after `cancel_move`, the next move has a new id, and copies the rows
+and sessions again. Nothing is ever removed from the source. If some of its bytes are missing or wrong, the move ends
+before any row is copied, and the mark is removed from the source, so that it can be repaired or served.
 
-What becomes of everything else:
+What happens to everything else:
 
-upload sessions, batches   are copied, with the bytes that were acknowledged. Their URLs stay valid below the new
-                           address, because the secret from which they are derived is the same
-idempotency keys           are copied: a create that is repeated after the move gets the answer of the first one
-expiries, due times        are times of the wall clock, and go on
-leases                     end: what a worker held is due again. No worker can be alive
-webhook calls              that are due are made from the target, and from nowhere else, since the source isn't served
-events                     are copied in their order, and numbered again by the target; clients go on after the last
-                           one that they have
-rates                      start again: what was used of this minute's limits is forgotten
-search indexes             are rebuilt at the target while it serves, and so are the vectors
-bytes without a row        stay behind, as do damaged ones and the embedding model
+upload sessions, batches   copied, with the bytes that were acknowledged. Their URLs stay valid below the new address,
+                           because the secret from which they are derived is the same
+idempotency keys           copied: a create that is repeated after the move gets the response of the first one
+expiries, due times        unchanged, as times of the wall clock
+leases                     ended, because no worker is running: whatever a worker had claimed is due again
+webhook calls              those that are due are made by the target only, since the source is no longer served
+events                     copied in their order, and numbered again by the target; clients continue after the last
+                           event that they have
+rate limits                reset: requests of the last minute are not counted
+search indexes             rebuilt by the target while it serves, and so are the vectors
+bytes without a row        not copied, like damaged bytes and the embedding model
 """
 
 import asyncio
@@ -73,18 +74,21 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 T = TypeVar("T")
 
-#: Number of sources that are read, and of rows that are written, at a time.
+#: Number of sources that are read, and of rows that are written, in one step.
 PAGE_ROWS = 500
-#: A column with the end of a lease, whose clock the target doesn't have.
+#: The column with the time at which a lease ends. It is in terms of a clock that the target does not have.
 LEASE = "lease_until_s"
 FACTS = "facts"
 EVENTS = "events"
-#: The column that orders events together with `turn`. The target numbers the copied ones itself, as it does its own.
+#: The column that orders events, together with `turn`. The target assigns new numbers to the copied events.
 EVENT_NUMBER = "seq"
 
 
 class MoveRefused(Exception):
-    """The installation can't be moved; nothing was changed, or what was can be continued. `hint` says what to do."""
+    """The installation can't be moved now; `hint` has the way out.
+
+    Nothing was changed, or the move can be continued.
+    """
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -93,7 +97,7 @@ class MoveRefused(Exception):
 
 
 class BytesDamaged(MoveRefused):
-    """Bytes of the source are missing or wrong, and the source is as it was before."""
+    """Some bytes of the source are missing or wrong. The source was not changed."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(
@@ -105,42 +109,42 @@ class BytesDamaged(MoveRefused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One side of a move: the stores of an installation, which no service uses."""
+    """One side of a move: the stores of an installation that no service is using."""
 
-    #: What messages call it.
+    #: How messages refer to this side.
     name: str
     state: Database
     stores: ByteStores
-    #: Read and replace the installation's secret.
+    #: Functions that read and replace the installation's secret.
     read_secret: Callable[[], bytes]
     write_secret: Callable[[bytes], object]
-    #: Whether a blob that is there is whole even after a power failure.
+    #: Whether a stored blob is always complete, even after a power failure.
     is_atomic: bool
-    #: Raises MoveRefused if a service uses it; called after it was marked.
+    #: Raises MoveRefused if a service is using the installation. Called after the mark was set.
     check_unused: Callable[[], object] = lambda: None
 
 
 @dataclass(slots=True)
 class MoveReport:
-    """What a move has done so far."""
+    """The progress of a move."""
 
     installation_id: str = ""
     sources: int = 0
-    #: Number of blobs that were copied by this run, and that were there before.
+    #: Number of blobs that this run has copied, and of those that existed at the target before it.
     copied: int = 0
     kept: int = 0
     copied_bytes: int = 0
-    #: Number of upload sessions with bytes.
+    #: Number of upload sessions whose bytes were copied.
     sessions: int = 0
     rows: int = 0
-    #: Whether an earlier run had finished the move.
+    #: Whether an earlier run had already finished the move.
     was_done: bool = False
-    #: Called with a line of progress, at any rate.
+    #: Called with each line about the progress, however often these come.
     note: Callable[[str], object] = field(default=lambda _: None, repr=False)
 
 
 async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report: MoveReport) -> None:
-    """Move the installation, or continue a move that was begun. Raises MoveRefused, or StorageError."""
+    """Move the installation, or continue an interrupted move. Raises MoveRefused or StorageError."""
     departure, arrival = await _begin(source, target, clock)
     report.installation_id = await _read(source, _get_installation_id)
     if arrival is None:
@@ -153,7 +157,10 @@ async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report
 
 
 async def cancel_move(source: Place) -> Departure:
-    """Remove the mark, so that the source can be served. Returns the mark; raises MoveRefused if there is none."""
+    """Remove the mark from the source, so that it can be served again.
+
+    Returns the mark; raises MoveRefused if there is none.
+    """
     departure = await _read(source, find_departure)
     if departure is None:
         raise MoveRefused(f"{source.name} is not being moved.")
@@ -162,7 +169,7 @@ async def cancel_move(source: Place) -> Departure:
 
 
 async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure, Arrival | None]:
-    """Mark both sides, and return the marks. There is none at the target if the move is complete there."""
+    """Mark both sides, and return both marks. The target's mark is None if the move is complete there."""
     await _read(source, _get_installation_id)
     departure, arrival = await _read(source, find_departure), await _read(target, find_arrival)
     if departure is not None and await _read(target, find_arrived) == departure.move_id:
@@ -181,13 +188,13 @@ async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure,
         installation_id = await _read(source, _get_installation_id)
         arrival = Arrival(move_id=departure.move_id, installation_id=installation_id)
         await _write(target, partial(_arrive, arrival=arrival))
-        # Sessions that are there may have received more at the source since.
+        # Delete the copied upload sessions: the source may have received more bytes for them since.
         await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
     return departure, arrival
 
 
 async def _check_target(source: Place, target: Place, arrival: Arrival | None) -> None:
-    """Raise MoveRefused unless the target is empty, or has a part of this installation."""
+    """Raise MoveRefused unless the target is empty, or contains an interrupted move of the same installation."""
     if arrival is not None:
         if arrival.installation_id != await _read(source, _get_installation_id):
             raise MoveRefused(f"{target.name} has a part of another installation, whose move was not finished.")
@@ -202,7 +209,7 @@ async def _check_unused(source: Place) -> None:
     try:
         await asyncio.to_thread(source.check_unused)
     except MoveRefused:
-        # It may change, so a later move must not rely on what was copied.
+        # The source may be served and change after this, so a later move must not rely on what was copied.
         await _write(source, delete_departure)
         raise
 
@@ -216,7 +223,7 @@ def _get_installation_id(connection: Connection) -> str:
 
 
 def _arrive(connection: Connection, *, arrival: Arrival) -> None:
-    """Put the mark at the target, and remove the rows of an earlier move of this installation."""
+    """Set the mark at the target, and delete the rows that an earlier move of this installation has copied."""
     if find_fact(connection, INSTALLATION_ID) is not None:
         raise MoveRefused("A service was started on the target in the meantime.")
     for table in reversed(list_tables()):
@@ -226,7 +233,7 @@ def _arrive(connection: Connection, *, arrival: Arrival) -> None:
 
 
 async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
-    """Copy all bytes. Raises BytesDamaged after the last ones, if some are missing or wrong."""
+    """Copy all bytes. If some are missing or wrong, copies the others too before it raises BytesDamaged."""
     there = set(await asyncio.to_thread(target.stores.blobs.list_ids))
     total = await _read(source, checks.count_every_source)
     problems: list[str] = []
@@ -252,7 +259,10 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
 
 
 async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: bool) -> str | None:
-    """Copy the source's blob. Returns None if it was there already, "" if it was copied, or what is wrong with it."""
+    """Copy the blob of a source.
+
+    Returns "" after copying, None if there is nothing to copy, or a message if the blob is missing or wrong.
+    """
     name = row.blob_name
     if is_there:
         if target.is_atomic or await target.stores.blobs.blob(name).hash() == row.sha256:
@@ -274,7 +284,7 @@ async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: boo
 
 
 async def _copy_session(source: Place, target: Place, session_id: str, size_bytes: int) -> None:
-    """Copy the bytes that an open session has received, and read them back."""
+    """Copy the bytes that an open upload session has received, and read them back to check them."""
     parts = target.stores.parts
     wanted = await _hash(source.stores.parts.stream(session_id))
     if await parts.measure(session_id) == [size_bytes] and await _hash(parts.stream(session_id)) == wanted:
@@ -291,7 +301,7 @@ async def _copy_session(source: Place, target: Place, session_id: str, size_byte
 
 
 async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: MoveReport) -> Arrival:
-    """Copy all rows but the facts. Returns the mark as it is then."""
+    """Copy the rows of all tables except `facts`. Returns the target's mark with the final progress."""
     tables = [
         replace(table, key=("turn", EVENT_NUMBER)) if table.name == EVENTS else table
         for table in list_tables()
@@ -314,7 +324,7 @@ async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: Mov
 def _put_page(
     connection: Connection, *, table: Table, written: Table, page: Sequence[Values], arrival: Arrival
 ) -> None:
-    """Insert the columns that are written, with leases that are over by any clock, and record how far the copy got."""
+    """Insert a page of rows, with all leases ended, and record how far the copy has come."""
     rows = (dict(zip(table.columns, row, strict=True)) for row in page)
     ended = [{**row, LEASE: 0.0} if row.get(LEASE) is not None else row for row in rows]
     insert_rows(connection, written, [[row[column] for column in written.columns] for row in ended])
@@ -331,7 +341,8 @@ async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids)
         for name, value in kept.items():
             put_fact(connection, name, value)
         for team_id in teams.list_team_ids(connection):
-            # A rebuild that the source has begun would not begin with an empty index.
+            # Delete the task of a rebuild that the source has begun: continued at the target, it would skip clearing
+            # the index.
             begun = tasks.find_open_rebuild(connection, team_id)
             if begun is not None:
                 tasks.cancel_task(connection, begun.id, to_text(make_ids.now()))

@@ -1,8 +1,8 @@
-"""Packs: receive the bytes of all items of a batch as one stream. `core.uploads.packs` explains how packs work.
+"""Packs: receives the bytes of all files of a batch in one request. `core.uploads.packs` explains how packs work.
 
-A request holds the upload sessions of all items, so it never writes to a file that another request writes, finalizes or
-deletes. The token in the pack's URL is derived from the highest generation of its sessions, so renewing a session
-invalidates the pack's earlier URL too.
+A request for a pack locks the upload sessions of all its files, so it never writes to a file that another request
+writes, finalizes or deletes. The token in the pack's URL is derived from the highest generation of its sessions, so
+renewing a session also invalidates the pack's earlier URL.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class PackProgress:
-    """The items of a pack, its computed state, and how many of its bytes have been received."""
+    """The files of a pack, its computed state, and how many of its bytes have been received."""
 
     items: Sequence[PackItem]
     state: str
@@ -34,12 +34,12 @@ class PackProgress:
 
 
 def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
-    """Whether the batch of these sessions is small enough to be sent as a pack."""
+    """Return whether the files of these sessions, which form a batch, are small enough to be sent as a pack."""
     return sum(upload.size_bytes for upload in members) <= context.limits.pack_bytes
 
 
 def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:
-    """Return the secret token for the pack's URL, which alone authorizes sending bytes to all of its items."""
+    """Return the secret token for the pack's URL, which authorizes sending the bytes of all its files."""
     return sessions.token(context.secret, batch_id, max(upload.generation for upload in members))
 
 
@@ -53,7 +53,7 @@ def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMemb
 
 
 async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember], sending: ChunkBody) -> PackProgress:
-    """Receive a chunk of a pack, or report its progress; bytes that are reported as received are durable.
+    """Receive some bytes of a pack, or report its progress; bytes that are reported as received are durable.
 
     Raises the errors of `core.uploads.sessions.judge_put`, `size_mismatch`, `storage_full`, and `request_in_progress`
     if another request has taken over one of the sessions.
@@ -70,11 +70,14 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
 
 
 async def _read_progress(context: Context, batch_id: str) -> PackProgress:
-    """Compute the state from the sessions' rows and files; stored bytes that may not be durable are synced first."""
+    """Compute the pack's progress from the rows and files of its sessions.
+
+    Bytes that may not be durable are synced first.
+    """
     members = context.look(lambda connection: store.list_members(connection, batch_id))
     stored = await context.parts.settle(*(member.id for member in members))
     items = rules.place_items(
-        # A session that has ended accepts no more bytes, so all of its bytes count as stored.
+        # A session that has ended needs no more bytes, so all of its bytes count as stored.
         (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
         for member, size in zip(members, stored, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Reading sources: extract the text of their stored bytes, alone or as a wave, and split it as their bucket asks."""
+"""Reads sources: extracts the text of their stored bytes, and splits it into chunks of the sizes set for a bucket."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """A source to be extracted, and the options for splitting its text into chunks."""
+    """A source whose text is to be extracted, and the chunk sizes for splitting the text."""
 
     source: SourceRow
-    #: The chunk sizes, which are those of the source's oldest bucket.
+    #: The chunk sizes: those set for the source's oldest bucket.
     chunking: ChunkingOptions
 
 
@@ -39,13 +39,13 @@ class Rereading:
 
 
 def find_reading(connection: Connection, team_id: str, source_id: str) -> SourceReading | None:
-    """Find the source and the settings for reading it; None if there is no such source."""
+    """Return the source and its chunk sizes; None if there is no such source."""
     source = find_source(connection, team_id, source_id)
     return SourceReading(source, list_chunkings(connection, [source])[source.id]) if source else None
 
 
 def list_chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict[str, ChunkingOptions]:
-    """Map each source's id to its chunk sizes, which are those of its oldest bucket."""
+    """Map the id of each source to its chunk sizes, which are those set for its oldest bucket."""
     oldest = {source.id: (source.team_id, next(iter(source.places), "")) for source in sources}
     buckets = {place: find_bucket(connection, *place) for place in set(oldest.values())}
     chunkings = {place: chunking_of(bucket) if bucket else ChunkingOptions() for place, bucket in buckets.items()}
@@ -63,8 +63,8 @@ async def read_wave(
 ) -> list[Extraction | Exception]:
     """Extract the stored bytes of several sources of one team in a single child process.
 
-    Returns an entry for each source: the extraction, an exception that `read` would raise, or NotRead. Raises
-    ProviderFailed if the disk is nearly full.
+    Returns an entry for each source: the extraction, an exception that `read` would raise, or NotRead if the source
+    must be read alone. Raises ProviderFailed if the disk is nearly full.
     """
     await asyncio.to_thread(check_room, context)
     results = await extractor.extract_wave([_stored(context, reading) for reading in readings])
@@ -75,7 +75,7 @@ async def read_wave(
 
 
 async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
-    """Hash and extract the stored bytes as they are now, regardless of the index; raises NotFound."""
+    """Hash and extract the stored bytes as they are now, whatever the index contains; raises NotFound."""
     reading = context.read(partial(find_reading, team_id=source.team_id, source_id=source.id))
     if reading is None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
@@ -108,9 +108,9 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
 
 
 async def _find_cause(context: Context, reading: SourceReading, missing: FileNotFoundError) -> Exception:
-    """Return the failure of a source whose bytes are lost, or `missing` if another file is missing.
+    """Return the failure to report if the source's bytes are lost; otherwise return `missing`, about another file.
 
-    Losing the bytes is permanent, so a broken installation must not be mistaken for it.
+    The loss of the bytes fails the source for good, so it must not be confused with a broken installation.
     """
     if await context.blobs.blob(reading.source.blob_name).find() is not None:
         return missing

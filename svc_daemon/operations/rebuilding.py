@@ -69,12 +69,12 @@ from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)
 
-#: Stages of the task: remove the old file; index the documents.
+#: The stages of a rebuild task: first remove the old index, then index the documents.
 CLEAR, INDEX = "clear", "index"
-#: A rebuild is retried without limit, but the attempt number that clients see stops at this value.
+#: A rebuild is retried without limit, but the attempt number shown to clients stops at this value.
 ATTEMPTS = 3
-#: An index that is damaged again within this time after its rebuild points to a failing disk: this is logged, and each
-#: further rebuild is delayed. The team's sources are not ready in the meantime, since searches can't find them.
+#: If an index is damaged again within this time after its rebuild, the disk is probably failing. This is logged, and
+#: each further rebuild is delayed. In the meantime, the team's sources are not ready, since searches can't find them.
 SOON_S = 3600
 
 
@@ -117,7 +117,7 @@ async def rebuild_store(context: Context, team: str) -> TaskRow:
 
 
 async def rebuild_after(context: Context, team_id: str, last: TaskRow | None) -> None:
-    """Queue the rebuild of a team's index, unless another node has queued one since the last one that was found."""
+    """Queue the rebuild of a team's index, unless another node has queued one since the rebuild `last`."""
 
     def work(connection: Connection) -> None:
         newest = find_last_rebuild(connection, team_id)
@@ -143,7 +143,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
-        # The open rebuild will detect the damage too, and start over.
+        # If a rebuild is waiting or running, it will detect the damage too, and start over.
         return
     due_at = None
     if last is not None and (last.finished_at or "") > soon:
@@ -161,7 +161,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 
 async def claim_rebuild(context: Context) -> TaskRow | None:
-    """Claim a rebuild that is due, at the stage that it had reached."""
+    """Claim a rebuild that is due. It continues at the stage that it had reached."""
 
     def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
@@ -170,7 +170,7 @@ async def claim_rebuild(context: Context) -> TaskRow | None:
 
 
 async def note_cleared(context: Context, task: TaskRow) -> None:
-    """Record that the old file is removed, and requeue running indexing tasks, whose writes may be lost with it."""
+    """Record that the old index was removed. Running indexing tasks are queued again: they may have written to it."""
 
     def work(connection: Connection) -> None:
         if not tasks.is_held(connection, task):
@@ -184,7 +184,7 @@ async def note_cleared(context: Context, task: TaskRow) -> None:
 
 
 async def find_missing(context: Context, task: TaskRow) -> list[str]:
-    """List the active sources whose current document is missing from the new index; records the progress."""
+    """List the active sources whose current document is missing from the new index, and record how many are done."""
     held = await asyncio.to_thread(list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
     missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
@@ -194,7 +194,7 @@ async def find_missing(context: Context, task: TaskRow) -> list[str]:
 
 
 def list_active(context: Context, task: TaskRow, source_ids: Sequence[str]) -> list[SourceReading]:
-    """Return those of these sources that are still active, with their reading settings."""
+    """Return those of these sources that are still active, each with its chunk sizes."""
 
     def work(connection: Connection) -> list[SourceReading]:
         sources = [
@@ -209,7 +209,7 @@ def list_active(context: Context, task: TaskRow, source_ids: Sequence[str]) -> l
 
 
 async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[SourceReading, Extraction]]) -> None:
-    """Update the rows of sources once the index has their documents."""
+    """Update the rows of the sources, now that the index has their documents."""
 
     def work(connection: Connection) -> None:
         for reading, extraction in read:
@@ -223,7 +223,7 @@ async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[Source
 
 
 async def give_up_document(context: Context, reading: SourceReading) -> None:
-    """Queue a document that can't be read as a new indexing task, with the full number of attempts."""
+    """Queue a document that can't be read as a new indexing task, which has the full number of attempts."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -235,7 +235,7 @@ async def give_up_document(context: Context, reading: SourceReading) -> None:
 
 
 async def finish_rebuild(context: Context, task: TaskRow) -> None:
-    """End the rebuild: allow searches of the team again, and sync the waiting memberships."""
+    """End the rebuild: searches of the team are allowed again, and sources whose buckets have changed are synced."""
 
     def work(connection: Connection) -> None:
         tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
@@ -249,7 +249,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
-    """Retry a failed attempt after a pause; start over if the new file is damaged too."""
+    """Schedule another attempt after a pause. If the new index is damaged too, it starts from the beginning."""
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
@@ -267,7 +267,7 @@ async def park_rebuild(context: Context, task: TaskRow) -> None:
 
 
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
-    """Return the source's current row, or None if it is not active or its generation has changed since the reading."""
+    """Return the source's current row, or None if the source is no longer active or has a newer generation."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
     if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
         return None
@@ -280,7 +280,7 @@ def list_generations(context: Context, team_id: str) -> dict[str, int]:
 
 
 def next_reading(context: Context, after_id: str) -> SourceReading | None:
-    """Return the next source after `after_id` that is marked for rechunking, with its reading settings."""
+    """Return the next source after `after_id` that is marked for rechunking, with its chunk sizes."""
 
     def work(connection: Connection) -> SourceReading | None:
         found = find_next_rechunk(connection, after_id)
@@ -290,14 +290,14 @@ def next_reading(context: Context, after_id: str) -> SourceReading | None:
 
 
 async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
-    """Give the source its next generation, or return None if another change of it is in progress."""
+    """Give the source its next generation. Returns None if another change of the source is in progress."""
 
     def work(connection: Connection) -> SourceReading | None:
         source = _unchanged(connection, reading)
         if source is None or source.in_maintenance:
             return None
         if readiness.SYNCING in source.places.values():
-            # A running sync writes to the current generation; it would fail if the index got the next one.
+            # A running sync writes the current generation to the index; it would fail if the index had the next one.
             return None
         moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
         update_state(connection, moved)
@@ -307,7 +307,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """End the rechunking once the index has the new chunks. Leave the source marked if the settings changed again."""
+    """Record that the index has the new chunks. If the chunk sizes have changed again, the source stays marked."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -316,18 +316,18 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
         update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
         if set(source.places) != set(reading.source.places):
-            # The source has left a bucket since the reading, but the index still lists that bucket.
+            # The source has left a bucket since it was read, but the index still has that bucket: schedule an update.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
 
     await context.write(work)
     context.wakes.syncing.set()
-    # The new chunks have no vectors yet.
+    # Wake the embedding worker, because the new chunks have no vectors yet.
     context.wakes.note_unembedded(reading.source.team_id)
 
 
 async def give_up_rechunk(context: Context, reading: SourceReading, reason: str) -> None:
-    """Keep the old chunks of a document that can't be read now, and add a warning to the source."""
+    """Keep the old chunks of a document that can't be read at this time, and add a warning to the source."""
     warning = f"The new chunking of its bucket could not be applied: {reason}"
 
     def work(connection: Connection) -> None:

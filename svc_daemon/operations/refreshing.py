@@ -1,7 +1,7 @@
 """Refreshing: fetch the URL of a source again, and reindex the source only if its content has changed.
 
-The request carries the validators (ETag, Last-Modified) of the known version. Unchanged content costs neither quota nor
-indexing. New bytes are stored under a new blob name; one transaction switches the source to that blob, queues a new
+The request contains the validators (ETag, Last-Modified) of the known version. Unchanged content costs neither quota
+nor indexing. New bytes are stored under a new blob name; one transaction switches the source to that blob, queues a new
 generation, and creates a tombstone for the old blob, which is deleted afterwards.
 """
 
@@ -30,8 +30,9 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
     """Fetch the source's URL again. Returns the source, and whether its content has changed.
 
     Raises the errors of `imports.fetch`, `invalid_request` if the source has no URL, `request_in_progress` while it is
-    being indexed, `forbidden_project_key` if it is also in buckets that the key can't reach, `quota_exceeded`,
-    `storage_full`, and, without `force`, `url_is_web_page` or `url_is_file` if a page became a file or vice versa.
+    being indexed, `forbidden_project_key` if it is also in buckets that the key can't reach, `quota_exceeded`, and
+    `storage_full`. Unless `force` is set, raises `url_is_web_page` or `url_is_file` if a page became a file or vice
+    versa.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if source.source_url is None:
@@ -48,7 +49,8 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         got = await refetch(context, source.type, source.source_url, staged, validators)
         if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
             return await _note_fetch(context, key, source, got), False
-        # A page that has become a file is often a mistake, and a file that has become a page is usually a login form.
+        # A page that became a file is often a mistake of the site, and a file that became a page is usually a login
+        # form.
         was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
         if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
             refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
@@ -65,7 +67,7 @@ def _refuse_unsettled(source: SourceRow) -> None:
 
 
 async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fetched | NotModified) -> SourceRow:
-    """Record a fetch that found the same content."""
+    """Record a fetch that found the same content as before."""
 
     def work(connection: Connection) -> SourceRow:
         found = get_changeable_source(connection, key, source.id)
@@ -78,7 +80,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
 
 
 async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedBytes, Fetched]) -> SourceRow:
-    """Replace the old bytes with the new ones, unless another request changed the source in the meantime."""
+    """Replace the source's old bytes by the new ones, unless another request has changed the source in the meantime."""
     staged, got = taken
     check_room(context)
     await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)

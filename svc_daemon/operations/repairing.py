@@ -1,10 +1,10 @@
-"""Repair problems that `verifying` has found, if the repair is unambiguous.
+"""Repairs the problems that `verifying` has found, if it is clear how.
 
 Sources whose bytes are lost are marked as failed.
 
-Bytes whose row was lost become sources again, with the help of the team's index. The index has the source's id, team,
-title and buckets; size, hash and type are computed from the bytes. Everything else about the source (tags, metadata,
-its URL) is lost.
+Stored bytes whose row is lost become sources again, with the help of the team's index. The index has the source's id,
+team, title and buckets; size, hash and type are computed from the bytes. Everything else about the source (tags,
+metadata, its URL) is lost.
 
 The workers do the rest once the service runs: they index the queued sources and make the webhook calls that are due.
 """
@@ -44,10 +44,10 @@ from svc_daemon.wire.event_types import EventType
 
 
 async def recover(context: Context, team_id: str, place: str) -> None:
-    """Create a source from a stored blob, with the source id in the blob's name, and queue it for indexing.
+    """Create a source again from a stored file, with the source id in the file's name, and queue it for indexing.
 
-    `place` is the path of the file, which may be among those moved aside, or the key of the object. If the source's
-    team or one of its buckets is missing from the database, it is created again with its old id.
+    `place` is the path of the file, or its key in an object store; the file may be one that was moved aside. If the
+    source's team or one of its buckets is missing from the database, it is created again with its old id.
     """
     name = PurePath(place).name
     source_id = ids.source_of(name) or ""
@@ -63,7 +63,7 @@ async def recover(context: Context, team_id: str, place: str) -> None:
     found = await blob.find()
     if found is None:
         raise StorageError(f"The blob {name} is gone.")
-    # The index has the title only, so that serves as the file name too.
+    # The index has only the title, so the title is used as the file name too.
     try:
         filename = clean_file_name(stored.title)
     except ServiceError:
@@ -85,7 +85,7 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
     for bucket_id in bucket_ids:
         bucket = find_bucket(connection, source.team_id, bucket_id)
         if bucket is None:
-            # The index has only the id of the bucket; its name is lost.
+            # The index has only the bucket's id, so the bucket's name is lost.
             now, name = source.created_at, _name(bucket_id)
             bucket = BucketRow(
                 id=bucket_id,
@@ -121,7 +121,7 @@ LOST = stored_error(
 async def repair_problems(context: Context, problems: Iterable[Problem]) -> list[Problem]:
     """Make all safe repairs, in the order of the members of `Repair`. Returns the repaired problems.
 
-    Raises StorageError if the installation is being moved: its target would not get the repairs.
+    Raises StorageError if the installation is being moved, since the repairs would be missing at the target.
     """
     context.read(refuse_moved)
     order = list(Repair)
@@ -144,8 +144,8 @@ async def _repair_bytes(context: Context, problem: Problem) -> None:
     about, stores = problem.about, context.stores
     match problem.repair:
         case Repair.TRIM_LOG if "team_id" in about:
-            # This call only opens the index, which truncates its write-ahead log. The log of the state database
-            # was truncated when the database was opened.
+            # Opening the index truncates its write-ahead log, so the call itself is the repair. The log of the state
+            # database was truncated when that was opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Repair.REMOVE_FILE if "blob" in about:
             await stores.blobs.delete([about["blob"]])
@@ -182,7 +182,7 @@ def _repair_state(connection: Connection, context: Context, problem: Problem) ->
 
 async def _repair_source(context: Context, problem: Problem) -> None:
     if problem.repair is Repair.FAIL_SOURCE:
-        # Move wrong bytes aside, so that no retry uses them. No other source ever has a blob of this name.
+        # Move the wrong bytes aside, so that no retry reads them. No other source ever has a blob of the same name.
         await context.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
 
@@ -203,7 +203,7 @@ async def _repair_source(context: Context, problem: Problem) -> None:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
             case Repair.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
-                # A source that was queued again will be synced after indexing.
+                # A queued source is synced after it has been indexed.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
             case Repair.UPDATE_INDEX, SourceRow():

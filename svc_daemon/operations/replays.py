@@ -1,4 +1,4 @@
-"""Idempotent create requests: reserve the idempotency key, and store the response or find the one stored earlier."""
+"""Repeated create requests: reserves the idempotency key, and stores the response or finds the one stored earlier."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Repeatable:
-    """A create request with an optional idempotency key; without a key, it is never a replay."""
+    """A create request with an optional idempotency key. Without a key, it is always executed."""
 
     key: KeyRow
     idempotency_key: str | None
@@ -33,7 +33,7 @@ class Outcome:
 
 
 def check_key(context: Context, idempotency_key: str | None) -> str | None:
-    """Return the idempotency key unchanged; raises `invalid_idempotency_key` if it has the wrong format."""
+    """Return the idempotency key if its format is valid; otherwise raises `invalid_idempotency_key`."""
     limit = context.limits.idempotency_key_characters
     if idempotency_key is not None and not idempotency.is_key(idempotency_key, limit):
         raise ServiceError(
@@ -46,9 +46,9 @@ def check_key(context: Context, idempotency_key: str | None) -> str | None:
 
 @asynccontextmanager
 async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outcome | None]:
-    """Hold the request's idempotency key and yield the earlier response, or None if this request is the first.
+    """Lock the request's idempotency key, and yield the response stored under it; None if this is the first request.
 
-    Raises `request_in_progress` and `idempotency_key_conflict`.
+    Raises `request_in_progress`, and `idempotency_key_conflict` if the key was used for a different request.
     """
     if request.idempotency_key is None:
         yield None
@@ -60,15 +60,15 @@ async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outc
 
 
 def key_lock(key_id: str, idempotency_key: str) -> str:
-    """Return the name of the lock that a request holds for its idempotency key."""
+    """Return the name of the lock for an idempotency key."""
     return f"key {key_id} {idempotency_key}"
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
     """Store the response in the transaction that makes the change; does nothing without an idempotency key.
 
-    Raises `request_in_progress` if another response was stored under the key since the lookup: the change is rolled
-    back, and a retry replays the stored response.
+    Raises `request_in_progress` if another response was stored under the key since the lookup. Then the change is
+    rolled back, and a retry gets the stored response.
     """
     if request.idempotency_key is None:
         return
@@ -79,7 +79,7 @@ def store_answer(connection: Connection, context: Context, request: Repeatable, 
 
 
 def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
-    """Return the earlier response, or None if there is none; raises `idempotency_key_conflict`."""
+    """Return the response stored under the request's idempotency key, or None; raises `idempotency_key_conflict`."""
     key = request.idempotency_key
     if key is None:
         return None
@@ -94,5 +94,5 @@ def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
 
 
 def _oldest(context: Context) -> str:
-    """Return the time before which stored responses are no longer replayed."""
+    """Return the time before which stored responses are no longer used."""
     return context.clock.timestamp(-86400 * context.limits.idempotency_days)

@@ -1,4 +1,4 @@
-"""After an older state was restored: give all buckets new revisions, so that no client takes an old list for new."""
+"""After an older copy of the state was restored: gives all buckets new revisions, so that clients drop cached lists."""
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
@@ -9,15 +9,15 @@ from svc_daemon.wire.restores import RestoreMark
 
 #: Name of a row in the table `facts`: the time of the last restore.
 RESTORED_AT = "restored_at"
-#: Revisions of a restored bucket begin at the time of the restore in seconds, shifted by so many bits. So they are
-#: greater than all that the bucket had before, unless it changed a million times a second.
+#: After a restore, the revision of a bucket is the time in seconds, shifted left by this many bits. So it is greater
+#: than all earlier revisions, unless the bucket has changed a million times a second.
 REVISION_BITS = 20
 
 
 def mark_restored(connection: Connection, make_ids: Ids) -> RestoreMark:
-    """Record the restore, and raise the revisions."""
+    """Record that the state was restored, and raise the revisions of all buckets."""
     now = make_ids.now()
-    # Random, in case that two restores get the same time because the clock was set back.
+    # The random part distinguishes two restores at the same time, which can happen if the clock was set back.
     part = int.from_bytes(make_ids.random(4), "big") >> (32 - REVISION_BITS)
     revision = (int(now.timestamp()) << REVISION_BITS) + part
     raise_revisions(connection, revision)

@@ -1,8 +1,8 @@
-"""Determine what a search covers, and which agent's policy applies.
+"""Determines which buckets and sources a search covers, and which agent's policy applies.
 
-The scope is the intersection of what the key can reach, what the request names and what the agent's policy covers. A
-named bucket that the key can't reach counts as missing; a bucket that the agent does not cover is left out, with a
-warning in the response. The policy's filters, number of passages and score threshold are merged into the request.
+A search covers what the key can reach, the request names and the agent's policy allows. A named bucket that the key
+can't reach counts as missing; a bucket that the policy doesn't allow is left out, with a warning in the response. The
+policy's filters, number of passages and score threshold are merged into the request.
 """
 
 from dataclasses import dataclass, replace
@@ -26,19 +26,19 @@ from svc_daemon.wire.searches import SearchRequest
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Where to look: buckets, and within them all sources or only some."""
+    """What a search covers: some buckets, and all or only some of the sources in them."""
 
-    #: Whether to find sources only through their buckets. If not, questions and answers are found too, which bucket
-    #: searches leave out.
+    #: Whether only sources in these buckets are found. If not, questions and answers are found too, which searches of
+    #: buckets omit.
     goes_by_bucket: bool
-    #: Whether sources that are in no bucket are included.
+    #: Whether sources that are in no bucket are found too.
     takes_unplaced: bool
     #: Slugs of the buckets that the request named but the agent does not search.
     left_out: tuple[str, ...]
-    #: Each bucket's revision when the scope was read; it grows with each change of its members.
+    #: The revision of each bucket when the scope was read; it increases with each change of the bucket's members.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
-    #: The rebuild that made the index; if it is different after the search, the index was replaced.
+    #: The id of the last rebuild of the index. If it has changed after the search, the index was replaced.
     rebuild_id: str | None
 
     @property
@@ -47,7 +47,7 @@ class SearchScope:
 
     @property
     def has_bucket(self) -> bool:
-        """Whether any bucket is in scope, or was named but left out because the agent doesn't search it."""
+        """Return whether the request and the key allow a bucket, even if the agent's policy excludes it."""
         return bool(self.revisions or self.left_out)
 
     @property
@@ -56,7 +56,7 @@ class SearchScope:
 
 
 def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
-    """Warn if the agent can't find anything, and say why, without revealing the contents of its policy."""
+    """Return warnings if the agent can't find anything, without revealing the contents of its policy."""
     if agent is None:
         return []
     if agent.policy_fault is not None:
@@ -76,10 +76,10 @@ def _remedy(agent: TeamAgent) -> str:
 
 
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
-    """Return the named agent, the default agent if the request names neither agent nor buckets, or else None."""
+    """Return the agent that the request names, the default agent if it names neither agent nor buckets, or None."""
     if request.agent is None and request.buckets is not None:
         if key.models is not None:
-            # A key limited to some agents can't search buckets without their policies.
+            # A key that is limited to some agents may search only with the policy of one of them.
             raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is limited to certain agents; name one of them.")
         return None
     agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
@@ -88,7 +88,7 @@ def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamA
 
 
 def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) -> SearchRequest:
-    """Return the request restricted by the policy; raises `metadata_filter_too_large`."""
+    """Return the request with the policy's filters and limits merged into it; raises `metadata_filter_too_large`."""
     changed: dict[str, Any] = {}
     if policy.scope == SOURCES:
         if len(policy.source_ids) > context.limits.search_sources:
@@ -112,7 +112,7 @@ def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) ->
 def find_scope(
     connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
 ) -> SearchScope:
-    """Return what to search now; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
+    """Return what the search covers; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
     refuse_disabled(connection)
     if request.buckets is not None:
         buckets = [get_usable_bucket(connection, key, bucket) for bucket in request.buckets]
@@ -128,10 +128,10 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # The buckets alone define the scope, unless there are filters or tags, or the key limits a search by source.
+    # Without filters and tags, the buckets alone decide, unless the policy selects sources and the key selects buckets.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
-    # The listed sources are only candidates: whether a hit is in scope is checked after the search.
+    # This list may contain too many sources, since each hit is checked again after the search.
     wanted = Wanted(
         bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
         source_ids=request.source_ids,

@@ -1,9 +1,9 @@
-"""Search: the provider finds hits, and the state database decides which of them are valid.
+"""Search: the index (the provider) finds hits, and the state database decides which of them are valid.
 
-The provider is queried first, then the state database, in one snapshot: a hit counts only if its generation is valid
-for its source and the source is an active member of a bucket in scope. So once a delete has been acknowledged, its
-source is no longer found, even if the index still contains it. While a team's index is rebuilt, it is incomplete, so
-searches are refused; if a rebuild begins during a search, the search is refused or repeated.
+The index is queried first, then the state database, in one snapshot: a hit counts only if its generation is valid for
+its source and the source is an active member of a bucket in scope. So once a delete has been acknowledged, its source
+is no longer found, even if the index still contains it. While a team's index is rebuilt, it is incomplete, so searches
+are refused; if a rebuild begins during a search, the search is refused or repeated.
 
 If hits are dropped, the search may be repeated. If a bucket has changed since the scope was read, a source may have
 been replaced after the index was queried: the repeated search finds either the old or the new source. If most hits
@@ -37,23 +37,23 @@ from svc_daemon.store.memberships import list_unplaced
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: Maximum share of a search's time budget for embedding the query; the rest is for the search itself.
+#: Maximum share of a search's time that may be used to embed the query; the rest is for the search itself.
 EMBED_SHARE = 0.5
 _NO_MODEL = "The search used keywords only, because no embedding model is set up."
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The mode of a search, and the vector of its query."""
+    """The mode of a search (by keyword, by meaning or both), and the vector of its query, if it has one."""
 
     mode: SearchMode
     vector: QueryVector | None = None
-    #: Warnings for the user.
+    #: Warnings for the caller.
     warnings: tuple[str, ...] = ()
 
 
 async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
-    """Embed the query and match in the requested mode; if that fails, match by keyword.
+    """Return how to match, with the vector of the query. Without a vector, a hybrid search matches by keyword.
 
     Raises `search_timeout` at the deadline, and `search_failed` if the query of a semantic search can't be embedded.
     """
@@ -82,17 +82,17 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
 
 #: Maximum number of index queries per search; after that, the search returns the valid hits of the last query.
 MAX_ROUNDS = 5
-#: Factor by which to increase the number of requested hits if too many of them were deleted.
+#: If too many hits belong to deleted sources, the next query requests this many times as many hits.
 GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """One result: a valid hit and its source, whose row was read in the same snapshot in which the hit was checked."""
+    """A valid hit and its source, whose row was read in the same snapshot in which the hit was checked."""
 
     hit: Hit
     source: FoundSource
-    #: The buckets in scope in which the source is active.
+    #: Ids of the searched buckets in which the source is active.
     bucket_ids: tuple[str, ...]
 
 
@@ -101,9 +101,9 @@ class Results:
     found: tuple[SearchResults, ...]
     has_more: bool
     warnings: tuple[str, ...]
-    #: The agent whose policy applied; None if the request named buckets but no agent.
+    #: The agent whose policy was applied; None if the request named buckets but no agent.
     agent: TeamAgent | None = None
-    #: Minimum score of a hit, from the request and the policy; None if neither sets one.
+    #: Minimum score of a hit, set by the request or the policy; None if neither sets one.
     score_threshold: float | None = None
     #: Number of chunks in the team's index, across all buckets.
     chunks: int = 0
@@ -111,12 +111,13 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A page of hits, checked against the state database."""
+    """The hits of one query of the index, checked against the state database."""
 
     results: Results
-    #: Whether hits were dropped while the index has more hits than were requested.
+    #: Whether hits were dropped although the index has more hits than were requested, so that a larger query would
+    #: help.
     is_short: bool
-    #: Whether hits were dropped and the buckets have changed since the scope was read, or the index was rebuilt.
+    #: Whether hits were dropped, and the buckets have changed or the index was rebuilt since the scope was read.
     is_overtaken: bool
 
     @property
@@ -125,7 +126,7 @@ class Judged:
 
 
 async def search(context: Context, key: KeyRow, request: SearchRequest) -> Results:
-    """Find the best chunks for the query, within what the key can reach and the agent retrieves.
+    """Return the best chunks for the query, among those that the key can reach and the agent's policy allows.
 
     Raises `invalid_request`, `model_not_found`, `model_not_allowed`, `agent_not_found`, `bucket_not_found`,
     `metadata_filter_too_large`, `rag_quota_exceeded`, `search_disabled`, `team_store_maintenance`,
@@ -168,7 +169,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
         return await context.search_aside(lambda: asking.settle(asking.look(), matching))
-    # Determine the scope first, so that a refused search does not use the model.
+    # Determine the scope first, so that a refused search doesn't cost an embedding.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
     return await context.search_aside(asking.settle, scope, matching)
@@ -176,7 +177,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A single search. It runs in one thread, since each thread switch takes as long as a database read."""
+    """A single search. Its methods run in a thread; each switch between threads takes as long as a database read."""
 
     context: Context
     key: KeyRow
@@ -185,14 +186,14 @@ class _Asking:
     deadline_s: float
 
     def look(self) -> SearchScope:
-        """Return where to search now; raises the errors of `find_scope`."""
+        """Return what to search; raises the errors of `find_scope`."""
         policy = _policy_of(self.agent)
         return self.context.read(
             lambda connection: find_scope(connection, self.context, self.key, self.request, policy)
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """Query the index until enough hits are valid, and return the results. Raises the errors of `search`."""
+        """Query the index until it has returned enough valid hits, and return them. Raises the errors of `search`."""
         # Some hits may belong to sources that were deleted or changed, so request more hits than needed.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
@@ -225,7 +226,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
     except ProviderError as error:
-        # A rebuild that has begun in the meantime may have closed the index during the search.
+        # A rebuild that has just begun may have closed the index during the search; then this raises the proper error.
         context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
         if isinstance(error, SearchTimeout):
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -241,7 +242,7 @@ def _judge_page(
     scope: SearchScope,
     page: HitPage,
 ) -> Judged:
-    """Select the hits that are still valid, and decide whether to search again. Raises `team_store_maintenance`."""
+    """Return the hits that are still valid, and whether to query the index again. Raises `team_store_maintenance`."""
     is_remade = refuse_in_maintenance(connection, context, key.team_id) != scope.rebuild_id
     sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))
     unplaced = list_unplaced(connection, key.team_id, list(sources)) if scope.takes_unplaced else set()
@@ -263,9 +264,9 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """Raise `bucket_store_indexing_pending` if nothing in scope is searchable and sources are waiting to be indexed.
+    """Raise `bucket_store_indexing_pending` if no covered source is searchable yet, but some are waiting to be indexed.
 
-    A search of a single named bucket is also refused if no source is waiting.
+    A search of a single named bucket is refused even if no source is waiting.
     """
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):

@@ -1,10 +1,10 @@
-"""At startup, sort stored files without a database row: delete some, move some aside, and move some back.
+"""At startup, sorts stored files that have no database row: deletes some, moves some aside, and moves some back.
 
 A crash leaves files that were never acknowledged. If an older copy of the state database was restored, or its log was
-truncated, there are files that were acknowledged, and they may be the only copy. The folders alone don't show which of
-the two a file is, so all such files are moved aside and kept for days. Files that were deleted on purpose have a
-tombstone or belong to a session that has ended, and are deleted. Files that were moved aside are moved back if they
-have a database row again.
+truncated, there are also files that were acknowledged, and they may be the only copy. The folders don't show which of
+the two a file is, so all files without a row are moved aside and kept for days. An exception are files that were
+deleted on purpose: they have a tombstone or belong to an upload session that has ended, and are deleted. A file that
+was moved aside is moved back if it has a row again.
 """
 
 import asyncio
@@ -29,22 +29,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """The owners of stored files according to the state database: sources, deleted sources, and upload sessions."""
+    """Which sources, deleted sources and upload sessions the stored files belong to, as the state database has it."""
 
-    #: Size in bytes of each source's blob, by blob name.
+    #: Size in bytes of each source's stored file, by the name of the file.
     sizes: dict[str, int]
-    #: Names of blobs that were deleted on purpose.
+    #: Names of stored files that were deleted on purpose.
     deleted: set[str]
     open_ids: set[str]
-    #: Sessions that have ended but still have bytes.
+    #: Ids of upload sessions that have ended but still have bytes.
     ended_ids: set[str]
 
 
 async def sort_leftovers(context: Context) -> Counter[str]:
-    """Remove or move all files without a row. Returns their number by what was done, such as `removed` or `set aside`.
+    """Delete or move all files without a row. Returns how many, by what was done, such as `removed` or `set aside`.
 
-    Call this only at startup of the process that owns the data directory: while uploads run, a blob is stored before
-    its row. If the bytes aren't in the data directory, it does nothing.
+    Call this only at startup of the process that owns the data directory: later, an upload that is running stores its
+    file before its row. Does nothing if files are stored in an object store.
     """
     folders = context.stores
     if not isinstance(folders, DataFolders):
@@ -59,13 +59,16 @@ async def sort_leftovers(context: Context) -> Counter[str]:
 
 
 async def clear_held(context: Context) -> int:
-    """Remove the files that were held for a backup that was killed. Returns the number of files."""
+    """Remove the files that a backup was still reading when they were deleted, if the backup was killed.
+
+    Returns how many.
+    """
     folders = context.stores
     return await asyncio.to_thread(folders.blobs.removals.clear_held) if isinstance(folders, DataFolders) else 0
 
 
 async def count_asides(context: Context) -> None:
-    """Count the files that were moved aside, and how many of them have a bucket according to a team's index."""
+    """Count the files that were moved aside, and how many of them have a bucket according to their team's index."""
     found = await asyncio.to_thread(context.asides.list_names)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
@@ -92,7 +95,8 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     kept_by_sessions = {_identity(folders.parts.path(part_id)) for part_id in parts - owners.ended_ids}
     for name in set(folders.blobs.list_ids()) - owners.sizes.keys():
         path = folders.blobs.path(name)
-        # Finalizing hard-links a part as a blob: if the blob has no row, the session still has the part.
+        # Finalizing links the file of a session as a blob. If this blob has no row, the bytes still belong to the
+        # session.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
         done[_remove(folders, path) if is_needless else _set_aside(context, folders, path)] += 1
     for part_id in parts - owners.open_ids:
@@ -131,8 +135,8 @@ def _remove(folders: DataFolders, path: Path) -> str:
 
 def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
-        # Use the file's own date if the clock is behind, as after a boot without a clock battery. With an older date,
-        # the file would be deleted too early.
+        # Use the file's own date if the clock is behind, as on a machine that boots without a clock battery. With an
+        # older date, the file would be deleted too early.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"
@@ -151,7 +155,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _count_known(context: Context, source_ids: set[str]) -> int:
     known: set[str] = set()
-    # Ask the index, not the database: after an older database was restored, newer teams have no row in it.
+    # Take the teams from the index, not from the database: if an older database was restored, it lacks newer teams.
     for team_id in filter(ids.TEAM_ID.fullmatch, context.provider.list_teams()):
         try:
             documents = context.provider.list_documents(team_id)

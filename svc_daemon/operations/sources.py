@@ -54,17 +54,17 @@ def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class SourceLookup:
-    """The sources that were asked for by their ids, as far as the key can reach them."""
+    """The result of looking up sources by id. Only sources that the key can reach are found."""
 
-    #: In the order of the ids.
+    #: The sources found, in the order of the requested ids.
     found: list[SourceRow]
     missing: list[str]
-    #: The source that has taken the place of a missing one, by the id of the missing one.
+    #: For each missing source that was replaced, its id and the id of the source that replaced it.
     successors: dict[str, str]
 
 
 def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) -> SourceLookup:
-    """Return those of the sources that exist, from one snapshot."""
+    """Return those of the sources that exist, from one snapshot of the state."""
 
     def work(connection: Connection) -> SourceLookup:
         rows = find_sources(connection, key.team_id, source_ids)
@@ -78,7 +78,7 @@ def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) ->
 
 
 async def verify_source(context: Context, source: SourceRow) -> ProviderState:
-    """Return the state of the source in the index now; raises `search_failed` if the index fails.
+    """Return the source's state according to the index as it is now; raises `search_failed` if the index fails.
 
     While the index is rebuilt, the source is pending until it is indexed again.
     """
@@ -92,7 +92,7 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
 async def list_members(
     context: Context, key: KeyRow, bucket: str, chosen: SourceFilter
 ) -> tuple[str, int, list[SourceRow]]:
-    """List the bucket's members that pass the filter. Returns the bucket's id and revision, and the members."""
+    """List the sources of the bucket that pass the filter. Returns the bucket's id and revision, and the sources."""
 
     def work(connection: Connection) -> tuple[str, int, list[SourceRow]]:
         bucket_id = get_lasting_bucket(connection, key, bucket).id
@@ -103,7 +103,7 @@ async def list_members(
 
 
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
-    """Update the given fields (already checked). A new title is written to the index before the database.
+    """Update the given fields, which were already checked. A new title is written to the index before the database.
 
     The sync worker updates the index once more afterwards, in case the process is killed or the title changes again.
     Raises `forbidden_project_key` if the source is also in buckets that the key can't reach.
@@ -114,16 +114,17 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
     async with _retitling(context, source):
         await _retitle(context, source, change["title"])
         changed = await _describe(context, key, source_id, change)
-        # The document may have been indexed in between, under its old title.
+        # The document may have been indexed in between under its old title, so write the new one again.
         await _retitle(context, source, changed.title)
     return changed
 
 
 @asynccontextmanager
 async def _retitling(context: Context, source: SourceRow) -> AsyncIterator[None]:
-    """Queue an update of the index, and keep the sync worker from doing it within the block.
+    """Schedule an update of the index for after the block, and keep the sync worker from doing it earlier.
 
-    In the block it would write the old title, and drop the update although the new title comes to the index later.
+    If the sync worker did it during the block, it would write the old title, which is still in the database, and would
+    consider the update done.
     """
     now_s, until_s = context.clock.lease_s(), lease_end_s(context)
     await context.write(
@@ -155,7 +156,7 @@ def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: st
 
 
 async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> SourceRow:
-    """Add the source to another bucket; does nothing if it is already a member."""
+    """Add the source to another bucket; does nothing if the source is already in it."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> SourceRow:
@@ -167,7 +168,8 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
             attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
             record_events(connection, context.ids, key.team_id, [attached])
         if is_new and source.status == readiness.INDEXING:
-            # If the source left this bucket while it was being indexed, the index may not list the bucket any more.
+            # If the source left this bucket while it was being indexed, the index may not have the bucket: schedule an
+            # update.
             create_detachment(connection, key.team_id, source.id)
         return get_source(connection, key.team_id, source_id)
 
@@ -191,7 +193,7 @@ async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceR
 
 
 def requeue(connection: Connection, context: Context, source: SourceRow, key_id: str | None = None) -> SourceRow:
-    """Queue the source for indexing as a new generation, in a new task."""
+    """Queue the source for indexing as a new generation, by a new task."""
     queued = replace(
         source,
         status=readiness.QUEUED,
@@ -234,13 +236,13 @@ async def read_text(context: Context, source: SourceRow) -> StoredText:
 
 
 async def _retitle(context: Context, source: SourceRow, title: str) -> None:
-    """Write the title to the index. If the source isn't indexed yet, indexing will write the title."""
+    """Write the title to the index. If the source isn't indexed yet, the indexing worker will do this."""
     with suppress(DocumentMissing):
         await _ask(context, source, lambda: context.provider.set_title(source.team_id, source.id, title))
 
 
 async def _ask(context: Context, source: SourceRow, work: Callable[[], T]) -> T:
-    """Call the provider in a thread; raises DocumentMissing, or `search_failed` for any other provider error.
+    """Run `work`, which calls the index, in a thread; raises DocumentMissing, or `search_failed` for other errors.
 
     Raises `team_store_maintenance` if the call failed while the index is being rebuilt.
     """

@@ -1,4 +1,4 @@
-"""Clean-up steps: bytes and index rows of deleted sources, expired sessions, and old rows.
+"""Clean-up: removes the bytes and index rows of deleted sources, expired upload sessions, and old rows.
 
 Every step is idempotent: after a crash, it is simply repeated.
 """
@@ -28,12 +28,12 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of rows per step, which share one commit.
 STEP_LIMIT = 100
-#: Minimum age of a part that is deleted because its session is not open, in seconds; no request takes as long.
+#: Files of upload sessions that are not open are deleted at this age, in seconds. No request takes as long.
 PART_AGE_S = 86400
 
 
 async def clean_tombstones(context: Context) -> int:
-    """Delete the blobs and index rows of all deleted sources. Returns the number of sources that were cleared."""
+    """Remove the files and index rows of all deleted sources. Returns the number of sources that were cleaned up."""
     count, after = 0, ""
     # Skip sources that fail, so that one team's damaged index does not block the other teams.
     while listed := context.read(partial(tombstones.list_to_clean, after=after, limit=STEP_LIMIT)):
@@ -43,7 +43,7 @@ async def clean_tombstones(context: Context) -> int:
 
 
 async def _clean(context: Context, listed: list[Tombstone]) -> int:
-    # The deletion of the blobs is durable before their tombstones are removed.
+    # A tombstone is deleted only after the deletion of its file is durable.
     refused = await context.blobs.delete([stone.blob_name for stone in listed])
     rest = [stone for stone in listed if stone.blob_name not in refused]
     tried = await asyncio.to_thread(lambda: [(stone, _clear_index(context, stone)) for stone in rest])
@@ -62,14 +62,14 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
 
 
 async def forget_old_keys(context: Context) -> int:
-    """Delete expired idempotency keys. Returns how many."""
+    """Delete expired idempotency keys. Returns their number."""
     oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
     return await context.write(lambda connection: delete_expired_answers(connection, oldest))
 
 
 async def forget_ended(context: Context) -> int:
-    """Delete old rows of ended sessions, batches, tasks and webhook deliveries. Returns how many."""
-    # While an idempotency key is kept, replays of its create need the rows of the first request.
+    """Delete old rows of ended upload sessions, batches, tasks and webhook calls. Returns their number."""
+    # As long as an idempotency key is kept, the rows of its request are needed to answer repeated requests.
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
     count = 0
@@ -85,20 +85,20 @@ async def forget_ended(context: Context) -> int:
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire all sessions whose time is over, and delete their bytes. Returns how many had expired."""
+    """Expire all upload sessions whose time is over, and delete their bytes. Returns the number of expired sessions."""
     now = context.clock.timestamp()
     by_lock = {session_lock(each): each for each in context.read(lambda c: uploads.list_expired_ids(c, now))}
     locks = list(by_lock)
 
     def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
-        # A replay may have renewed a session since it was listed.
+        # A repeated create request may have renewed a session after it was listed.
         expired = [by_lock[lock] for lock in held if uploads.expire_upload(connection, by_lock[lock], now)]
         for upload in uploads.get_uploads(connection, expired):
             end_batches(connection, context, upload.team_id, [upload.batch_id])
         return expired
 
     for start in range(0, len(locks), STEP_LIMIT):
-        # A chunk that is being received may extend its session; the next round checks again.
+        # Skip sessions that are receiving bytes, which may extend them; the next run checks them again.
         async with context.locks.hold_free(*locks[start : start + STEP_LIMIT]) as held:
             if held:
                 await context.parts.delete(*await context.write(partial(work, held=held)))
@@ -106,15 +106,17 @@ async def expire_uploads(context: Context) -> int:
 
 
 async def sweep_objects(context: Context, after: str) -> str | None:
-    """Delete the objects of the next page that are old and that no row names, if bytes are in an object store.
+    """Delete objects that are old and that no row names, one page of the object store per call.
 
-    `after` is the key to go on from. Returns the next one; None at the end.
+    `after` is the key of the last object of the page before. Returns that of this page; None at the end, and if bytes
+    are not in an object store.
     """
     stores = context.stores
     if not isinstance(stores, SweptStores):
         return None
     page = await stores.list_page(after)
-    # Bytes are stored before their row. And if an older copy of the state is restored, its rows name older blobs.
+    # Old objects only, since bytes are stored before their row. Blobs are kept longer, since a restored older state may
+    # still name them.
     blobs_before = from_text(context.clock.timestamp(-86400 * context.limits.set_aside_days))
     parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
@@ -131,7 +133,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """End retry delays that exceed the maximum because the clock was set back. Returns how many."""
+    """Make retries due at once whose pause is longer than allowed, because the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
@@ -156,14 +158,14 @@ async def recall_far_pauses(context: Context) -> int:
 
 
 async def rebuild_lost(context: Context) -> int:
-    """Queue the rebuild of each index that is missing, damaged or of another release. Returns how many.
+    """Queue the rebuild of each index that is missing, damaged or written by another release. Returns how many.
 
-    A single daemon calls this at boot, before serving requests: sources of such an index must not be shown as ready.
-    Where the other nodes serve them anyway, a node's start does not wait for the index.
+    A single daemon calls this at startup, before it serves requests, so that sources in such an index are not shown as
+    ready. In a cluster, the other nodes serve them anyway, so a node does not wait for this at startup.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
-        # Another node may have rebuilt the index by the time that this one has looked: only one rebuild follows this.
+        # Several nodes may find the same problem. Remember the last rebuild, so that only one of them queues the next.
         last = context.read(partial(find_last_rebuild, team_id=team_id))
         if last is not None and last.finished_at is None:
             continue
@@ -186,11 +188,11 @@ def _is_lost(context: Context, team_id: str) -> bool:
 
 
 async def reconcile_index(context: Context) -> int:
-    """Compare each team's index with the state database, at startup. Returns how many documents did not match.
+    """At startup, compare each team's index with the state database. Returns how many documents did not match.
 
     A document without a source, left by an interrupted delete, is removed unless its bytes are still stored. A source
-    whose document is missing is queued to be indexed again from its stored bytes. A document that has other buckets
-    than its source, after an older state was restored, gets those of the source.
+    whose document is missing is queued to be indexed again from its stored bytes. If an older state was restored, a
+    document may have other buckets than its source; it gets those of the source.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -204,13 +206,13 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    # Read the state database before the index: every source that is active now must be in the index already.
+    # Read the state database before the index, so that each source that was active is in the index when that is read.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     places = await context.read_aside(partial(memberships.list_searched_places, team_id=team_id))
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     if orphans:
-        # If stored bytes have no source, only their document still describes them, so keep it.
+        # If stored bytes have no source, their document in the index is the only description left, so keep it.
         orphans -= await context.blobs.find_stored(orphans)
         orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.asides.list_names)}
     for source_id in orphans:
@@ -218,7 +220,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
     count = 0
     for source_id in missing:
-        # The source may have been indexed since the index was listed.
+        # The source may have been indexed since the index was listed, so ask the index again.
         document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
         generation = document.generation if document else None
         count += await context.write(partial(_requeue_lost, context=context, key=(team_id, source_id, generation)))
@@ -235,9 +237,9 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
 def _list_documents(
     context: Context, team_id: str, places: dict[str, tuple[str, ...] | None]
 ) -> tuple[dict[str, int], set[str]]:
-    """Return the generation of each source in the team's index, and the sources that have other buckets there.
+    """Return the generation of each source in the team's index, and the sources whose buckets differ there.
 
-    Sources that are still to be synced are left to their sync.
+    Sources that wait for a sync are not included, because the sync will correct the index.
     """
     listed, misplaced = dict[str, int](), set[str]()
     for document in context.provider.list_documents(team_id):
@@ -254,13 +256,16 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
         return 0
     if generation in source.generations:
         return 0
-    # A restored state may be older than the index: begin a generation that replaces the one in the index.
+    # The restored state may be older than the index, so begin a generation above the one in the index.
     requeue(connection, context, replace(source, generation=max(source.generation, generation or 0)))
     return 1
 
 
 def _clear_index(context: Context, stone: Tombstone) -> Exception | None:
-    """Delete the index rows of one source. Returns the error instead of raising it, so that others continue."""
+    """Delete the index rows of one source.
+
+    Returns the error instead of raising it, so that the other sources are processed.
+    """
     try:
         context.provider.delete_document(stone.team_id, stone.source_id)
     except ProviderError as error:

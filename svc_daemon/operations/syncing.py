@@ -1,9 +1,10 @@
-"""Bucket sync steps that change the database: claim, activate (which makes sources `ready`), fail, release.
+"""Bucket sync: writes changes of a source's buckets and title to the index, then makes the memberships `active`.
 
-Only changes after indexing need a sync, since a document is indexed with all the buckets that its source has by then.
+A membership is the row that connects a source with one of its buckets. A newly indexed document needs no sync, since it
+is indexed with all the buckets that its source has by then; only later changes do.
 
-Activation is one transaction: the membership becomes active, and a source that is replaced leaves the bucket in the
-same commit, so that every search finds exactly one of the two sources.
+Activation is one transaction: the memberships become active, which may make the source ready. If the source replaces
+another one, that one leaves the bucket in the same commit, so that every search finds exactly one of the two.
 
 Only one worker changes buckets in the index, because two could overwrite each other's changes with outdated values.
 """
@@ -36,25 +37,25 @@ from svc_daemon.store.tombstones import (
 
 log = logging.getLogger(__name__)
 
-#: What the index stores about a source besides its content: its title and its buckets.
+#: The title and buckets of a source, as written to the index.
 _Words = tuple[str, list[str]]
 
-#: Maximum number of memberships per claim. Claiming them is one commit, and completing them another.
+#: Maximum number of memberships per claim. A claim is one commit, and completing it is another.
 CLAIM_LIMIT = 64
-#: Seconds to wait before a membership is synced again, while its document is being rechunked.
+#: Seconds until a membership is synced again if its document is being split into new chunks.
 RECHUNK_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A membership that this worker has claimed, and the source at the time of the claim."""
+    """A membership that this worker has claimed for a sync, and its source at the time of the claim."""
 
     claim: SyncClaim
     source: SourceRow
 
 
 async def claim_syncs(context: Context) -> list[Sync]:
-    """Claim the memberships whose sync is due."""
+    """Claim the memberships that are due for a sync."""
     now = context.clock.timestamp()
     lease_until_s = lease_end_s(context)
 
@@ -71,7 +72,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Make the memberships active, once the index has their buckets."""
+    """Make the memberships active, now that the index has their buckets."""
 
     def work(connection: Connection) -> None:
         activated: list[SyncClaim] = []
@@ -95,9 +96,10 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 
 
 def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
-    """List the syncs whose source has joined or left a bucket since the claim.
+    """Return the syncs whose source has joined or left a bucket since the claim.
 
-    Another node may have written that to the index before this one wrote what it knew, if a lease or lock was lost.
+    If this node has lost its lease or lock, another node may have written newer values to the index before this one
+    wrote its own.
     """
     by_team: dict[str, list[str]] = {}
     for sync in syncs:
@@ -110,7 +112,7 @@ def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
 
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
-    """Schedule a retry after the provider failed, with increasing backoff and no limit on attempts."""
+    """Schedule a retry after the index failed. The pauses increase, and the number of attempts is not limited."""
     due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
@@ -132,15 +134,15 @@ async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
 
 
 async def reindex_missing(context: Context, sync: Sync) -> None:
-    """Queue a source whose document is missing from the index, to index it again from its stored bytes."""
+    """Queue a source whose document is missing from the index, to be indexed again from its stored bytes."""
 
     def work(connection: Connection) -> None:
         source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
         if source is None or source.in_maintenance:
-            # A rebuild has begun since the claim: it indexes every document, and the sync runs afterwards.
+            # A rebuild has begun since the claim. It indexes every document, and the sync runs afterwards.
             return
         if source.rechunk:
-            # The source is being rechunked: sync it once its new chunks are in the index.
+            # The source is being split into new chunks; sync it once these are in the index.
             memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)
@@ -150,7 +152,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
-    """Release memberships whose lease has expired by `now_s`; infinity releases all. Returns how many."""
+    """Queue syncs again whose lease ended by `now_s`; infinity, used at startup, selects all. Returns their number."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> int:
@@ -169,14 +171,14 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Remove buckets that sources have left, and old titles, from the index. Returns how many sources were updated.
+    """Remove buckets that sources have left, and old titles, from the index. Returns the number of updated sources.
 
-    0 means that none are left, apart from sources whose update failed: these are skipped, so that one team's damaged
-    index does not block the other teams.
+    A source whose update failed is skipped, so that one team's damaged index does not block the other teams. The result
+    0 means that no other update is waiting.
     """
     after, now_s = "", context.clock.lease_s()
-    # Sources that are being renamed are not listed: their new title is in the index but not yet in the database, so a
-    # sync would restore the old one.
+    # Sources that are being renamed are not listed. Their new title is in the index before it is in the database, so an
+    # update now would restore the old title.
     while noted := context.read(partial(list_detachments, now_s=now_s, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
         updated = [(each, words) for each in noted if (words := await _update_index(context, each)) is not None]
@@ -191,7 +193,8 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
     def work(connection: Connection) -> None:
         for detachment, words in updated:
-            # The source may have left another bucket or got a new title since the index was updated.
+            # The source may have left another bucket or got a new title while the index was updated; then update it
+            # again.
             if _words(_find(connection, detachment)) == words:
                 delete_detachment(connection, detachment.source_id, now_s)
 
@@ -199,7 +202,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
 
 def take_place(connection: Connection, context: Context, team_id: str, source_id: str, bucket_id: str) -> None:
-    """Remove the source that this one replaces from the bucket in which it is active now."""
+    """Remove the source that this one replaces from the bucket, unless it isn't active there."""
     source = find_source(connection, team_id, source_id)
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return
@@ -211,7 +214,7 @@ def take_place(connection: Connection, context: Context, team_id: str, source_id
 
 
 def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> list[SourceRow]:
-    """List the sources that this one replaces in the bucket: several if a replaced source was itself a replacement."""
+    """Return the sources that this one replaces in the bucket; several if a replaced one was itself a replacement."""
     line: list[SourceRow] = []
     older: SourceRow | None = source
     while older is not None and older.replaces is not None:
@@ -222,7 +225,7 @@ def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> 
 
 
 async def _update_index(context: Context, detachment: Detachment) -> _Words | None:
-    """Write the source's title and buckets to the index. Returns them, or None if the index failed, to retry later."""
+    """Write the source's title and buckets to the index. Returns them, or None if the index failed."""
     team_id, source_id = detachment.team_id, detachment.source_id
     source = context.read(lambda connection: _find(connection, detachment))
     words = _words(source)
@@ -233,7 +236,7 @@ async def _update_index(context: Context, detachment: Detachment) -> _Words | No
         await asyncio.to_thread(provider.set_title, team_id, source_id, source.title)
         await asyncio.to_thread(provider.set_buckets, team_id, source_id, source.generation, source.searched_places)
     except DocumentMissing:
-        # The source is not indexed yet, or is being indexed again; indexing writes title and buckets anyway.
+        # The source is not indexed yet, or is being indexed again. Indexing writes the title and the buckets anyway.
         return words
     except ProviderError as error:
         log.warning("the index could not be updated for %s: %s", source_id, error)

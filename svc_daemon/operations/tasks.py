@@ -1,4 +1,4 @@
-"""Tasks: claim the next task of a type, and extend its lease while the worker is alive."""
+"""Tasks: claims the next task of a type, and extends its lease while the worker is alive."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -17,9 +17,9 @@ async def claim_next(
     task_type: str,
     take: Callable[[Connection, str], T | None],
 ) -> T | None:
-    """Claim the oldest due task of the first team that has one, by calling `take` with the task's id.
+    """Find the oldest due task of a team and claim it by calling `take` with its id; the teams are tried in turn.
 
-    Returns what `take` returns, or None if there is no such task.
+    Returns what `take` returns, or None if no team has a due task.
     """
     now = context.clock.timestamp()
 
@@ -32,7 +32,7 @@ async def claim_next(
         task_id = find(connection)
         return take(connection, task_id) if task_id else None
 
-    # Find the task in a read transaction first: only claiming it needs a commit.
+    # Search in a read transaction first, because only claiming the task needs a commit.
     return await context.write(claim) if context.read(find) else None
 
 

@@ -1,14 +1,14 @@
-"""Removing a team, with everything that it has.
+"""Removes a team with all its buckets, sources, keys, agents, files and index.
 
 Theory of operation:
 
     queued -> running -> (no row)      one task; it ends with the transaction that deletes the team
 
-The transaction that queues the task revokes all keys of the team, so that no request reaches it from then on. A worker
-then repeats these steps until nothing is left, since a request that began before may still add something:
+The transaction that queues the task revokes all keys of the team, so that new requests are refused. A worker then
+repeats these steps until nothing is left, since a request that began earlier may still add something:
 
-1. end open upload sessions, and delete the sources like any request does, a few at a time, but none that is being read;
-   wait for what is being read, since its text would be put into an index that is gone
+1. end open upload sessions, and delete sources like any request does, a few at a time. Sources that a worker is reading
+   are deleted once that has ended, since their text would otherwise be put into an index that was removed
 2. delete the files that were set aside and that only the team's index describes, then the index
 3. remove the bytes of the deleted sources
 4. delete the rows, some at a time; the last transaction finds nothing else, and deletes the team, its agents and the
@@ -45,16 +45,16 @@ from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: The removal is retried without limit, but the attempt number stops at this value.
+#: The removal is retried without limit, but the attempt number shown stops at this value.
 ATTEMPTS = 3
-#: The name of the only stage in the progress of the task.
+#: The name of the only stage of the task, shown in its progress.
 STAGE = "delete"
 #: Maximum number of sources, and of rows, that are deleted in one transaction.
 SOURCES_PER_STEP, ROWS_PER_STEP = 200, 1000
 
 
 def queue_removal(connection: Connection, make_ids: Ids, team: str) -> wire.Team:
-    """Revoke the team's keys, and queue its removal; no change if it is queued already. `team` is an id or name.
+    """Revoke the team's keys and queue its removal, unless it is queued already. `team` is an id or a name.
 
     Raises NotFound, and `invalid_request` if it is the only team.
     """
@@ -78,7 +78,7 @@ def queue_removal(connection: Connection, make_ids: Ids, team: str) -> wire.Team
 
 
 async def claim_removal(context: Context) -> TaskRow | None:
-    """Claim a removal that is due."""
+    """Claim a team's removal that is due, or return None."""
 
     def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
@@ -87,12 +87,15 @@ async def claim_removal(context: Context) -> TaskRow | None:
 
 
 def is_removing(context: Context, task: TaskRow) -> bool:
-    """Whether this worker still has to go on: the team exists, and no other worker has claimed its removal."""
+    """Return whether this worker must continue: the team still exists, and no other worker has claimed its removal."""
     return context.read(partial(tasks.is_held, task=task))
 
 
 async def remove_contents(context: Context, team_id: str) -> bool:
-    """End the team's upload sessions, and delete its sources. Returns whether some are left, which are in use."""
+    """Cancel the team's upload sessions and delete its sources.
+
+    Returns whether some are left, because they are in use.
+    """
     gone, after_id = NotFound(ErrorCode.NOT_FOUND, "The team was removed.").as_error(), ""
     while found := context.read(
         partial(store.list_open_uploads, team_id=team_id, after_id=after_id, limit=SOURCES_PER_STEP)
@@ -115,7 +118,7 @@ async def remove_contents(context: Context, team_id: str) -> bool:
 
 
 async def _cancel_rebuild(context: Context, team_id: str) -> bool:
-    """Cancel a queued rebuild, which might never succeed. Returns whether nothing else is left."""
+    """Cancel a queued rebuild of the team's index, since it might never end. Returns whether no other task is left."""
 
     def work(connection: Connection) -> bool:
         rebuild = tasks.find_open_rebuild(connection, team_id)
@@ -128,13 +131,14 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 
 async def remove_index(context: Context, team_id: str) -> None:
-    """Delete the team's index, and before it the set-aside files that only the index assigns to the team."""
+    """Delete the team's index, but before it those set-aside files that only this index assigns to the team."""
     names = await asyncio.to_thread(context.asides.list_names)
     if names:
         try:
             listed = await asyncio.to_thread(lambda: list(context.provider.list_documents(team_id)))
         except IndexDamaged:
-            # Nothing says which of the files are the team's: they are deleted with all others when they are old.
+            # If the index can't be read, it is unknown which set-aside files belong to the team. They are deleted when
+            # they are old.
             listed = []
         known = {document.source_id for document in listed}
         await asyncio.to_thread(context.asides.remove, [name for name in names if ids.source_of(name) in known])
@@ -143,9 +147,13 @@ async def remove_index(context: Context, team_id: str) -> None:
 
 
 async def remove_rows(context: Context, task: TaskRow) -> None:
-    """Remove the bytes of the deleted sources, then all rows. Stops where something is left, or was added meanwhile."""
+    """Remove the bytes of the deleted sources, then all rows of the team.
+
+    Stops if something is left or was added in the meantime; the worker then repeats all steps.
+    """
     await clean_tombstones(context)
-    # A crash may have left bytes of an ended session. Without its row, nothing would say that they may be deleted.
+    # A crash may have left the bytes of an ended session. Delete them before the row, which is the only reference to
+    # them.
     parts = await asyncio.to_thread(context.parts.list_ids)
     if context.read(partial(store.is_busy, team_id=task.team_id)):
         return
@@ -167,7 +175,7 @@ async def remove_rows(context: Context, task: TaskRow) -> None:
 
 
 async def give_back_removal(context: Context, task: TaskRow, reason: str, pause_s: float) -> None:
-    """Retry a failed attempt after a pause."""
+    """Schedule another attempt after a pause."""
     error = ServiceError(ErrorCode.INTERNAL_ERROR, reason).as_error()
     due_at = context.clock.timestamp(pause_s)
     await context.write(lambda connection: tasks.retry_task(connection, task, due_at, error, is_endless=True))

@@ -1,4 +1,4 @@
-"""Operator operations: teams, and keys of any team. They take no key; the caller must have authorized the request."""
+"""The operator's operations on teams and their keys. They check no API key: the caller must authorize the request."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ def create_team_key(connection: Connection, make_ids: Ids, fields: wire.Operator
     team = get_team(connection, fields.team)
     if find_removal(connection, team.id) is not None:
         raise NotFound(ErrorCode.NOT_FOUND, f"The team {fields.team!r} is being removed.")
-    # The operator has no API key. Act as if with one that has every capability in the team.
+    # The operator has no API key, so act as a key that has every capability in the team.
     maker = KeyRow(
         id="",
         team_id=team.id,
@@ -70,7 +70,7 @@ def list_teams(connection: Connection) -> wire.TeamList:
 
 
 def view_team(connection: Connection, team: TeamRow) -> wire.Team:
-    """Convert a team to its API form, with how much it stores."""
+    """Convert a team to its API form, including how much it stores."""
     sources, size_bytes = store.measure_sources(connection, team.id)
     return wire.Team(
         id=team.id,

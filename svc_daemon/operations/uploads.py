@@ -26,14 +26,14 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: An accepted chunk writes a new expiry only if it moves by at least this fraction of the idle time (a minute per
-#: hour), so that small chunks cost no commit.
+#: A chunk extends a session's expiry only if this moves it by at least this fraction of the allowed idle time (a minute
+#: of an hour), so that most small chunks need no commit.
 EXTEND_STEP = 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
 class UploadProgress:
-    """A session, its computed state and its received bytes."""
+    """An upload session, its computed state, and how many bytes it has received."""
 
     upload: UploadRow
     state: str
@@ -44,9 +44,9 @@ class UploadProgress:
 
 @dataclass(frozen=True, slots=True)
 class ChunkBody:
-    """The body of a request, and what its headers declare."""
+    """The body of a request that sends bytes, and what its headers say about it."""
 
-    #: The Content-Range header; None if there is none, and the body is then the whole file.
+    #: The Content-Range header; None if there is none, in which case the body is the whole file.
     asked: ContentRange | None
     #: The Content-Length; None if the body uses chunked transfer encoding.
     body_bytes: int | None
@@ -56,9 +56,10 @@ class ChunkBody:
 async def create_upload(
     context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
 ) -> tuple[UploadRow, Outcome]:
-    """Create a session for the buckets; for a replay, return the first request's session, renewed if it has expired.
+    """Create an upload session for the buckets.
 
-    Raises the replay errors, the errors of `check_replaces` and of the rate limits, and `storage_full`.
+    A repeated request gets the session of the first one, renewed if it has expired. Raises the errors of `replays`, of
+    `check_replaces` and of the rate limits, and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[UploadRow, Outcome]:
@@ -71,14 +72,15 @@ async def create_upload(
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
-        # Check this only if it isn't a replay: the source of the first request may have replaced its predecessor since.
+        # Skip this check for a repeated request: the source created by the first one may already have replaced its
+        # predecessor.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         await admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)
 
 
 async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
-    """Return the existing session when the request that created it is repeated.
+    """Return the existing session to a client that repeats its create request.
 
     If the session expired before it was finished, renew it with a new expiry and token.
     """
@@ -95,18 +97,18 @@ async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
 
 
 def lifetime(context: Context) -> tuple[str, str]:
-    """Return when a session created now expires if no bytes arrive, and when it expires at the latest."""
+    """Return when a new session expires if no bytes arrive, and when it expires at the latest."""
     idle_s, life_s = context.limits.session_idle_seconds, context.limits.session_seconds
     return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
 
 def upload_token(context: Context, upload: UploadRow) -> str:
-    """Return the secret token for the session's URL, which alone authorizes sending bytes."""
+    """Return the secret token in the session's URL, which authorizes sending its bytes."""
     return rules.token(context.secret, upload.id, upload.generation)
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """Find a session in this bucket; with `to_finalize`, the bucket must be active. Raises NotFound."""
+    """Return a session in this bucket, which must be active for `to_finalize`. Raises NotFound."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -120,7 +122,7 @@ def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, t
 
 
 def get_session(connection: Connection, upload_id: str) -> UploadRow:
-    """Find a session by id, for callers that are already authorized; raises NotFound."""
+    """Return a session by id. The caller must have authorized the request. Raises NotFound."""
     upload = store.find_upload(connection, upload_id)
     if upload is None:
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
@@ -128,18 +130,18 @@ def get_session(connection: Connection, upload_id: str) -> UploadRow:
 
 
 async def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
-    """Compute the session's state and count its received bytes."""
+    """Return the session's computed state and how many bytes it has received."""
     return (await list_progress(context, [upload]))[0]
 
 
 async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
-    """Compute the states of several sessions, in order."""
+    """Return the computed states of several sessions, in their order."""
     sizes = await context.parts.measure(*(upload.id for upload in uploads))
     return [_judge(context, upload, size_bytes) for upload, size_bytes in zip(uploads, sizes, strict=True)]
 
 
 def _judge(context: Context, upload: UploadRow, stored_bytes: int) -> UploadProgress:
-    """Compute the session's state from its stored bytes, which a finalized session no longer has."""
+    """Compute the session's state from its stored bytes; a finalized session no longer has any."""
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else stored_bytes
     status = rules.CANCELED if upload.status == store.FAILED else upload.status
     is_expired = context.clock.timestamp() >= upload.expires_at
@@ -156,7 +158,7 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 
 
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
-    """Receive a chunk, or report the session's progress; bytes that are reported as received are durable.
+    """Store some bytes of a file, or report the session's progress; bytes that are reported as received are durable.
 
     Raises the errors of `core.uploads.sessions.judge_put`, `checksum_mismatch`, `size_mismatch`, `storage_full`, and
     `request_in_progress` if another request has taken over the session.
@@ -170,7 +172,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
             return before
         if verdict.step is Step.DONE:
             return await _finished(context, upload)
-        # Extend before receiving the chunk, so that an interrupted chunk extends the session too.
+        # Extend the session before the bytes arrive, so that an interrupted chunk extends it too.
         expires_at, _ = lifetime(context)
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
         if upload.expires_at < min(soonest, upload.ends_at):
@@ -181,13 +183,14 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         await receive(context, writer, verdict, size_bytes, sending)
         now = context.look(lambda connection: get_session(connection, upload_id))
         if (now.status, now.generation) != (upload.status, upload.generation):
-            # The lock was lost, and another node has ended the session, or renewed it: what came may be deleted.
+            # This request's lock has expired, and another node has ended or renewed the session: the received bytes may
+            # be deleted.
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
         return await _finished(context, now)
 
 
 async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None = None) -> UploadProgress:
-    """Cancel the session and delete its bytes; does nothing if it has already ended."""
+    """Cancel the session and delete its bytes; does nothing if the session has already ended."""
 
     def work(connection: Connection) -> bool:
         is_canceled = store.finish_upload(connection, get_session(connection, upload.id), store.CANCELED)
@@ -203,7 +206,7 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
 async def receive(
     context: Context, writer: PartWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
 ) -> None:
-    """Store the new part of the body durably; `size_bytes` is the size of the whole session or pack.
+    """Store the new part of the body durably; `size_bytes` is the size of the file or pack that is uploaded.
 
     Raises `size_mismatch` if the body isn't as long as its headers declare; a body that is too long is not stored.
     """
@@ -224,11 +227,11 @@ async def receive(
 
 
 async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
-    """Append the new part of the body, up to the end of its range. Returns the number of bytes received."""
+    """Append the new part of the body, up to the end of its range. Returns how many bytes of the body have arrived."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:
-        # Check before each write, since the size that a session declares is not reserved on disk.
+        # Check before each write, because no disk space is reserved for the declared size of a session.
         check_room(context)
         await writer.append(chunk[max(verdict.skip_bytes - sent_bytes, 0) : end_bytes - sent_bytes])
         sent_bytes += len(chunk)
@@ -252,7 +255,7 @@ async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
 async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = True) -> str:
     """Return the hash of the complete bytes; raises `checksum_mismatch`.
 
-    With `drops`, bytes that don't match the checksum are deleted, so that the client can send them again.
+    If `drops` is set, bytes that don't match the checksum are deleted, so that the client can send them again.
     """
     actual = await context.parts.hash(upload.id, upload.size_bytes)
     if upload.sha256 is not None and upload.sha256 != actual:

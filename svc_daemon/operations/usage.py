@@ -2,7 +2,8 @@
 
 The counts are kept in memory and written to the state database by `workers.sweeping`, at most once a second, so that no
 search waits for the disk. A shutdown writes the remaining counts; a crash loses those of the last second. In a cluster,
-each node counts what the others have written, so together they may exceed the limit by the answers of a second.
+each node also counts what the others have written to the database. What they have not written yet is not counted, so
+all nodes together may exceed the limit by the answers of a second.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @contextmanager
 def counting_answer(context: Context, team_id: str) -> Iterator[None]:
-    """Count the answer or search that runs in the `with` block, unless it is refused or fails.
+    """Count the answer or search that runs in the `with` block. If it is refused or fails, it is not counted.
 
     Raises `rag_quota_exceeded`.
     """
@@ -29,7 +30,7 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
         raise ServiceError(
             ErrorCode.RAG_QUOTA_EXCEEDED, limit=limit, used=used, resets_at=end_of_month(context.clock.now())
         )
-    # Count in advance, so that concurrent requests can't all use the last one within the limit.
+    # Count at the beginning, so that concurrent requests can't all use the last answer within the limit.
     context.tallies.add(period, 1)
     try:
         yield
@@ -40,12 +41,12 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
 
 
 def used_answers(context: Context, team_id: str) -> int:
-    """Return the team's answers and searches this month, including those in progress."""
+    """Return the team's answers and searches this month, including those that are still running."""
     return _total(context, _period(context, team_id))
 
 
 async def record_usage(context: Context) -> None:
-    """Write the counts since the last call to the database. If that raises StorageError, the next call writes them."""
+    """Write the counts since the last call to the database. After a StorageError, the next call writes them."""
     unrecorded = context.tallies.take_unrecorded()
     if not unrecorded:
         return
@@ -60,16 +61,16 @@ async def record_usage(context: Context) -> None:
     except Exception:
         context.tallies.give_back(unrecorded)
         raise
-    # Other nodes may have recorded answers too.
+    # In a cluster, the recorded counts include the answers of other nodes.
     context.tallies.update_totals(recorded)
 
 
 def _total(context: Context, period: Period) -> int:
     totals = context.tallies.totals
-    # Other nodes may have recorded answers since this one last did.
+    # Other nodes may have written answers since this node last read the count.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Never less than before: what this node is recording now is in neither count.
+        # Don't decrease the count: answers that this node is writing at this moment are in neither of the two numbers.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

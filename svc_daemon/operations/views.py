@@ -51,7 +51,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
 
 
 def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
-    """Convert a source to its API form as a bucket member, with its sync status and readiness in that bucket."""
+    """Convert a source to its API form in the list of a bucket, with its sync status and readiness in that bucket."""
     shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
     shown["ready"] = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
@@ -61,7 +61,7 @@ def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.Sourc
 
 def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
     if bucket.status == readiness.DELETING:
-        # The remaining members of a bucket that is being deleted are no longer listed or found.
+        # While a bucket is being deleted, its remaining sources are not listed or found any more, so don't count them.
         census = replace(census, active_ids=(), retrievable=0, indexed=0)
     return buckets.Bucket(
         id=bucket.id,
@@ -117,7 +117,7 @@ def view_deletion(cascade: Cascade) -> buckets.Deletion:
 
 
 def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
-    """Convert a task to its API form; `cascade` is given if the task deletes a bucket."""
+    """Convert a task to its API form. `cascade` is the progress of a task that deletes a bucket, otherwise None."""
     return tasks.Task(
         id=task.id,
         type=task.type,
@@ -137,6 +137,6 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
 
 
 def withheld_by(source: SourceRow) -> str | None:
-    """Return the code `team_store_maintenance` while the team's index is rebuilt, unless the source has failed."""
+    """Return `team_store_maintenance` while the team's index is rebuilt, unless the source has failed; else None."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None

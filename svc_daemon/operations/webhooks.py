@@ -1,7 +1,7 @@
-"""Webhooks: record events, make calls (driven by `workers.delivering`), and list both.
+"""Webhooks: records the events to report, makes the calls (on behalf of `workers.delivering`), and lists both.
 
-An event's row is written in the same transaction in which its source becomes ready or failed, so that a crash
-can't separate the two. A call is recorded after it is made; after a crash in between, it is repeated with the same id.
+An event's row is written in the transaction in which its source becomes ready or failed, so a crash can't separate the
+two. A call is recorded after it was made. After a crash in between, the call is repeated with the same id.
 """
 
 import logging
@@ -43,29 +43,29 @@ class Secrets:
     """The secrets that sign a team's webhook calls."""
 
     current: str
-    #: The previous secret, while it is still valid; otherwise None.
+    #: The previous secret while it is still valid; otherwise None.
     previous: str | None
-    #: When the previous secret expires; until then, calls are signed with both.
+    #: When the previous secret expires. Until then, calls are signed with both secrets.
     previous_expires_at: str | None
-    #: When the current secret was created; None if the team has never rotated its secret.
+    #: When the current secret was created; None if the team has never changed its secret.
     rotated_at: str | None
 
     @property
     def valid(self) -> list[str]:
-        """The secrets that sign calls now, newest first."""
+        """Return the secrets that sign calls now, newest first."""
         return [self.current, *([self.previous] if self.previous else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A delivery and all calls that were made for it."""
+    """An event for a webhook, and all calls that were made for it."""
 
     delivery: DeliveryRow
     attempts: Sequence[Attempt]
 
 
 def record_outcomes(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
-    """Record that these sources of one team became ready or failed: in the log, for their webhooks and batches."""
+    """Record that these sources of one team became ready or failed: in the event log, for webhooks and for batches."""
     if not sources:
         return
     team_id = sources[0].team_id
@@ -77,9 +77,9 @@ def record_outcomes(connection: Connection, context: Context, sources: Sequence[
 
 
 def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str | None = None) -> None:
-    """Queue the call if the source has a webhook and is ready or failed; each event is sent only once.
+    """Queue a webhook call if the source has a webhook and is ready or failed; each event is queued only once.
 
-    `event_id` is that of the event in the log.
+    `event_id` is the id of the event in the event log.
     """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
@@ -108,7 +108,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
 
 
 async def deliver(context: Context, delivery: DeliveryRow) -> None:
-    """Make one call and record its result, unless a call was made, or requested, since `delivery` was read."""
+    """Make one call and record its result, unless another call was made or requested since `delivery` was read."""
     if not context.look(lambda connection: store.is_unchanged(connection, delivery)):
         return
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
@@ -133,13 +133,13 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
 
 
 async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
-    """Queue another call now, whatever the state of the earlier calls; raises NotFound."""
+    """Queue another call now, whatever the results of the earlier calls; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Logged:
         delivery = store.get_delivery(connection, key.team_id, delivery_id)
         source = find_source(connection, key.team_id, delivery.source_id)
-        # A key limited to some buckets sees the deliveries about members of those buckets.
+        # A key limited to some buckets sees the calls about sources in those buckets.
         if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
@@ -152,7 +152,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
 
 
 async def list_deliveries(context: Context, key: KeyRow, chosen: DeliveryFilter) -> list[Logged]:
-    """List the deliveries that the key may see and that pass the filter, with their calls, from one snapshot."""
+    """List the webhook events that the key may see and that pass the filter, with their calls, from one snapshot."""
 
     def work(connection: Connection) -> list[Logged]:
         listed = store.list_deliveries(connection, key.team_id, replace(chosen, bucket_ids=key.buckets))
@@ -167,7 +167,7 @@ def show_secrets(context: Context, key: KeyRow) -> Secrets:
 
 
 async def rotate(context: Context, key: KeyRow) -> Secrets:
-    """Rotate the secret; the previous secret stays valid for a limited time, older ones don't."""
+    """Create a new secret. The previous secret stays valid for a limited time; older secrets become invalid."""
     now = context.clock.timestamp()
     found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
     return _derive(context, key.team_id, found)
