@@ -1,4 +1,4 @@
-"""The rules of the fault lab: which requests are disturbed, and how.
+"""The rules of the fault lab, which makes a daemon fail on demand: which requests are disturbed, and how.
 
 A rule applies to the requests of one route, or to all. It lets the first `skip` of them pass, disturbs the next
 `times`, and lets the rest pass. The first rule that disturbs a request is the only one that does.
@@ -27,19 +27,19 @@ from svc_daemon.settings import SettingError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
 
-#: A rule without a route disturbs those that contain this. Others, such as `/healthz`, must be named.
+#: A rule that names no route applies to routes that contain this; others, such as `/healthz`, must be named.
 EVERY = " /v1/"
 #: Maximum delay, in seconds.
 LONGEST_DELAY_S = 3600
 
 
 class FaultRule(BaseModel):
-    """One `[[fault]]` of the file."""
+    """One `[[fault]]` section of the file."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[ -~]{1,100}$")] = "fault"
-    #: Method and path template; None for every request.
+    #: Method and path template of the requests to disturb; None for all requests below /v1.
     route: str | None = None
     when: Literal["before", "after"] = "before"
     cut: bool = False
@@ -67,12 +67,12 @@ class _FaultFile(BaseModel):
 
 
 class FaultsRefused(SettingError):
-    """The file can't be used; the message has the reason."""
+    """The file with the rules can't be used; the message has the reason."""
 
 
 @dataclass(slots=True)
 class FaultPlan:
-    """The rules of a file, and how many requests of its route each has seen."""
+    """The rules of a file, with the number of requests that each rule has seen."""
 
     rules: tuple[FaultRule, ...]
     _met: dict[int, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class FaultPlan:
 
 
 def parse_faults(text: str, routes: Collection[str]) -> FaultPlan:
-    """Read a file in TOML. `routes` are those that exist. Raises FaultsRefused."""
+    """Parse a file of rules in TOML. `routes` are the routes that exist. Raises FaultsRefused."""
     try:
         rules = _FaultFile.model_validate(tomllib.loads(text)).fault
     except tomllib.TOMLDecodeError as error:

@@ -1,4 +1,4 @@
-"""Ids: a prefix that names the kind, and a ULID, so that ids of one kind sort by creation time.
+"""Ids: a prefix that names the kind of object, and a ULID, so that ids of one kind sort by the time of their creation.
 
 Clients name an agent by a model id (specification, Agent and model IDs), which has two equivalent prefixes.
 """
@@ -32,10 +32,10 @@ COMPLETION = "chatcmpl"
 _ULID = "[0-9A-Za-z]{26}"
 _BASE_32 = "0123456789abcdefghjkmnpqrstvwxyz"
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
-#: Names of blobs: the id of the source, followed by another ULID if a refresh of the source stored the blob. Older
-#: releases named refreshed blobs without the source id.
+#: Names of stored files (blobs): the id of the source. If a refresh of the source stored the file, another ULID
+#: follows. Older releases named refreshed files without the source id.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
-#: Names of the partial files of upload sessions: the session's id.
+#: Names of the files with the received bytes of upload sessions: the session's id.
 PART_NAME = re.compile(f"{UPLOAD}_{_ULID}")
 
 
@@ -48,12 +48,15 @@ class Ids:
     random: Callable[[int], bytes]
 
     def make(self, prefix: str) -> str:
-        """Generate an id such as `src_01k2…`: 48 bits of milliseconds, then 80 random bits, in lower-case base 32."""
+        """Make an id such as `src_01k2…`: 48 bits of milliseconds, then 80 random bits, in lower-case base 32."""
         milliseconds = int(self.now().timestamp() * 1000)
         return f"{prefix}_{str(ULID(milliseconds.to_bytes(6, 'big') + self.random(10))).lower()}"
 
     def make_many(self, prefix: str, count: int) -> list[str]:
-        """Generate ids that differ in their last 20 bits, in ascending order: much faster than one by one."""
+        """Make several ids that differ only in their last 20 bits, in ascending order.
+
+        This is much faster than one by one.
+        """
         made: list[str] = []
         while len(made) < count:
             stem = self.make(prefix)[:-4]
@@ -64,7 +67,7 @@ class Ids:
 
 
 def source_of(name: str) -> str | None:
-    """Return the id of the source in a blob's name; None if the name doesn't contain one."""
+    """Return the source's id, with which the name of its stored file begins; None for names of older releases."""
     match = BLOB_NAME.fullmatch(name)
     return match[1] if match else None
 
@@ -73,9 +76,9 @@ def is_id(text: str, prefix: str) -> bool:
     return text.startswith(prefix + "_")
 
 
-#: The model id prefixes: the one in responses, and the one that old clients send.
+#: The prefixes of model ids: the one that responses have, and the one that old clients send.
 SPELLINGS = ("svc-agent", "svc-rag-agent")
-#: The agent that a model id without a colon refers to.
+#: The id of the agent that is meant by a model id without a colon.
 DEFAULT_AGENT = "default"
 
 
@@ -96,10 +99,10 @@ def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
 
 
 def is_model_spelling(agent_id: str) -> bool:
-    """Return whether the agent id equals a model id prefix, which would look like the default agent's model id."""
+    """Return whether the agent id equals a prefix of model ids, so that it could be confused with the default agent."""
     return agent_id.lower() in SPELLINGS
 
 
 def model_of(agent_id: str) -> str:
-    """Return the model id under which an agent is advertised."""
+    """Return the model id by which clients name the agent."""
     return SPELLINGS[0] if agent_id == DEFAULT_AGENT else f"{SPELLINGS[0]}:{agent_id}"

@@ -1,13 +1,13 @@
-"""Lanes: how many documents a child process reads, and whose turn is next.
+"""Lanes: queues of documents that wait to be read by child processes, and the rules by which they take turns.
 
     wave      small documents in formats that need no third-party parser: up to 64 of one team share a child
-    prompt    the same, for documents that did not come in bulk: a single file need not wait for thousands of others
+    prompt    the same, for documents that were not uploaded in bulk, so that they don't wait for thousands of others
     single    one document per child: large ones, other formats, and those that a wave left unread or failed to read
     suspect   one document per child, and only one such child: documents whose worker was lost while it read them
 
-A document may crash the process that reads it, and in rare cases the daemon. To find the culprit, all documents that
-were being read at the time become suspects, and no attempt is counted. An attempt is counted only if the worker is lost
-again while it reads the suspect. So the other documents don't fail together with the culprit.
+A document may crash the process that reads it, and in rare cases the daemon. To find out which document did it, all
+documents that were being read at the time become suspects, and no attempt is counted. An attempt is counted only if the
+worker is lost again while it reads a suspect. So other documents don't fail because of one that crashes its reader.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,23 +16,24 @@ PROMPT, WAVE, SINGLE, SUSPECT = "prompt", "wave", "single", "suspect"
 LANES = (PROMPT, WAVE, SINGLE, SUSPECT)
 #: The lanes whose documents share a child.
 WAVES = (PROMPT, WAVE)
-#: If more sources than this are created at once, they came in bulk, and small ones get the lane `wave`.
+#: If more sources than this are created at once, they count as bulk, and the small ones get the lane `wave`.
 FEW = 8
 
 
 def choose(*, is_small: bool, together: int) -> str:
-    """Return the lane of a new task; `together` is how many sources are created at once."""
+    """Return the lane of a new task. `together` is how many sources are created at once."""
     if not is_small:
         return SINGLE
     return WAVE if together > FEW else PROMPT
 
 
 def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int) -> list[str]:
-    """Return the lanes that may start a child now: fewest running children first, then the least recently served.
+    """Return the lanes that may start a child process now, the next one first.
 
-    `at_work` maps each lane to its number of running children, `served` to the sequence number of its last turn. A lane
-    may run at most `children` children; the lanes `single` and `suspect` share one such limit. If at least
-    `children` + 1 may run in total, no lane can starve all the others.
+    A lane with fewer running children comes first; of equal ones, the lane whose last turn is longest ago. `at_work`
+    maps each lane to its number of running children, `served` to the sequence number of its last turn. A lane may run
+    at most `children` children; the lanes `single` and `suspect` share one such limit. If at least `children` + 1 may
+    run in total, every lane gets its turn.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {
@@ -45,7 +46,7 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
 
 
 def fill(sizes: Collection[int], most_bytes: int) -> int:
-    """Return how many documents, in this order, fit into a wave of at most `most_bytes`; at least one."""
+    """Return how many documents, in this order, fit into a wave of at most `most_bytes` bytes. It is at least one."""
     total = count = 0
     for size in sizes:
         total += size

@@ -1,8 +1,8 @@
-"""Problems in a data directory with their repairs, and temporary shortages of the machine's resources.
+"""Problems of a data directory and their repairs, and temporary shortages of the machine's resources.
 
-A problem with the data persists until it is repaired. A shortage passes by itself: an error from the operating system
-or SQLite shows which resource was missing, and may be the direct or indirect cause of another error. A child process
-that reaches its own limits is not a shortage: the cause is the document that it reads.
+A problem of the data lasts until it is repaired. A shortage passes by itself. It is recognized by an error from the
+operating system or SQLite, which may also be the cause of another error. A child process that reaches its own limits is
+not a shortage: the cause is the document that it reads.
 """
 
 import errno
@@ -12,10 +12,10 @@ from enum import StrEnum
 
 from svc_daemon.errors import StoreUnavailable
 
-#: Minimum number of stored files without a row for a warning that the state database was probably replaced by an older
-#: copy. A killed process leaves fewer.
+#: If at least this many stored files have no row, a warning says that an older copy of the state database is probably
+#: in use. A process that was killed leaves fewer.
 MANY_FILES = 10
-#: Maximum size of a write-ahead log that is checkpointed normally; a larger one is a problem.
+#: Maximum size of a write-ahead log in normal operation; a larger one is a problem.
 LOG_BYTES = 64 * 1024 * 1024
 
 
@@ -53,7 +53,7 @@ class Repair(StrEnum):
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """Build a warning about stored files without a row; None if they are few enough to be left by a killed process."""
+    """Return a warning about stored files without a row; None if there are few, as after a process was killed."""
     if not known and files < MANY_FILES:
         return None
     return (
@@ -69,7 +69,7 @@ class Problem:
 
     #: The number of the invariant, such as `I3`.
     invariant: str
-    #: A sentence that includes the ids of everything concerned.
+    #: A sentence that contains the ids of all affected objects.
     message: str
     #: The repair; None if there is no safe one.
     repair: Repair | None = None
@@ -100,7 +100,7 @@ SENTENCES = {
     Lack.STORE: "A store on another machine does not answer.",
 }
 
-#: Operating system errors that mean a shortage.
+#: Errors of the operating system that mean a shortage, and of which resource.
 ERRNOS = {
     errno.ENOSPC: Lack.DISK,
     errno.EDQUOT: Lack.DISK,
@@ -115,12 +115,12 @@ _SQLITE = {
     "SQLITE_NOMEM": Lack.MEMORY,
     "SQLITE_IOERR_NOMEM": Lack.MEMORY,
 }
-#: Python's error message if the system refuses to start a thread.
+#: The message of Python's error if the system refuses to start a thread.
 _NO_THREAD = "can't start new thread"
 
 
 def find_lack(error: BaseException) -> Lack | None:
-    """Find the missing resource from the error or one of its causes; None if no shortage caused it."""
+    """Return the missing resource, judged by the error and its causes; None if no shortage caused it."""
     for cause in _causes(error):
         if isinstance(cause, MemoryError):
             return Lack.MEMORY
@@ -135,7 +135,7 @@ def find_lack(error: BaseException) -> Lack | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and all its causes, each once: pymilvus raises errors that are their own cause."""
+    """Yield the error and all its causes, each once, because some errors of pymilvus are their own cause."""
     found, left = set[int](), [error]
     while left:
         cause = left.pop(0)

@@ -1,4 +1,6 @@
-"""Whether a source is ready, and the status of a bucket's search index: computed, never stored.
+"""Whether a source is ready, and the status of a bucket's search index. Both are computed, never stored.
+
+A membership connects a source with one of its buckets:
 
     source      queued -> indexing -> active | failed      changed by the indexing worker
     membership  queued -> active                           together with its source, if the document was indexed
@@ -15,11 +17,11 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
-#: Bucket statuses; every other bucket is ACTIVE.
+#: Statuses of a bucket that is not ACTIVE.
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
-#: Least advanced first: a source's sync status is that of its least advanced membership.
+#: Statuses of memberships, the least advanced first, which is shown as the sync status of the source.
 _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
 
 

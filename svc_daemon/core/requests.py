@@ -17,14 +17,17 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def refusal(path: str, message: str) -> ServiceError:
-    """Build a 400 `invalid_request` for one field; `path` is dotted (`items.3.filename`), or empty for the body."""
+    """Build a 400 `invalid_request` for one field.
+
+    `path` is dotted (`items.3.filename`), or empty for the whole body.
+    """
     return ServiceError(
         ErrorCode.INVALID_REQUEST, _sentence(path, message), errors=[{"path": path, "message": message}]
     )
 
 
 def refusals(errors: list[tuple[str, str]]) -> ServiceError:
-    """Build a 400 `invalid_request` for one or more fields, each given as path and message."""
+    """Build a 400 `invalid_request` for one or more fields, each given as its path and a message."""
     path, message = errors[0]
     sentence = _sentence(path, message) if len(errors) == 1 else f"{len(errors)} fields of the request are not valid."
     listed = [{"path": path, "message": message} for path, message in errors]
@@ -36,16 +39,16 @@ def _sentence(path: str, message: str) -> str:
 
 
 MAX_DEPTH = 32
-#: Maximum entries of all objects and lists together, counted before parsing: validating half a million entries takes
-#: seconds, during which no other request is served.
+#: Maximum number of entries in all objects and lists of a body. They are counted before parsing, because validating
+#: half a million entries takes seconds, during which no other request is served.
 MAX_ENTRIES = 20_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-#: Maximum length of a 64-bit integer, including its sign. Longer integers are refused without the cost of converting
-#: them.
+#: Maximum length of a 64-bit integer, including its sign. Longer ones are refused at once, since converting them is
+#: slow.
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-#: JSON escapes of NUL and surrogates. Without escapes, the UTF-8 and JSON decoders already refuse them.
+#: JSON escapes of NUL and of surrogates. Unescaped ones are already refused by the UTF-8 and JSON decoders.
 _ESCAPED_REFUSED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
@@ -82,7 +85,10 @@ def too_many_entries() -> ServiceError:
 
 
 def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str | None:
-    """Find a key and return its dotted path, or None; the values of keys in `skipping` are not searched."""
+    """Search a document for a key, and return its dotted path, or None.
+
+    Values of keys in `skipping` are not searched.
+    """
     waiting: list[tuple[str, Any]] = [("", document)]
     while waiting:
         path, value = waiting.pop()
@@ -118,7 +124,7 @@ def _check_depth(document: Any, max_depth: int) -> None:
 
 
 def _count_entries(text: str) -> int:
-    """Count the entries of all objects and lists, by the comma or opening bracket that precedes each."""
+    """Count the entries of all objects and lists, by the comma or bracket before each."""
     return text.count(",") + text.count("[") + text.count("{")
 
 
@@ -155,5 +161,5 @@ def _invalid(reason: str) -> ServiceError:
     return ServiceError(ErrorCode.INVALID_JSON, f"The body is not valid JSON: {reason}.")
 
 
-#: One decoder for all bodies: creating one costs more than decoding a small body.
+#: Create the decoder once, because creating one takes longer than decoding a small body.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_number)

@@ -1,4 +1,4 @@
-"""The text format of times, calendar months, and the clock that all time-dependent code takes as an argument."""
+"""The text format of times, calendar months, and the clock, which code gets as an argument if it depends on time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Wall clock time, which is stored and shown, monotonic time, for timeouts and rates, and the time of leases."""
+    """The clocks of the service: wall clock time to store and show, monotonic time for timeouts, time of leases."""
 
     #: Returns the current time as an aware UTC datetime.
     now: Callable[[], datetime]
-    #: Returns monotonic seconds, from an arbitrary start.
+    #: Returns seconds of a monotonic clock, which begins at an arbitrary time.
     monotonic: Callable[[], float]
-    #: Returns seconds of a clock that all nodes share; None if there is a single node.
+    #: Returns seconds of a clock that all nodes of a cluster share; None if there is a single node.
     shared: Callable[[], float] | None = None
 
     def lease_s(self) -> float:
-        """Return the time in seconds with which leases are compared, on whichever node."""
+        """Return the time in seconds that is compared with the end of leases; all nodes use the same clock."""
         return self.monotonic() if self.shared is None else self.shared()
 
     def timestamp(self, after_s: float = 0) -> str:
@@ -30,7 +30,7 @@ def to_text(moment: datetime) -> str:
     """Format as ISO 8601 UTC with milliseconds and `Z`; the texts sort chronologically."""
     if moment.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    # Avoid the conversion if possible: this is called several times per stored file, nearly always with a UTC time.
+    # Convert only if necessary: this is called several times per stored file, nearly always with a UTC time.
     in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return in_utc.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 

@@ -1,26 +1,26 @@
 """The secrets that sign webhook calls.
 
-A team's secret is derived from the installation's secret and the team's generation number, so no webhook secret is
-stored. Each rotation increments the generation; for a time, the secret of the previous generation signs as well.
+A team's secret is derived from the installation's secret and the team's generation number, so it is not stored. Each
+change of the secret increments the generation. For some time after that, calls are also signed with the secret before.
 """
 
 import base64
 import hashlib
 import hmac
 
-#: Number of random bytes in a secret; the standard allows 24 to 64.
+#: Number of random bytes in a secret. The Standard Webhooks specification allows 24 to 64.
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105  (the prefix, not a secret)
 
 
 def secret_text(random: bytes) -> str:
-    """Encode a secret as `whsec_…`, the form that receivers use."""
+    """Encode a secret as `whsec_…`, the form in which receivers use it."""
     if len(random) != SECRET_BYTES:
         raise ValueError(f"a webhook secret has {SECRET_BYTES} bytes, not {len(random)}")
     return SECRET_PREFIX + base64.b64encode(random).decode("ascii")
 
 
 def team_secret(installation_secret: bytes, team_id: str, generation: int) -> str:
-    """Derive the secret `whsec_…` of one generation, in the form that the team's receivers use."""
+    """Derive a team's secret of one generation, as `whsec_…`."""
     message = f"webhook:{team_id}:{generation}".encode()
     return secret_text(hmac.new(installation_secret, message, hashlib.sha256).digest())

@@ -1,4 +1,4 @@
-"""Decides which addresses the daemon may connect to: a table of refused networks, and the operator's exceptions.
+"""Decides to which addresses the daemon may connect: by a table of refused networks, and the operator's exceptions.
 
 `ipaddress.is_global` is not enough: depending on the Python release, it accepts multicast, IPv6 tunnel addresses that
 embed an IPv4 address, and networks that cloud providers use for their own services.
@@ -43,7 +43,8 @@ _REFUSED_V4 = tuple(
     )
 )
 
-#: Contains all public IPv6 addresses, but no loopback, IPv4-mapped, NAT64, unique local, link-local or multicast ones.
+#: All public IPv6 addresses are in this network; loopback, IPv4-mapped, NAT64, unique local, link-local and multicast
+#: ones are not.
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _REFUSED_V6 = tuple(
     IPv6Network(network)
@@ -59,7 +60,7 @@ _REFUSED_V6 = tuple(
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetwork:
-    """A network that the operator has allowed although the daemon refuses it by default."""
+    """A network to which the daemon may connect because the operator allows it, although it is refused by default."""
 
     network: IpNetwork
     #: The only port that is allowed; None allows any port.
@@ -74,11 +75,12 @@ class AddressPolicy:
     """Decides which addresses the daemon may connect to; by default public ones, on ports 80 and 443."""
 
     allowed: tuple[AllowedNetwork, ...] = ()
-    #: The address and port this daemon listens on: always refused, so that no URL makes the daemon connect to itself.
+    #: The address and port this daemon listens on. It is always refused, so that no URL makes the daemon connect to
+    #: itself.
     own: tuple[IpAddress, int] | None = None
 
     def permits(self, address: IpAddress, port: int) -> bool:
-        # An IPv4-mapped address is never allowed: the rules for the embedded IPv4 address would not apply to it.
+        # Refuse IPv4-mapped addresses: the rules for the IPv4 address that they contain would not be applied to them.
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             return False
         if self.own is not None and port == self.own[1]:
@@ -93,7 +95,7 @@ class AddressPolicy:
         return port in WEB_PORTS and is_public(address)
 
     def may_permit_port(self, port: int) -> bool:
-        """Return whether any address could be permitted on this port; if not, the host name need not be resolved."""
+        """Return whether the policy permits any address on this port. If not, the host name need not be looked up."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
 
 
@@ -123,7 +125,10 @@ def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
 
 
 def _split_port(entry: str) -> tuple[str, int | None]:
-    """Split off the port, if any; a colon starts a port only after a prefix length or an IPv4 address."""
+    """Split an entry into its network and its port, if it has one.
+
+    A colon starts a port only after a prefix length or an IPv4 address.
+    """
     address, slash, rest = entry.partition("/")
     if not slash and entry.count(":") != 1:
         return entry, None

@@ -3,7 +3,7 @@
 A key has the form `sk-<key id part><secret><checksum>`. The id part is used to look up the row, the 256-bit secret is
 compared by its SHA-256, and the checksum detects a mistyped key without querying the database.
 
-A new key never grants more than the key that creates it, its maker:
+A new key never grants more than the key that creates it, which is called its maker:
 
     capabilities    listed, or given by a preset; the maker must have each of them
     buckets         default: those of the maker; otherwise the maker must have access to each
@@ -11,7 +11,7 @@ A new key never grants more than the key that creates it, its maker:
     expires_at      default: that of the maker; otherwise not later than the maker's
 
 A key can list and revoke the keys that it could have created, and itself: a key limited to one bucket can't revoke the
-team's admin key. This rule ignores expiry, so that a key that expires can still revoke one that doesn't.
+team's admin key. For this rule, the expiry does not matter: a key that expires may revoke a key that does not.
 """
 
 import base64
@@ -29,7 +29,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
 PREFIX = "sk-"
-#: Characters of the id part (a ULID), the secret (32 bytes in base 32) and the checksum (CRC-32 in hex).
+#: Lengths in characters of the id part (a ULID), the secret (32 bytes in base 32) and the checksum (CRC-32 in hex).
 ID_LENGTH, SECRET_LENGTH, CHECKSUM_LENGTH = 26, 52, 8
 
 FILE_CREATE = "knowledge:file:create"
@@ -79,7 +79,7 @@ class KeyParts:
 
 
 def mint(key_id: str, secret: bytes) -> str:
-    """Format a new key from its id and a secret of 32 random bytes; the result is never stored."""
+    """Return the text of a new key, made from its id and a secret of 32 random bytes. The text is never stored."""
     if len(secret) != 32:
         raise ValueError("a key's secret has 32 bytes")
     body = key_id.removeprefix("key_") + base64.b32encode(secret).decode().rstrip("=").lower()
@@ -97,7 +97,7 @@ def parse(text: str) -> KeyParts | None:
 
 
 def hint(key_id: str) -> str:
-    """Return the start of the key with this id, without its secret: enough to recognize the key, but not to use it."""
+    """Return the start of the key's text, without the secret: enough to recognize the key, but not to use it."""
     return f"{PREFIX}{key_id.removeprefix('key_')}…"
 
 
@@ -116,7 +116,7 @@ def _checksum(body: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """The capabilities of a key, the buckets and models that it may use, and its expiry."""
+    """What a key permits: its capabilities, the buckets and models that it may use, and when it expires."""
 
     capabilities: tuple[str, ...]
     #: Ids of the buckets that the key may use; None means all.
@@ -163,9 +163,10 @@ def choose_expiry(text: str | None, now: datetime) -> str | None:
 
 
 def narrow(maker: Grant, asked: Grant) -> Grant:
-    """Return the new key's grant, with defaults from its maker; the caller has checked the buckets.
+    """Return what the new key may do: what was asked for, with defaults from its maker.
 
-    Raises ServiceError if the capabilities, models or expiry exceed those of the maker.
+    Raises ServiceError if the capabilities, models or expiry exceed those of the maker. The caller has checked the
+    buckets.
     """
     for capability in asked.capabilities:
         if capability not in maker.capabilities:
@@ -192,7 +193,7 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
 
 
 def covers(maker: Grant, other: Grant) -> bool:
-    """Return whether `maker` could have created a key with the grant of `other`, apart from its expiry."""
+    """Return whether the key `maker` could have created a key with this grant, except for its expiry."""
     return (
         set(other.capabilities) <= set(maker.capabilities)
         and _is_within(other.buckets, maker.buckets)

@@ -1,6 +1,6 @@
-"""Rate limits: a token bucket for create requests, a one-minute sliding window for bytes.
+"""Rate limits: a token bucket for create requests, and a sliding window of one minute for uploaded bytes.
 
-Each team has its own. `take` and `charge` change nothing if the limit is exceeded.
+Each team has one of each. If the limit is exceeded, `take` and `charge` change nothing.
 """
 
 from collections import deque
@@ -11,11 +11,11 @@ from itertools import accumulate
 
 @dataclass(slots=True)
 class TokenBucket:
-    """A token bucket that is refilled at `per_second` tokens per second; `per_second` is also its capacity."""
+    """A token bucket. It is refilled at `per_second` tokens per second, and never contains more than `per_second`."""
 
     per_second: float
     tokens: float
-    #: Monotonic time of the last update of `tokens`, in seconds.
+    #: When `tokens` was last updated, in seconds of the monotonic clock.
     updated_s: float
 
     @classmethod
@@ -23,12 +23,12 @@ class TokenBucket:
         return cls(per_second=per_second, tokens=per_second, updated_s=now_s)
 
     def wait_s(self, now_s: float) -> float:
-        """Return the seconds until a token is available; 0 if one is available now."""
+        """Return the seconds until a token is available; 0 if there is one."""
         saved = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second)
         return max(0.0, (1 - saved) / self.per_second)
 
     def take(self, now_s: float) -> float:
-        """Take a token and return 0; if none is available, return the seconds until one is."""
+        """Take a token and return 0; if there is none, take nothing and return the seconds until there is one."""
         if (wait_s := self.wait_s(now_s)) > 0:
             return wait_s
         self.tokens = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second) - 1
@@ -38,7 +38,7 @@ class TokenBucket:
 
 @dataclass(slots=True)
 class ByteWindow:
-    """Counts the bytes that were charged within the last `window_s` seconds."""
+    """Counts the bytes of the last `window_s` seconds, and refuses more than the limit."""
 
     limit_bytes: int
     window_s: float = 60.0
@@ -57,7 +57,7 @@ class ByteWindow:
         if size_bytes > self.limit_bytes:
             return float("inf")
         if (over_bytes := self.used_bytes + size_bytes - self.limit_bytes) > 0:
-            # Wait until the oldest charges that cover the excess have left the window.
+            # Wait until enough of the oldest charges have left the window.
             left = accumulate(size_bytes for _, size_bytes in self._charges)
             last = next((at for (at, _), freed in zip(self._charges, left, strict=True) if freed >= over_bytes), now_s)
             return max(last + self.window_s - now_s, 0.001)
@@ -71,7 +71,7 @@ class ByteWindow:
         return self.used_bytes
 
     def merged(self) -> list[tuple[float, int]]:
-        """Return the charges, those of the same second as one at the time of the latest, so that they stay few."""
+        """Return the charges, with all charges of the same second combined, so that there are few of them to store."""
         merged: dict[int, tuple[float, int]] = {}
         for at_s, size_bytes in self._charges:
             _, sum_bytes = merged.get(int(at_s), (at_s, 0))

@@ -18,17 +18,17 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: RFC 9110, 4.1, recommends supporting at least 8,000; signed URLs come close to it.
+#: Maximum length of a URL. RFC 9110, 4.1, recommends supporting at least 8,000; signed URLs are nearly as long.
 MAX_CHARACTERS = 8000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#]*)([^#]*)(?:#.*)?")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([1-9][0-9]{0,4}))?")
-#: One label of a host name. Standard host names have no underscores, but some storage services use them.
+#: A part of a host name between two dots. Standard host names have no underscores, but some storage services use them.
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_\-]{0,61}[a-z0-9_])?")
-#: If the last label of a host name matches, some programs interpret the name as an IPv4 address.
+#: If the last part of a host name matches this, some programs interpret the whole name as an IPv4 address.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-#: Characters that must be escaped in a path or query, including a percent sign that does not begin an escape.
+#: Characters that must be escaped in a path or query, and a percent sign that does not begin an escape.
 _UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = re.compile(r"[A-Za-z0-9\-._~]")
@@ -54,25 +54,28 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Host and port as in a `Host` header, without the scheme's default port."""
+        """Return host and port as in a `Host` header, without the port if it is the scheme's default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def address(self) -> IpAddress | None:
-        """The host if it is an IP address; None if it is a name."""
+        """Return the host as an address if it is one; None if it is a name."""
         if ":" in self.host:
             return IPv6Address(self.host)
         return IPv4Address(self.host) if _ends_in_number(self.host) else None
 
     @property
     def is_local(self) -> bool:
-        """Whether the host is `localhost` or a subdomain of it, which must not be looked up in DNS (RFC 6761, 6.3)."""
+        """Return whether the host is `localhost` or a subdomain. These must not be looked up in DNS (RFC 6761, 6.3)."""
         return self.host == "localhost" or self.host.endswith(".localhost")
 
     @property
     def key(self) -> str:
-        """The normalized URL (RFC 3986, 6.2.2), by which a page that already exists is recognized in any spelling."""
+        """Return the normalized URL (RFC 3986, 6.2.2).
+
+        Two spellings of one URL have the same key, so a known page is found.
+        """
         path, mark, query = self.target.partition("?")
         # Unescaping a dot may have created a dot segment.
         path = _without_dots(_ESCAPE.sub(_plain_escape, path))
@@ -80,7 +83,7 @@ class Url:
 
 
 def blocked(message: str, reason: str) -> ServiceError:
-    """Build a 400 `url_fetch_blocked`; `reason` is url, scheme, credentials, host, port or address."""
+    """Build a 400 `url_fetch_blocked`. `reason` is one of url, scheme, credentials, host, port and address."""
     return ServiceError(ErrorCode.URL_FETCH_BLOCKED, message, reason=reason)
 
 
@@ -111,7 +114,10 @@ def parse_url(text: str) -> Url:
 
 
 def join_url(url: Url, location: str) -> Url:
-    """Resolve a redirect's `Location`; raises `url_fetch_blocked`, with a message that does not reveal the location."""
+    """Resolve the `Location` of a redirect.
+
+    Raises `url_fetch_blocked`, with a message that does not contain the location.
+    """
     # `urljoin` silently drops tabs and line breaks, which must be refused.
     if not location.isprintable():
         raise _bad_redirect("url")
@@ -124,14 +130,14 @@ def join_url(url: Url, location: str) -> Url:
 
 
 def file_name(url: Url, disposition: str = "") -> str:
-    """Choose a file name: from `Content-Disposition`, otherwise the last path segment, otherwise the host.
+    """Choose a file name: from `Content-Disposition`, otherwise the last part of the URL's path, otherwise the host.
 
-    Names that are not valid file names are skipped, so that they don't make the import fail.
+    Candidates that are not valid file names are skipped, so that they don't make the import fail.
     """
     values = {
         name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
     }
-    # RFC 6266 prefers the extended form, `filename*`.
+    # RFC 6266 prefers the parameter `filename*`, which can have any characters, to `filename`.
     extended = _EXTENDED.fullmatch(values.get("filename*", ""))
     best = [unquote(extended[2], encoding=extended[1], errors="replace")] if extended else []
     for candidate in (*best, values.get("filename", ""), unquote(url.target.partition("?")[0]).rpartition("/")[2]):
@@ -188,7 +194,7 @@ def _plain_escape(found: re.Match[str]) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """Remove the dot segments `.` and `..` from an absolute path (RFC 3986, 5.2.4)."""
+    """Remove the segments `.` and `..` from an absolute path (RFC 3986, 5.2.4)."""
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:

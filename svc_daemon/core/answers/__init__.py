@@ -1,1 +1,1 @@
-"""How questions are answered: the search query, choosing quotes, checking citations, and deciding what is grounded."""
+"""How questions are answered: building the query, choosing quotes, checking citations, judging what is grounded."""

@@ -1,9 +1,9 @@
-"""Checks and renumbers the citation marks of an answer while a model writes it.
+"""Checks and renumbers the citation marks of an answer, such as `[2]`, while a model writes it.
 
 A mark `[2]` is valid if there is a second passage and, if its sentence contains quotations, one of them is in the
-passage word for word. Invalid marks are removed, as are repeated marks and marks in the "nothing found" sentence. The
-remaining marks are renumbered, one number per quote. So a mark always refers to the text of a passage, whatever the
-model invents.
+passage word for word. Invalid marks are removed, as are repeated marks and marks in the sentence that nothing was
+found. The remaining marks are renumbered, one number per quote. So a mark always refers to the text of a passage,
+whatever the model writes.
 
 `grounding.is_grounded` decides whether the cited passages support the finished answer.
 """
@@ -18,18 +18,19 @@ from svc_daemon.core.answers.quoting import NOTHING_FOUND
 from svc_daemon.core.text.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.text.words import stems_of, words_of
 
-#: Minimum words of a quotation that is checked; a shorter one is a term or a title.
+#: A quotation is checked only if it has at least this many words; a shorter one is a term or a title.
 FEWEST_QUOTED_WORDS = 3
-#: Maximum characters of a mark; a longer run of digits and commas in brackets is not a mark.
+#: Maximum length of a mark in characters; a longer run of digits and commas in brackets is not a mark.
 LONGEST_MARK = 40
-#: Maximum marks in one answer. A model stuck in a loop writes thousands, and each is sent with its quote.
+#: Maximum number of marks in one answer. A model that repeats itself endlessly may write thousands, and each is sent
+#: with its quote.
 MOST_MARKS = 500
 #: Maximum length, in characters, of the sentence that a mark belongs to; text further back is ignored.
 LONGEST_SENTENCE = 1000
 
 MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
-#: No quotation can contain an opening quotation mark of its own kind, so that matching takes linear time.
+#: A quotation does not contain another opening quotation mark of its kind; this lets the pattern match in linear time.
 _QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _CLOSING = tuple(".,;:!?)")
@@ -37,36 +38,38 @@ _CLOSING = tuple(".,;:!?)")
 
 @dataclass(frozen=True, slots=True)
 class _OpenSentence:
-    """The sentence that the model is currently writing, as received so far."""
+    """The sentence that the model is writing at the moment, as far as it has been received."""
 
     quotations: tuple[str, ...]
-    #: Stems of the last `LONGEST` characters of the sentence; they select the sentence of the passage that is quoted.
+    #: Stems of the words in the last `LONGEST` characters of the sentence, used to choose the sentence of a passage to
+    #: quote.
     stems: frozenset[str]
-    #: Whether this is the "nothing found" sentence, which cites no source.
+    #: Whether this is the sentence that nothing was found, which cites no source.
     is_nothing_found: bool
 
 
 class WrittenAnswer:
-    """An answer that a model is writing. Text that has been returned to the caller is final."""
+    """An answer that a model is writing. Text that `feed` has returned is not changed any more."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self.question = question
         self.references = [Reference(passage) for passage in passages]
         self._written: list[str] = []
         self._size = 0
-        #: The citations in the order of their marks.
+        #: The citations, in the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
-        #: Trailing text that may be the beginning of a mark.
+        #: The end of the received text that may be the beginning of a mark.
         self._held = ""
-        #: Spaces that are held back until the mark after them is checked; they are dropped if the mark is removed.
+        #: Spaces before the mark that is being checked. They are returned with the mark, or dropped if the mark is
+        #: removed.
         self._space = ""
         self._has_dropped = False
-        #: Passages that were cited since the last word; further marks for these are removed.
+        #: Passages that were cited since the last word. Another mark for one of them would repeat it, and is removed.
         self._beside: set[int] = set()
-        #: The end of the text, without marks; it includes the current sentence.
+        #: The last part of the text without marks; it includes the current sentence.
         self._end = ""
-        #: The current sentence; None if text has arrived since it was computed.
+        #: The current sentence; None if more text has arrived since it was last determined.
         self._sentence: _OpenSentence | None = None
 
     @property
@@ -74,7 +77,10 @@ class WrittenAnswer:
         return "".join(self._written)
 
     def feed(self, written: str) -> list[str | Citation]:
-        """Process the model's next text, and return the pieces that are now final; a citation follows each mark."""
+        """Process the next text of the model, and return the pieces of the answer that are now final.
+
+        A citation follows each mark.
+        """
         held = self._held + written
         pieces: list[str | Citation] = []
         start = 0
@@ -90,7 +96,7 @@ class WrittenAnswer:
         return pieces
 
     def finish(self) -> list[str | Citation]:
-        """Return the text that was held back, once the answer is complete."""
+        """Return the text that is left, once the model has finished."""
         pieces = self._write(self._held)
         self._held = self._space = ""
         return pieces
@@ -121,7 +127,7 @@ class WrittenAnswer:
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
         """Write the valid marks in one pair of brackets, in order. Yields each mark, then its citation."""
         for passage in (number - 1 for number in numbers):
-            # Small models repeat marks without any text in between.
+            # Small models often repeat a mark without any text in between.
             is_new = 0 <= passage < len(self.references) and passage not in self._beside
             span = self._quoted(passage) if is_new else None
             self._beside.add(passage)
@@ -139,7 +145,7 @@ class WrittenAnswer:
             yield citation
 
     def _quoted(self, passage: int) -> Span | None:
-        """Find the span of the passage to cite.
+        """Return the part of the passage to cite.
 
         Returns None if the passage contains none of the sentence's quotations, or if the sentence says that nothing was
         found.
@@ -158,7 +164,7 @@ class WrittenAnswer:
 
 
 def quotations_of(sentence: str) -> list[str]:
-    """Find the quotations in the sentence; a quotation with ellipses is split into several."""
+    """Return the quotations in the sentence; one with ellipses is split into several."""
     quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
     parts = (part for each in quoted for part in _ELLIPSIS.split(each))
     return [part for part in parts if len(words_of(part)) >= FEWEST_QUOTED_WORDS]

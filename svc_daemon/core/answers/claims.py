@@ -2,11 +2,11 @@
 
 The check uses no model and no language-specific grammar. A sentence counts as supported unless:
 
-* It shares too few words with the passages.
-* It contains a number in digits, a code or a name that is in neither the passages nor the question.
+* it shares too few words with the passages;
+* it contains a number in digits, a code or a name that is in neither the passages nor the question.
 
-`citations` checks quotations. Negations, number words and units are not understood: a sentence that misstates its
-passage, but uses the passage's own words and numbers, is accepted. Readers can check the quote.
+Quotations are checked in `citations`. Negations, number words and units are not understood: a sentence that misstates
+its passage, but uses the passage's own words and numbers, is accepted. Readers can check the quote.
 """
 
 import re
@@ -22,20 +22,20 @@ from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.text.sentences import Span, sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stems_of, words_of
 
-#: A word that may be a name: it begins with a letter.
+#: A word that begins with a letter, so that it may be a name.
 _LETTERS = re.compile(r"[^\W\d_]\w*")
 _BEGINNING = re.compile(r"(?:^|[.!?:\n“\"(«|])\s*$")
 #: Abbreviations before a name, whose full stop does not end a sentence.
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
-#: Maximum share of capitalized words; a text with more is German or a title, where a capital does not mark a name.
+#: If a larger share of a text's words is capitalized, it is German or a title, and a capital does not mean a name.
 MOST_CAPITALS = 0.25
-#: Two words with more letters than this count as forms of the same name if they share this many leading letters, such
-#: as `Norway` and `Norwegian`.
+#: Two longer words count as forms of the same name if they share this many leading letters, such as `Norway` and
+#: `Norwegian`.
 _COMMON = 4
-#: Minimum length of a word for it and a longer word that begins with it to count as forms of the same name.
+#: If a word has at least this many letters, it and a longer word that begins with it count as forms of the same name.
 _SHORTEST = 3
-#: Minimum share of a sentence's words that must be in the cited passages for the sentence to count as supported.
+#: A sentence counts as supported only if at least this share of its words is in the cited passages.
 SUPPORT = 0.25
 
 _WORD = re.compile(r"\w+")
@@ -58,7 +58,7 @@ def numbers_of(text: str) -> list[Number]:
 
 
 class PassageSentence(NamedTuple):
-    """A sentence of a passage: its place in the text, and its stems."""
+    """A sentence of a passage: its place in the text, and the stems of its words."""
 
     span: Span
     text: str
@@ -73,39 +73,39 @@ class Reference:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of the passage, its title and its headings."""
+        """Return the words of the passage, its title and its headings."""
         return frozenset(words_of(self._whole))
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of `words`, without stop words."""
+        """Return the stems of `words`, without stop words."""
         return stems_of(self._whole)
 
     @cached_property
     def numbers(self) -> list[Number]:
-        """The numbers in the passage, its title and its headings."""
+        """Return the numbers in the passage, its title and its headings."""
         return numbers_of(self._whole)
 
     @cached_property
     def share_of_capitals(self) -> float:
-        """The share of the passage's words that begin with a capital letter."""
+        """Return the share of the passage's words that begin with a capital letter."""
         words: list[str] = _LETTERS.findall(self.passage.text)
         return sum(word[0].isupper() for word in words) / max(1, len(words))
 
     @cached_property
     def sentences(self) -> list[PassageSentence]:
-        """The passage's sentences in order; at least one."""
+        """Return the passage's sentences in order; at least one."""
         text = self.passage.text
         spans = sentences_of(text) or [Span(0, len(text))]
         texts = ((span, text[span.start : span.end]) for span in spans)
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """Find the sentence that shares the most stems; the first of them if there is a tie."""
+        """Return the sentence that shares the most stems with these; of several, the first."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
-        """Find the first place where the quotation's words occur in sequence, ignoring punctuation and spaces."""
+        """Return the first place with the words of the quotation in sequence, ignoring punctuation and spaces."""
         spans, starts, joined = self._run
         found = joined.find(f" {' '.join(words_of(quotation))} ")
         if found < 0:
@@ -119,7 +119,7 @@ class Reference:
 
     @cached_property
     def _run(self) -> tuple[list[Span], list[int], str]:
-        """Return each word's span in the passage, its offset in the joined words, and the words joined by spaces."""
+        """Return each word's place in the passage, its offset in the joined words, and the words joined by spaces."""
         matches = list(_WORD.finditer(self.passage.text))
         words = [match[0].lower() for match in matches]
         starts = list(accumulate((len(word) + 1 for word in words), initial=0))
@@ -133,14 +133,14 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
     if len(shared) < max(1, SUPPORT * len(stems)):
         return False
     known = frozenset(words_of(question)).union(*(reference.words for reference in references))
-    # A word with a digit that does not begin with one is a code (`a4`, `v2`); `1st`, `5pm` and `30` are numbers.
+    # A word with a digit is a code (`a4`, `v2`), unless it begins with a digit: `1st`, `5pm` and `30` are numbers.
     if any(any(map(str.isdigit, word)) and not word[0].isdigit() and word not in known for word in words):
         return False
     signs: defaultdict[Decimal, set[str | None]] = defaultdict(set)
     for known_number in chain(numbers_of(question), *(reference.numbers for reference in references)):
         signs[known_number.value].add(known_number.sign)
     for number in numbers_of(sentence):
-        # A sign may be spelled as a word ("percent"), in the sentence or in the passage.
+        # The sentence or the passage may spell the sign as a word, such as "percent".
         with_signs = signs[number.value]
         if not with_signs or not (number.sign is None or number.sign in with_signs or None in with_signs):
             return False
@@ -156,7 +156,10 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
 
 
 def _names_of(text: str) -> set[str]:
-    """Find names, in lower case; a sentence's first word counts if a name follows or if it is all capitals."""
+    """Return the names in the text, in lower case.
+
+    The first word of a sentence counts as a name if another name follows, or if all its letters are capitals.
+    """
     matches = list(_LETTERS.finditer(text))
     names = set()
     for match, following in zip_longest(matches, matches[1:]):

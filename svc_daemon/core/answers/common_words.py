@@ -1,4 +1,4 @@
-"""Estimates of how common English words are, used while a collection is too small to measure it.
+"""Estimates how common English words are, for use while a team has too few texts to count them.
 
 The lists are the project's own estimates, not counts from a corpus. The words of the first list occur in about one in
 four passages of a hundred words on any subject, those of the second in one in sixteen, and those of the third in one in
@@ -119,13 +119,13 @@ _SOMETIMES = (
 )
 #: The estimated probability that a passage contains a given word, for the words of each list.
 _LISTS = {_ANYWHERE: 1 / 4, _OFTEN: 1 / 16, _SOMETIMES: 1 / 64}
-#: The estimated probability that a passage contains a given word that is in none of the lists.
+#: The estimated probability that a passage contains a word that is in none of the lists.
 RARE = 1 / 512
 
 
 @cache
 def _chances() -> dict[str, float]:
-    """Return the probability of each listed stem; a word in two lists gets the higher one."""
+    """Map each listed stem to its probability. A stem that is in two lists has the higher one."""
     return {stem_of(word): chance for words, chance in reversed(_LISTS.items()) for word in words.split()}
 
 

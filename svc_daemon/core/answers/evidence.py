@@ -1,12 +1,12 @@
 """Measures how much of a question a single sentence covers, to choose passages while a team has few of them.
 
-Word frequencies in a few passages don't show how important a word is. A word in none of them would get the highest
+Word frequencies in a few passages don't show how important a word is: a word in none of them would get the highest
 weight, however common it is ("What colour …"), and a word in the only passage almost none. So weights depend on how
-common a word is in English (see `common_words`) and in the sentences found. They are squared, as in the cosine of two
-tf-idf vectors.
+common a word is in English (see `common_words`) and in the sentences found. They are squared, as in the cosine
+similarity of two tf-idf vectors.
 
-The words must be in one sentence, or in the title and headings above it: words scattered over a passage are often there
-by chance.
+Only words in one sentence count, or in the title and headings above it, because words in different sentences of a
+passage are often unrelated.
 """
 
 import math
@@ -20,11 +20,11 @@ from svc_daemon.core.search.ranking import coverage
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
-#: The number of imaginary sentences of average English that are added to the sentences found, to smooth the counts.
+#: To smooth the counts, the sentences found are counted together with this many imaginary sentences of average English.
 SENTENCES = 50
-#: If the question asks for a number, the score of a sentence without a number is multiplied by this.
+#: If the question asks for a number, the score of a sentence without one is multiplied by this.
 WITHOUT_NUMBER = 0.1
-#: If a team has at least this many chunks, only whole passages are considered, not single sentences.
+#: If a team has at least this many chunks, passages are judged as a whole, not by single sentences.
 MANY = 100
 
 #: Phrases, in lower case, of questions that only a number can answer.
@@ -47,7 +47,7 @@ _SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
 
 
 def trust_of(question: str, chunks: int) -> float:
-    """Compute how much weight single sentences get, rather than whole passages, when passages are chosen; 0 to 1.
+    """Return the weight, 0 to 1, that single sentences have compared to whole passages when passages are chosen.
 
     It decreases with the number of chunks, and is 0 if fewer than half of the question's words are known English words.
     """
@@ -67,8 +67,8 @@ class Evidence:
 
 
 def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Passage]) -> Evidence:
-    """Compute how much of the question each passage covers; `words` are the words of the question to look for."""
-    # For each passage: the stems of each of its sentences, and whether the sentence has a number.
+    """Compute how much of the question each passage covers. `words` are the words of the question to look for."""
+    # For each passage, a list of its sentences: the stems of the words, and whether the sentence has a number.
     read = [
         [
             (_stems(own), any(word in _NUMBERS or any(map(str.isdigit, word)) for word in own))
@@ -76,12 +76,12 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
         ]
         for passage in passages
     ]
-    # A sentence that occurs several times, in copies of a document, is counted once.
+    # Count a sentence once, even if copies of a document contain it.
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # Each sentence is credited with the words of the title and headings, and with words that only the index
-        # matched: the index removes other endings, ignores accents, and splits scripts without spaces.
+        # A sentence also gets the words of its title and headings, and those that only the index could match, since it
+        # also removes other endings, ignores accents, and splits scripts without spaces.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}
@@ -104,8 +104,8 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
     """Return the stems of words that an answer with a number must mention, such as what is counted, or units of time.
 
-    The sentence or its context must contain at least one of them. An empty set means that a number is enough, None that
-    the question doesn't ask for a number.
+    One of them must be in the sentence or its headings. The set is empty if any number is an answer; the result is None
+    if the question doesn't ask for a number.
     """
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})

@@ -1,44 +1,46 @@
 """Decides whether an answer is grounded, that is, supported by passages of the sources.
 
-`is_grounded` judges an answer written by a model, after the fact: every sentence must cite passages that support it.
-`is_support` chooses the passages to answer from, if the agent's policy sets no score threshold. An answer that only
-quotes such passages is always grounded.
+`is_grounded` checks the finished answer of a model: every sentence must cite passages that support it. `is_support`
+chooses the passages to answer from, if the agent's policy sets no score threshold. An answer that only quotes such
+passages is always grounded.
 
-A few matching words are more often due to chance than many. So a passage must cover a larger share of a short question:
-nearly all of two words, a third of twenty. With vectors, a high hybrid score or a very high cosine similarity is also
-enough, and coverage by words is enough unless the cosine similarity is very low.
+A few words match by chance more often than many. So a passage must cover a larger share of a short question: nearly all
+of two words, a third of twenty. If there are vectors, a high hybrid score or a very high cosine similarity is also
+enough, and coverage by words is not enough if the cosine similarity is very low.
 
-While a team has few passages, the share of the question that a single sentence covers decides (see `evidence`); as
-passages are added, the coverage by whole passages gradually replaces it. The threshold for sentences excludes text on
-other subjects. It can't distinguish a sentence that answers the question from one that is only about the same subject.
+While a team has few passages, what counts is the share of the question that a single sentence covers (see `evidence`);
+as passages are added, the coverage by whole passages gradually replaces it. The threshold for sentences excludes text
+on other subjects. It can't distinguish a sentence that answers the question from one that is only about the same
+subject.
 
 The thresholds were chosen on two collections of abstracts, and tested on unseen questions:
 `docs/explanation/grounding.md` has the results, and `tests/bench/bench_grounding.py` measures them. They suit
 collections with few subjects. In a collection about everything, the words of a short question are found by chance too
-often, and no choice of thresholds helps: stricter ones lose as many correct answers. The cosine thresholds are for
-MiniLM-L6: another model may need a score threshold in the policy.
+often, and no thresholds help: stricter ones lose as many correct answers. The cosine thresholds are for the model
+MiniLM-L6: with another model, the policy may need a score threshold.
 """
 
 from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
 from svc_daemon.core.answers.claims import is_borne_out
 from svc_daemon.core.text.sentences import sentences_of
 
-#: A passage supports an answer if its coverage is at least this; `WORD_WORTH` lowers this threshold.
+#: A passage supports an answer if it covers at least this share of the question, lowered by `WORD_WORTH`.
 ENOUGH = 0.74
-#: How much each matched word of the question lowers the threshold `ENOUGH`.
+#: By how much each word of the question that the passage contains lowers the threshold `ENOUGH`.
 WORD_WORTH = 0.04
-#: The maximum number of matched words that lower the threshold; further ones have no effect.
+#: At most this many words lower the threshold.
 MOST_WORDS = 10
-#: The minimum share of the question that the best sentence must cover; replaces `ENOUGH` while there are few passages.
+#: The best sentence of a passage must cover at least this share of the question. It replaces `ENOUGH` while there are
+#: few passages.
 ENOUGH_SAID = 0.15
 #: A passage with at least this cosine similarity supports an answer, whatever words it contains.
 NEAR = 0.62
-#: A passage also supports an answer if the mean of its coverage and cosine similarity is at least this.
+#: A passage supports an answer if the mean of its coverage and its cosine similarity is at least this.
 NEAR_WITH_WORDS = 0.54
-#: If a passage supports an answer by its words only, its cosine similarity must be at least this.
+#: If only its words make a passage support an answer, its cosine similarity must be at least this.
 NOT_FAR = 0.25
-#: Replaces `NOT_FAR` for a passage that is judged by its best sentence. It is lower, because a passage is about more
-#: than that sentence, so its vector is farther from the question.
+#: Replaces `NOT_FAR` for a passage that is judged by its best sentence. It is lower because the passage is about more
+#: than that sentence, so its vector is less similar to that of the question.
 NOT_FAR_SAID = 0.1
 
 

@@ -14,7 +14,7 @@ class Passage:
     chunk: Chunk
     #: The source's title, which may name a subject that the text itself does not mention.
     title: str = ""
-    #: The weights of the question's words that it contains; empty if only the vector search found it.
+    #: The question's words that the passage contains, with their weights; empty if only the vector search found it.
     weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -23,17 +23,17 @@ class Passage:
 
     @property
     def context(self) -> str:
-        """The title and headings above the text."""
+        """Return the title and the headings above the text."""
         return " ".join((self.title, *self.chunk.headings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """One mark in an answer, and the text that it cites."""
+    """A citation mark in an answer, and the text that it cites."""
 
-    #: The number in the mark, from 1; several marks may have the same number.
+    #: The number in the mark, counted from 1; several marks may have the same number.
     number: int
-    #: Index in the list of passages, from 0.
+    #: Index of the passage in the list of passages, counted from 0.
     passage: int
     #: The part of the passage's text that is quoted.
     span: Span

@@ -2,8 +2,8 @@
 
 It needs no model and no network, and is deterministic. The score of a sentence is the weight of the words that it
 shares with the question, plus a fraction of the weight of those in its title and headings: under the heading
-"Vacation", a sentence need not repeat the word. Table rows, code and headings score less, so that prose is preferred.
-Sentences of one passage keep their order.
+"Vacation", a sentence need not repeat the word. Table rows, code and headings get a lower score, so that prose is
+preferred. Sentences of the same passage are quoted in their original order.
 """
 
 import re
@@ -21,21 +21,22 @@ NOTHING_FOUND = "I found nothing about this in the sources."
 MOST_SENTENCES = 3
 #: A further sentence is added to the answer only if its score is at least this fraction of the best sentence's score.
 WORTHY = 0.85
-#: The minimum fraction of the best score, instead of `WORTHY`, for a sentence that contains a word of the question that
-#: no chosen sentence contains.
+#: A sentence that adds a word of the question to the chosen sentences needs only this fraction of the best score,
+#: instead of `WORTHY`.
 WORTHY_OF_MORE = 0.5
-#: The weight of words in the title and headings, compared with the sentence's own.
+#: The weight of words in the title and headings, compared to the words of the sentence itself.
 CONTEXT_SHARE = 0.5
 #: Added to the score of a sentence with a number if the question asks for one, and of a definition of X if it asks what
-#: X is; subtracted from that of a question or a heading. Large enough to decide between otherwise equal sentences.
+#: X is; subtracted from that of a question or a heading. It is large enough to decide between otherwise equal
+#: sentences.
 HINT = 0.2
-#: Subtracted from the score for the passage's rank: 0 for the first passage, almost this much for the last.
+#: Subtracted from the score by the passage's rank: nothing for the first passage, nearly this much for the last.
 RANK = 0.1
-#: The weight of a word of the question itself; a word added from an earlier question has the weight 1.
+#: The weight of a word of the question itself, compared to a word that was added from an earlier question.
 OWN = 2.0
-#: The minimum number of leading characters that a word shares with its stem.
+#: Two words share a stem only if at least this many of their leading characters are equal, except irregular forms.
 BEGINNING = 3
-#: Minimum words of a sentence that makes sense by itself; `Yes.` does not.
+#: A sentence with fewer words, such as `Yes.`, makes no sense by itself and is not quoted.
 FEWEST_WORDS = 3
 
 _ASKS_WHEN = re.compile(r"\bwhen\b")
@@ -51,9 +52,9 @@ class ScoredSentence:
 
     passage: int
     span: Span
-    #: The sentence's text in lower case with single spaces, to find duplicates.
+    #: The words of the sentence in lower case, with single spaces, to find duplicates.
     words: str
-    #: Stems of the question's own words that the sentence contains.
+    #: Stems of those words of the question that the sentence contains.
     shared: frozenset[str]
     worth: float
     is_prose: bool = True
@@ -61,7 +62,7 @@ class ScoredSentence:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A piece of the answer: a sentence exactly as in the source, and its mark."""
+    """A piece of the answer: a sentence exactly as in its source, and its mark."""
 
     text: str
     citation: Citation
@@ -75,7 +76,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     """
     fences = [fences_of(passage.text) for passage in passages]
     sentences, best = [], 0.0
-    # The cost of rows, code and headings is computed only for sentences that may still be chosen.
+    # Rows, code and headings are expensive to detect, so check only the sentences that may still be chosen.
     for sentence in sorted(_score_sentences(question, searched, passages), key=lambda each: -each.worth):
         if best > 0 and sentence.worth < WORTHY_OF_MORE * best:
             break
@@ -86,7 +87,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
         if len(chosen) < MOST_SENTENCES and (not chosen or _is_better_with(sentence, chosen)):
             chosen.append(sentence)
-    # Sentences of one passage keep their order; passages are ordered by when their first sentence was chosen.
+    # Order the passages by when their first sentence was chosen, and the sentences of one passage as in the text.
     order = list(dict.fromkeys(each.passage for each in chosen))
     pieces, size = [], 0
     for number, sentence in enumerate(sorted(chosen, key=lambda each: (order.index(each.passage), each.span)), 1):
@@ -101,7 +102,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
 
 def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
     asked = stems_of(question)
-    # A word that is in no passage has no weight, since it doesn't distinguish passages.
+    # A word that no passage contains has no weight, since it doesn't distinguish passages.
     found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
     weights = found or dict.fromkeys(stems_of(searched), 1.0)
     weights = {stem: weight * (OWN if stem in asked else 1.0) for stem, weight in weights.items()}
@@ -120,8 +121,8 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
             # The index splits names such as `max_file_size`, so a sentence with the whole name counts as containing its
             # parts.
             named = [part for name in names if name in spelled for part in name.split("_")]
-            # Compute stems only of irregular forms and of words that begin like a word of the question; other words
-            # can't share a stem with the question.
+            # Compute stems only for irregular forms and for words that begin like a word of the question; no other word
+            # can have the same stem as one of the question.
             candidates = [*spelled, *named]
             own = frozenset(stem_of(word) for word in candidates if word[:BEGINNING] in beginnings or word in FORMS)
             shared = sum(weight for stem, weight in weights.items() if stem in own)
@@ -131,14 +132,14 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
                 + bool(definition.match(text.lower()))
                 - (len(words) < FEWEST_WORDS or text.endswith(("?", ":")))
             )
-            # The share of the question's weight that the sentence and, in part, its title and headings cover, 0 to 1.
+            # How much of the question's weight the sentence covers, 0 to 1; its title and headings count in part.
             covered = (shared + CONTEXT_SHARE * lent) / total if total else 0.0
             worth = covered + HINT * hints - RANK * place / len(passages)
             yield ScoredSentence(place, span, " ".join(words), own & asked, worth)
 
 
 def _is_better_with(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
-    """Return whether the sentence should be added: it is good enough, and does not repeat a chosen sentence."""
+    """Return whether to add the sentence to the chosen ones: it must be good enough, and must not repeat one."""
     if any(sentence.words == each.words for each in chosen):
         return False
     covered = frozenset[str]().union(*(each.shared for each in chosen))

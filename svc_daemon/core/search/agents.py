@@ -5,10 +5,10 @@
     sources     listed in `source_ids`, including Q&A, in any active bucket or in none
     team        in any active bucket or in none, including Q&A
 
-A policy narrows what the caller may see, and never widens it. It fails closed: a stored policy that does not have
-exactly the fields that `policy_text` writes retrieves nothing.
+A policy restricts what the caller may see, and never extends it. If a stored policy does not have exactly the fields
+that `policy_text` writes, it retrieves nothing.
 
-An update keeps the policy fields that are not sent, so that changing one field can't widen the policy by omitting the
+An update keeps the policy fields that are not sent, so that a change of one field can't remove the restrictions of the
 others. If buckets or sources are sent without a scope, they determine it; fields that the scope doesn't use are
 cleared.
 """
@@ -31,7 +31,7 @@ DEFAULT_NAME = "Default agent"
 
 
 class PolicyFault(ValueError):
-    """A stored policy is invalid. The message is a predicate, such as "is missing"."""
+    """A stored policy is invalid. The message completes a sentence about the policy, such as "is missing"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +46,27 @@ class RetrievalPolicy:
     source_ids: tuple[str, ...] = ()
     #: A filter in the syntax of `core.search.filters`; None means no filter.
     filters: dict[str, Any] | None = None
-    #: Default number of passages, if the caller doesn't set it.
+    #: Number of passages to retrieve if the caller doesn't set it.
     top_k: int | None = None
     #: Minimum score of retrieved passages, 0 to 1.
     score_threshold: float | None = None
 
     @property
     def goes_by_bucket(self) -> bool:
-        """Whether sources are found through their buckets only, which excludes Q&A and sources in no bucket."""
+        """Return whether the policy finds sources only in buckets, which excludes Q&A and sources in no bucket."""
         return self.scope == BUCKETS
 
     @property
     def is_empty(self) -> bool:
-        """Whether the policy retrieves nothing, because the list of its scope is empty."""
+        """Return whether the policy retrieves nothing, because the list that its scope uses is empty."""
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
-        """Return whether sources in the bucket may be retrieved."""
+        """Return whether the policy allows sources in the bucket to be retrieved."""
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
     def is_within(self, other: "RetrievalPolicy") -> bool:
-        """Return whether the other policy retrieves everything that this one does; False when in doubt."""
+        """Return whether the other policy allows everything that this one does; False if this is not certain."""
         if self.scope == BUCKETS and not self.bucket_ids:
             return True
         if other.scope not in (TEAM, self.scope):
@@ -81,7 +81,7 @@ class RetrievalPolicy:
         return (self.score_threshold or 0) >= (other.score_threshold or 0)
 
 
-#: Every active bucket: the policy of a new team's default agent, and of requests without an agent.
+#: The policy of a new team's default agent, and of requests without an agent: every active bucket.
 EVERYTHING = RetrievalPolicy(bucket_ids=(EVERY_BUCKET,))
 NOTHING = RetrievalPolicy()
 
@@ -99,7 +99,7 @@ class TeamAgent:
     #: Instructions for the model on how to answer.
     instructions: str = ""
     policy: RetrievalPolicy = NOTHING
-    #: Why the stored policy is invalid and retrieves nothing; None if it is valid.
+    #: Why the stored policy is invalid, so that the agent retrieves nothing; None if it is valid.
     policy_fault: str | None = None
     #: Where the agent is in use, such as `widget`; an agent in use can't be deleted.
     bound_surface: str | None = None
@@ -108,7 +108,7 @@ class TeamAgent:
 
 
 def lost_default(team_id: str) -> TeamAgent:
-    """Build a substitute for a team's missing default agent, which retrieves nothing."""
+    """Build an agent that retrieves nothing, for a team whose default agent is missing from the database."""
     return TeamAgent(
         id=DEFAULT_AGENT, team_id=team_id, name=DEFAULT_NAME, policy_fault="is missing", created_at="", updated_at=""
     )
@@ -151,7 +151,7 @@ def read_policy(text: str) -> RetrievalPolicy:
     )
 
 
-#: The field of the policy that each scope uses.
+#: The field of the policy that each scope uses; the other scope uses none.
 _LISTS = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
 
 #: An invalid field: its path, and an error message.
@@ -167,7 +167,10 @@ def invalid_profile(faults: list[Fault]) -> ServiceError:
 
 
 def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
-    """Yield invalid values of fields whose types have been checked; `most_results` is the limit of a search."""
+    """Yield the errors in the values of these fields, whose types were checked.
+
+    `most_results` is the limit of a search.
+    """
     for field in ("name", "bound_surface"):
         if not sent.get(field, "").isprintable():
             yield field, "has no control characters."

@@ -18,7 +18,7 @@ _LISTS = {"in", "nin"}
 
 
 def _is_same(have: Any, want: Any) -> bool:
-    """Return whether the values are equal; a boolean equals no number, although in Python True == 1."""
+    """Return whether the values are equal. A boolean equals no number, although in Python True == 1."""
     return isinstance(have, bool) == isinstance(want, bool) and bool(have == want)
 
 
@@ -35,7 +35,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
-    """Raise `invalid_request`, naming the invalid part, if the filter does not conform to the syntax."""
+    """Raise `invalid_request`, which names the invalid part, if the filter does not conform to the syntax."""
     if not isinstance(node, dict):
         raise refusal(path, "must be an object.")
     if depth > MAX_DEPTH:
@@ -54,7 +54,7 @@ def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
 
 
 def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
-    """Return whether the attributes satisfy a filter that `check_filter` accepted."""
+    """Return whether a source with these attributes passes the filter, which `check_filter` has accepted."""
     if node["type"] == "and":
         return all(passes(part, attributes) for part in node["filters"])
     if node["type"] == "or":

@@ -1,9 +1,9 @@
-"""Ranking: the weight of each query word, the share of a query that a chunk covers, and the fusion of two rankings.
+"""Ranking: the weight of each query word, the share of a query that a chunk covers, and the merging of two rankings.
 
 Pseudo-relevance feedback: passages on one subject share words that are not in the query. So each word of the best few
-passages is weighted by the scores of those that contain it and by its rarity among all passages found. The first
-passages are then reordered by their BM25 and by how much of this weight they contain. A passage with every word of the
-query always precedes those that lack one, so that exact queries find their target.
+passages gets a weight, from the scores of those that contain it and its rarity among all passages found. The first
+passages are then reordered by their BM25 score and by how much of this weight they contain. A passage with every word
+of the query always precedes those without one of them, so that exact queries find their target.
 
 Feedback changes only the order of the passages found, and counts words only in their texts, so its cost does not depend
 on the size of the index. It is used only if there are enough passages.
@@ -18,8 +18,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The constant of reciprocal rank fusion: the larger it is, the less the first ranks dominate. 60 is the value in the
-#: paper that introduced the method.
+#: The constant of reciprocal rank fusion. The larger it is, the less the first ranks dominate. The paper that
+#: introduced the method uses 60.
 FUSION_K = 60
 
 
@@ -45,10 +45,10 @@ def coverage(weights: Mapping[str, float], matched: Collection[str]) -> float:
 
 
 def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
-    """Merge rankings into one, best first; each item's score is the sum of 1 / (60 + rank) over the rankings.
+    """Merge rankings into one, best first. The score of an item is the sum of 1 / (60 + rank) over the rankings.
 
-    Reciprocal rank fusion, after Cormack, Clarke and Büttcher: ranks can be added even if the scores are not
-    comparable. Ties are broken in favour of the earlier ranking.
+    This is reciprocal rank fusion, by Cormack, Clarke and Büttcher: ranks can be added even if the scores are not
+    comparable. Among equal scores, the item that is first in the earlier ranking comes first.
     """
     fused: dict[T, float] = {}
     for ranking in rankings:
@@ -58,26 +58,26 @@ def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
 
 
 def semantic_score(cosine: float) -> float:
-    """Clamp a cosine to the range 0 to 1, since opposite meanings count as unrelated."""
+    """Limit a cosine similarity to 0 to 1, so that opposite meanings count as unrelated."""
     return min(1.0, max(0.0, cosine))
 
 
 def hybrid_score(covered: float, cosine: float | None) -> float:
-    """Return the mean of both scores; for a chunk without a vector, the keyword score alone."""
+    """Return the mean of both scores; without a vector, the keyword score alone."""
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: The number of top passages that are reordered by feedback, which needs at least this many.
+#: Feedback reorders this many passages, the best ones, and is used only if there are at least as many.
 POOL = 50
-#: The number of best passages whose words are used for feedback.
+#: The words of this many passages, the best ones, are used for feedback.
 BEST = 5
-#: The maximum number of feedback words; the words with the highest weights are used.
+#: Maximum number of words that are used for feedback: those with the highest weights.
 MOST_WORDS = 100
-#: The largest bonus for feedback words, as a fraction of the best passage's BM25.
+#: The largest amount that feedback can add to a passage's score, as a fraction of the best passage's BM25.
 WEIGHT = 0.5
 
-#: Translation table that replaces ASCII separators by spaces. It is three times as fast as a regular expression, but
-#: leaves dashes and quotation marks outside ASCII attached to their word.
+#: A table that replaces ASCII separators by spaces. This is three times as fast as a regular expression, but leaves
+#: dashes and quotation marks outside ASCII attached to words.
 _WORD_BYTES = bytes(byte if byte > 127 or chr(byte).isalnum() else 32 for byte in range(256))
 
 
@@ -94,7 +94,10 @@ class Candidate:
 
 
 def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Score each text, 0 to 1, by the words it shares with the first few texts. `scores` are the BM25, best first."""
+    """Score each text, 0 to 1, by the words that it shares with the first few texts.
+
+    `scores` are the BM25 scores of the texts, best first.
+    """
     word_sets = [frozenset(text.lower().encode(errors="replace").translate(_WORD_BYTES).split()) for text in texts]
     having = Counter(chain.from_iterable(word_sets))
     weights: defaultdict[bytes, float] = defaultdict(float)
@@ -105,7 +108,7 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
                 weights[word] += score
     for word in weights:
         weights[word] *= idf(len(word_sets), having[word])
-    # Ties are broken alphabetically, since the iteration order of a set differs between processes.
+    # Order equal weights alphabetically, since the iteration order of a set differs between processes.
     heaviest = dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS])
     sums = [math.fsum(heaviest[word] for word in words & heaviest.keys()) for words in word_sets]
     most = max(sums, default=0.0)

@@ -1,1 +1,1 @@
-"""Text: media type detection, and splitting text into chunks, sentences and words."""
+"""Text: detects media types, and splits text into chunks, sentences and words."""

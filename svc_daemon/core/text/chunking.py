@@ -1,7 +1,7 @@
 """Extracted documents, and the chunks that they are split into, each with its location in the original.
 
-A section is a run of consecutive blocks on one page under one heading path; a chunk never crosses its section's
-boundary. Within a section, each cut is the best position between the minimum and the maximum size: the end of a block,
+A section is a run of consecutive blocks on one page under the same headings. A chunk never extends beyond its section.
+Each cut within a section is at the best position between the minimum and the maximum size: the end of a block,
 otherwise of a line (code, rows) or a sentence (prose), otherwise a space. Each range of positions is searched only
 once, so chunking takes linear time, even for one endless line.
 """
@@ -25,9 +25,9 @@ class Block:
     #: Offsets in the extracted text, in characters; the end is exclusive.
     char_start: int
     char_end: int
-    #: The path of headings above, outermost first; a heading's own block includes itself, last.
+    #: The headings above the block, outermost first. A heading's own block has itself as the last one.
     headings: tuple[str, ...] = ()
-    #: Page (or slide, or sheet) from 1; None if the format has none.
+    #: Page, slide or sheet, counted from 1; None if the format has none.
     page: int | None = None
     #: First and last line in the original, counted from 1; None if the format has no lines.
     line_start: int | None = None
@@ -48,13 +48,13 @@ class Document:
     pages_without_text: tuple[int, ...] = ()
     #: BCP 47 code, if the document declares one.
     language: str | None = None
-    #: Warnings for the user, in full sentences, about parts that could not be read.
+    #: Warnings for the user about parts that could not be read, in full sentences.
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The unit of search: a piece of one page under one heading path, with its location in the original.
+    """The unit of search: a piece of one page under one list of headings, with its location in the original.
 
     `text` is exactly `document.text[char_start:char_end]`.
     """
@@ -95,13 +95,13 @@ class ChunkingOptions:
     min: int = 800
     #: Maximum size of a chunk.
     max: int = 1100
-    #: How much of the end of a chunk is repeated in the next chunk of the section.
+    #: How many characters of the end of a chunk are repeated at the beginning of the next chunk of the section.
     overlap: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.min <= self.target <= self.max:
             raise ValueError("Chunk sizes must be 1 <= min <= target <= max.")
-        # A larger overlap would multiply the number of chunks.
+        # A larger overlap would make many more chunks of the same text.
         if not 0 <= self.overlap <= self.min // 2:
             raise ValueError("The overlap of chunks must be 0 to half of the smallest chunk.")
 
@@ -115,7 +115,7 @@ _LINE_KINDS = frozenset({"code", "row"})
 def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk, ...]:
     """Split a document into chunks, in reading order.
 
-    Every character other than white space is in a chunk, except that a heading may only be in a chunk's heading path.
+    Every character other than white space is in a chunk, except that a heading may be only in the headings of a chunk.
     """
     pieces = (
         piece for section in _sections(document.blocks) for piece in _Cutter(document.text, section, options).cut()
@@ -136,7 +136,10 @@ def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk,
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Yield runs of blocks that may share a chunk. A heading is a separate run, omitted if the next run is under it."""
+    """Yield the blocks that may share a chunk, run by run.
+
+    A heading is a run of its own, or omitted if text follows below it.
+    """
     numbered = groupby(
         enumerate(blocks), key=lambda pair: pair[:1] if pair[1].kind == "heading" else (pair[1].headings, pair[1].page)
     )
@@ -144,7 +147,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for section, following in zip_longest(runs, runs[1:]):
         heading = section[0]
         if heading.kind == "heading" and following:
-            # It is enough to check the next run: if it isn't under the heading, no later run is.
+            # Only the next run can be below the heading: if it isn't, no later run is.
             below = following[0].headings
             depth = len(heading.headings)
             if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):
@@ -188,7 +191,7 @@ class _Cutter:
         rest = self._end - start
         if rest <= self._options.max:
             return self._end
-        # Near the end of the section, cut earlier so that the last chunk is not too small.
+        # Near the end of the section, choose the minimum size, so that the last chunk is not too small.
         aim = start + (self._options.target if rest >= self._options.max + self._options.min else self._options.min)
         low, high = start + self._options.min, start + self._options.max
         while self._section[self._ahead].char_end < low:
@@ -213,7 +216,7 @@ class _Cutter:
 
 
 class _LineCursor:
-    """Finds the line of an offset; counts line ends only from the last offset, so nearby offsets are cheap."""
+    """Finds the line of an offset. It counts line ends from the last offset on, so that nearby offsets are fast."""
 
     def __init__(self, text: str, section: Sequence[Block]) -> None:
         self._text = text

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from zipfile import BadZipFile, ZipFile
 
-#: The type of unknown binary bytes.
+#: The media type of unknown binary data.
 UNKNOWN = "application/octet-stream"
 PLAIN = "text/plain"
 ENCRYPTED_OFFICE = "application/x-ole-encrypted"
@@ -34,13 +34,13 @@ _COMPRESSED = (
 class DocumentFormat:
     """A document format that can be read."""
 
-    #: Short name, shared with its extractor.
+    #: Short name of the format, which also selects its extractor.
     key: str
-    #: Display name.
+    #: Name of the format in messages.
     name: str
-    #: Maps file name extensions, without the first dot, to media types.
+    #: Maps the file name extensions of the format, without the first dot, to media types.
     types: Mapping[str, str]
-    #: The optional extra that it needs; None if it needs no extra.
+    #: The optional extra of the package that reads this format; None if it needs no extra.
     extra: str | None = None
 
 
@@ -154,9 +154,9 @@ FORMATS = (
 
 _TYPES = {extension: media_type for format_ in FORMATS for extension, media_type in format_.types.items()}
 _FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_.types.values()}
-#: Media types of files that are recognized by their whole name.
+#: Media types of files that are recognized by their full name.
 _NAMES = {"dockerfile": "text/x-dockerfile", "makefile": "text/x-makefile", "cmakelists.txt": "text/x-cmake"}
-#: Alternative media types that clients declare.
+#: Other media types that clients declare, and the usual ones.
 _SPELLINGS = {
     "text/x-markdown": "text/markdown",
     "application/x-yaml": "text/x-yaml",
@@ -169,7 +169,7 @@ _SPELLINGS = {
 }
 #: Formats whose content is text, so that only the file name or the declared type distinguishes them.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
-#: Formats that may begin with an HTML tag without being HTML.
+#: Formats whose files may begin with an HTML tag although they are not HTML.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
 
 #: Signatures of binary files: offset, bytes, media type.
@@ -202,8 +202,8 @@ _MAGIC = (
     (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: Stream names (UTF-16 in the directory) that distinguish old Office files; encryption first, since it wraps the
-#: others.
+#: Names of the streams (UTF-16 in the directory) by which old Office files are distinguished. Encryption comes first,
+#: since an encrypted file contains the others.
 _OLE_STREAMS = (
     ("EncryptedPackage", ENCRYPTED_OFFICE),
     ("WordDocument", "application/msword"),
@@ -212,15 +212,15 @@ _OLE_STREAMS = (
     ("Workbook", "application/vnd.ms-excel"),
     ("Book", "application/vnd.ms-excel"),
 )
-#: Members (or their prefix) that identify a kind of zip archive.
+#: Members of a zip archive, or the beginnings of their names, by which the kind of document is recognized.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
-#: Binary types. Text is never detected as one of these types, nor as a type that begins with one of `_MEDIA`.
+#: Binary media types. Text is never detected as one of these types, or as a type that begins with one of `_MEDIA`.
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
 
-#: Byte order marks and their codecs; UTF-32 before UTF-16, whose mark is a prefix of UTF-32's.
+#: Byte order marks and their encodings. UTF-32 comes before UTF-16, whose mark is the beginning of UTF-32's.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -231,7 +231,7 @@ _MARKS = (
 
 _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
-#: Number of leading bytes that are checked to recognize text.
+#: Number of leading bytes in which text is recognized.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 # Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent backtracking, which would be extremely slow for data
@@ -258,7 +258,7 @@ def from_filename(filename: str) -> str | None:
 
 
 def find_format(content_type: str) -> DocumentFormat | None:
-    """Find the format with this media type; None if it is not supported."""
+    """Return the format with this media type; None if it is not supported."""
     return _FORMATS.get(content_type)
 
 
@@ -269,7 +269,7 @@ def is_text_type(content_type: str) -> bool:
 
 
 def from_declared(declared: str) -> str:
-    """Return the media type that a client declared, without parameters and in its usual spelling; empty if invalid."""
+    """Return the declared media type without parameters, in its usual spelling; empty if it is invalid."""
     bare = declared.partition(";")[0].strip().lower()
     return _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
 
@@ -301,14 +301,14 @@ def _signed_type(data: bytes, *, is_text: bool) -> str | None:
     if data.startswith(_OLE_MAGIC):
         streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
         return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
-    # Check these two types even if the data is text: PDF and RTF files may consist of ASCII only.
+    # Check for PDF and RTF even if the data is text, since such files may consist of ASCII only.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
         if start.startswith(magic):
             return media_type
     if is_text:
         return None
-    # The PDF may follow a header that another program has written.
+    # Another program may have written a header before the PDF.
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
     return next((media_type for offset, magic, media_type in _MAGIC if data.startswith(magic, offset)), None)
@@ -338,13 +338,13 @@ def _may_hold_html(media_type: str | None) -> bool:
 
 
 def text_encoding(data: bytes) -> str | None:
-    """Detect the codec of text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252; None if it is binary."""
+    """Return the encoding of text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252; None if it is binary."""
     for mark, codec in _MARKS:
         if data.startswith(mark):
             return codec
     head = data[:_HEAD_BYTES]
     if b"\x00" in head:
-        # In UTF-16, nearly every second byte of Latin text is NUL, and none of the others.
+        # In UTF-16 text of Latin letters, nearly every second byte is NUL, and no other byte is.
         even, odd, half = head[0::2].count(0), head[1::2].count(0), len(head) / 2
         if not half.is_integer() or (even and odd) or max(even, odd) <= half * 0.7:
             return None
@@ -352,7 +352,7 @@ def text_encoding(data: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
-        # If the text has valid multi-byte UTF-8, an invalid byte is an error in the file, not a sign of another
+        # If the text before it has valid multi-byte UTF-8, an invalid byte is an error in the file, not another
         # encoding.
         beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
         if beyond_ascii < 4:

@@ -1,15 +1,15 @@
-"""Porter's stemmer for English, as FTS5 has it, so that another index matches the same forms of a word.
+"""Porter's stemmer for English, as in SQLite's FTS5, so that another index matches the same forms of a word.
 
-M. F. Porter, An algorithm for suffix stripping, 1980. A word is seen as a sequence of consonants and vowels; `y` is a
-vowel after a consonant. The measure of a stem is the number of its changes from a vowel to a consonant. Each step looks
-for the longest of its endings; if what precedes the ending has the required measure, the ending is replaced.
+M. F. Porter, An algorithm for suffix stripping, 1980. A word is regarded as a sequence of consonants and vowels; `y` is
+a vowel after a consonant. The measure of a stem is the number of changes from a vowel to a consonant in it. Each step
+looks for the longest of its endings; if the part before the ending has the required measure, the ending is replaced.
 """
 
 import re
 
-#: Words with fewer or more characters are left as they are.
+#: Words of fewer or more characters than these are not changed.
 SHORTEST, LONGEST = 3, 64
-#: Endings of the second step and their replacements; the stem's measure must be above 0.
+#: Endings that the second step replaces, if the measure of the stem is above 0.
 _SECOND = {
     "ational": "ate",
     "tional": "tion",
@@ -33,16 +33,16 @@ _SECOND = {
     "iviti": "ive",
     "biliti": "ble",
 }
-#: The same of the third step.
+#: Endings that the third step replaces, if the measure of the stem is above 0.
 _THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-#: Endings that the fourth step removes; the stem's measure must be above 1.
+#: Endings that the fourth step removes, if the measure of the stem is above 1.
 _FOURTH = {
     **dict.fromkeys(("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou"), ""),
     **dict.fromkeys(("ism", "ate", "iti", "ous", "ive", "ize"), ""),
 }
 
 
-#: Each step's expression finds the longest ending, after at least one letter.
+#: For each step, a pattern that finds the longest ending after at least one letter.
 _STEPS = tuple(
     (re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL), endings, least)
     for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1))
@@ -63,7 +63,7 @@ def porter_stem(word: str) -> str:
     for expression, endings, least in _STEPS:
         match = expression.search(word)
         stem = word[: match.start()] if match else ""
-        # Of a word such as `adoption`, the ending is removed only after `s` or `t`.
+        # In words such as `adoption`, remove the ending only after `s` or `t`.
         if match and _measure(stem) > least and (match[0] != "ion" or stem.endswith(("s", "t"))):
             word = stem + endings[match[0]]
     if word.endswith("e"):
@@ -74,7 +74,7 @@ def porter_stem(word: str) -> str:
 
 
 def _cut_past(word: str) -> str:
-    """Remove `ed` or `ing`, and restore what was changed before it."""
+    """Remove `ed` or `ing`, and restore what was changed before the ending."""
     if word.endswith("eed") and len(word) > 3:
         return word[:-1] if _measure(word[:-3]) > 0 else word
     ending = next((each for each in ("ed", "ing") if word.endswith(each)), "")
@@ -89,7 +89,7 @@ def _cut_past(word: str) -> str:
 
 
 def _shape(stem: str) -> str:
-    """Return `c` for each consonant and `v` for each vowel."""
+    """Return the word's letters as `c` for each consonant and `v` for each vowel."""
     shape = ""
     for letter in stem:
         is_vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
@@ -102,5 +102,5 @@ def _measure(stem: str) -> int:
 
 
 def _is_short(stem: str) -> bool:
-    """Whether the stem ends with consonant, vowel and a consonant other than `w`, `x` and `y`, as in `hop`."""
+    """Return whether the stem ends with consonant, vowel, and a consonant other than `w`, `x` and `y`, as in `hop`."""
     return _shape(stem).endswith("cvc") and stem[-1] not in "wxy"

@@ -1,8 +1,8 @@
-"""Splits text into sentences, represented as spans that answers can quote.
+"""Splits text into sentences, as positions in the text that answers can quote.
 
 Extracted text contains hard line breaks, list markers and table rows. A line break separates two sentences only before
-a list marker or a row, after a row or a short line such as a heading, and at an empty line. `cost_of` is the penalty
-for sentences that are not prose: table rows, code, headings and boilerplate.
+a list marker or a row, after a row or a short line such as a heading, and at an empty line. `cost_of` lowers the score
+of sentences that are not prose: table rows, code, headings and boilerplate.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-#: Maximum characters of a sentence; longer ones, such as text without a full stop, are cut at a space.
+#: Maximum length of a sentence in characters; a longer one, such as text without a full stop, is cut at a space.
 LONGEST = 400
 
 _LINE_END = re.compile(r"\n")
@@ -21,7 +21,7 @@ _MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t]
 _LEADING = re.compile(r"(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*+")
 #: The end of a sentence, with the closing quotes and citation marks after it.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
-#: Abbreviations whose full stop does not end a sentence. The full stop of a single letter is checked separately.
+#: Abbreviations whose full stop does not end a sentence. Single letters with a full stop are handled separately.
 _SHORTENED = (
     "al approx bzw ca co corp dept dr e.g ed est etc ext hrs i.e inc incl jan feb mar apr jun jul aug sep sept oct nov "
     "dec ltd mr mrs ms prof ref resp sr st tel u.s u.k viz vs z.b"
@@ -61,7 +61,7 @@ def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
 
 
 def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
-    """Yield runs of lines within which sentences continue across line breaks; no sentence crosses their boundaries."""
+    """Yield groups of lines. A sentence may continue across the lines of one group, but not into the next group."""
     breaks = [at.start() for at in _LINE_END.finditer(text, paragraph.start, paragraph.end)]
     lines = list(map(Span, [paragraph.start, *(at + 1 for at in breaks)], [*breaks, paragraph.end]))
     longest = max(line.end - line.start for line in lines)
@@ -78,7 +78,7 @@ def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, stop: int) -> bool:
-    """Return whether the sentence goes on after the punctuation mark at `stop`.
+    """Return whether the sentence continues after the punctuation mark at `stop`.
 
     The mark may be an ellipsis in a quotation, or part of an abbreviation or item number.
     """
@@ -86,7 +86,7 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
         return True
     if text[stop] != ".":
         return False
-    # No abbreviation is longer than 12 characters, and a text may be one endless word.
+    # Look only 12 characters back: no abbreviation is longer, and a text may be one endless word.
     word = _LAST_WORD.search(text, max(start, stop - 12), stop)
     if word is None:
         return False
@@ -98,9 +98,9 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 
 
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
-    """Yield the sentence without surrounding markers and spaces, in pieces if it is too long."""
+    """Yield the sentence without markers and spaces around it, in pieces if it is too long."""
     start = _skip(text, sentence, _LEADING)
-    # The border after the last cell of a table row is removed together with the white space.
+    # Also remove the line that marks the end of the last cell of a table row.
     end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))
     while end - start > longest:
         space = max(text.rfind(" ", start, start + longest), text.rfind("\n", start, start + longest))
@@ -112,13 +112,13 @@ def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
 
 
 def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
-    """Return the offset in the span after the text that `leading` matches at its start."""
+    """Return the offset after the text that `leading` matches at the start of the span."""
     match = leading.match(text, span.start, span.end)
     return match.end() if match else span.start
 
 
-#: Deductions from a sentence's score, which is 1 if it covers the whole question. The deduction for a table row is the
-#: smallest, because the row may well contain the answer.
+#: How much is subtracted from the score of a sentence; 1 is the score of a sentence that covers the whole question. A
+#: table row loses least, because it may well contain the answer.
 ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -144,7 +144,7 @@ def fences_of(text: str) -> list[Span]:
 
 
 def cost_of(text: str, span: Span, fences: Sequence[Span]) -> float:
-    """Compute the deduction from the sentence's score; 0 for prose."""
+    """Compute how much to subtract from the score of the sentence; 0 for prose."""
     sentence = text[span.start : span.end]
     if any(fence.start < span.end and span.start < fence.end for fence in fences) or _FURNITURE.search(sentence):
         return CODE

@@ -1,13 +1,13 @@
-"""Words: query parsing, stemming, and scripts that are written without spaces.
+"""Words: parses queries, computes stems, and handles scripts that are written without spaces.
 
 Chinese, Japanese and Korean are written without spaces between words, or with suffixes attached to the word. If such
-text were split at spaces, a whole clause would be one word, and a search for a word in it would not find it. So runs of
-these scripts are split into overlapping bigrams, in the index and in queries: a word of two characters is one bigram,
-and a longer word is found by all of its bigrams. Letters and digits within such a run are separate words.
+text were split at spaces, a whole clause would be one word, and a search for a word in it would not find it. So in the
+index and in queries, text in these scripts is split into overlapping bigrams: a word of two characters is one bigram,
+and a longer word is found by all of its bigrams. Letters and digits within such text are separate words.
 
-Stems are coarser than the index's own, and for English only: they choose among sentences that a search has already
-found, and must treat all forms of a word as equal, whether they differ in ending, in vowel or in British and American
-spelling.
+The index has its own stems. Those computed here are coarser, and for English only: they choose among sentences that a
+search has already found, and must treat all forms of a word as equal, whether they differ in ending, in vowel or in
+British and American spelling.
 """
 
 import re
@@ -22,20 +22,21 @@ _SCRIPTS = (
     "\uac00-\ud7a3"  # Hangul
 )
 _CHARACTER = re.compile(rf"[{_SCRIPTS}]")
-# Words are found first, and then searched for characters of these scripts: a single expression would take quadratic
-# time on a long word without such characters.
+# First find the words, then search each for characters of these scripts: a single pattern would take quadratic time on
+# a long word without such characters.
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
 
 def cut_unspaced(text: str) -> list[str]:
-    """Split the words of `text` that are in a script without spaces into bigrams and other pieces, in order.
+    """Split the words in scripts without spaces into bigrams and other pieces, in order.
 
     The list is empty if the text has no such word. A single character by itself is a word.
     """
     if text.isascii():
         return []
-    # Unless normalized, a kana with its voicing mark may be one character or two, and a Hangul syllable up to three.
+    # Normalize first: a kana with a voicing mark may be written as one character or two, and a Hangul syllable as up to
+    # three.
     folded = unicodedata.normalize("NFC", text)
     if not _CHARACTER.search(folded):
         return []
@@ -49,7 +50,7 @@ def cut_unspaced(text: str) -> list[str]:
     return pieces
 
 
-#: Maximum words of a query. Each word costs a scan of its posting list. A longer query is a pasted text, whose first
+#: Maximum number of words of a query. Each word costs a scan of the index. A longer query is a pasted text, whose first
 #: words are enough to find its subject.
 MAX_WORDS = 64
 
@@ -89,7 +90,7 @@ class ParsedQuery:
     """The distinct words of a query, in the order typed."""
 
     words: tuple[str, ...]
-    #: How many words beyond `MAX_WORDS` were left out.
+    #: How many words were ignored because the query has more than `MAX_WORDS`.
     words_left_out: int = 0
 
 
@@ -104,9 +105,9 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 _ENDING = re.compile(r"(?:ations?|ings?|edly|ied|ies|ed|es|ly|s)$")
-#: Minimum length of a stem; shorter ones would be shared by unrelated words.
+#: Minimum length of a stem. Shorter stems would be shared by unrelated words.
 _SHORTEST = 3
-#: Irregular forms, and a few synonyms; all words of a group are replaced by its first.
+#: Irregular forms, and a few synonyms. Each word of a group is replaced by the first one.
 _FORMS = (
     "become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught, "
     "child children kid kids, choose chose chosen choice choices, come came, do did done, draw drew drawn, drive "
@@ -123,14 +124,14 @@ FORMS = {form: forms.split()[0] for forms in _FORMS.split(",") for form in forms
 
 
 def stem_of(word: str) -> str:
-    """Return the word in lower case, without plural, participle or adverb endings; replaces irregular forms."""
+    """Return the word in lower case, without plural, participle or adverb endings. Irregular forms are replaced."""
     word = word.lower()
     word = FORMS.get(word, word)
     match = _ENDING.search(word)
     cut = word[: match.start()] if match and match.start() >= _SHORTEST else word
     bare = cut.rstrip("eiy")
     if len(bare) > _SHORTEST and bare[-1] == bare[-2] and bare[-1].isalpha():
-        # Remove a doubled consonant, so that `stopped` and `stop` have the same stem.
+        # Remove a doubled consonant, so that `stopped` has the stem `stop`.
         bare = bare[:-1]
     return bare if len(bare) >= _SHORTEST else cut
 

@@ -1,26 +1,26 @@
-"""The status of a batch: computed from its items at each read, never stored.
+"""The status of a batch: computed from its files each time it is read, never stored.
 
-    open                     nothing has been finalized yet
-    partial                  some items are finalized, others are still waiting for their bytes
-    processing               every item is finalized or given up; some are not ready yet
-    completed                all ready
-    completed_with_failures  all have ended, some are ready
-    failed                   all have ended, none are ready
-    expired                  the upload deadline passed before anything was finalized
+    open                     no file has been finalized yet
+    partial                  some files are finalized, others are still waiting for their bytes
+    processing               every file is finalized or given up; some are not ready yet
+    completed                all files are ready
+    completed_with_failures  all files have ended, some of them are ready
+    failed                   all files have ended, none of them is ready
+    expired                  the upload deadline passed before any file was finalized
 
-A batch is terminal if every item is ready, failed, given up, deleted or no longer in any bucket.
+A batch has ended if every file is ready, failed, given up, deleted or no longer in any bucket.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: States of an item: those of its upload session until it is finalized, then those of its source.
+#: States of a file in a batch: those of its upload session until it is finalized, then those of its source.
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
-#: States of an item that has no source: its session was abandoned, canceled or expired (`given_up`), or its source was
-#: deleted (`deleted`).
+#: States of a file without a source: the upload session was abandoned, canceled or expired (`given_up`), or the source
+#: was deleted (`deleted`).
 GIVEN_UP, DELETED = "given_up", "deleted"
-#: The source was detached from its last bucket: it is indexed, but not ready until it is attached to another.
+#: State of a file whose source was detached from its last bucket: it is not ready until it is attached to another.
 DETACHED = "detached"
 
 COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
@@ -28,21 +28,24 @@ COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
 
 @dataclass(frozen=True, slots=True)
 class RollUp:
-    """The status of a batch, computed from its items, and the number of items in each state."""
+    """The status of a batch, and the number of files in each state."""
 
     status: str
     terminal: bool
     ready: bool
-    #: Number of items by state (queued, indexing, active, failed, pending), and their `total`.
+    #: Number of files by state (queued, indexing, active, failed, pending), and their `total`.
     counters: dict[str, int]
 
 
 def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
-    """Compute the status from each item's state and readiness; `is_expired` means the upload deadline has passed."""
+    """Compute the status from the state and readiness of each file.
+
+    `is_expired` means that the upload deadline has passed.
+    """
     listed = list(items)
     states = Counter(state for state, _ in listed)
     ready = sum(is_ready for _, is_ready in listed)
-    # An active item is outstanding until it is ready.
+    # An active file is unfinished until it is ready.
     outstanding = states[PENDING] + states[QUEUED] + states[INDEXING] + listed.count((ACTIVE, False))
     counters = {state: states[state] for state in COUNTED}
     counters[FAILED] += states[GIVEN_UP] + states[DELETED] + states[DETACHED]

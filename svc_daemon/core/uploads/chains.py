@@ -1,11 +1,11 @@
-"""Chains: which of the objects of an upload session together are its bytes, from the first byte on without a gap.
+"""Chains: which objects of an upload session together are the received bytes, from the first byte on without a gap.
 
-If bytes are stored in an object store, each request stores what it received as objects, whose names contain the offset
-and the number of their bytes. Nothing else is recorded, so the listing of a session's objects shows its received bytes,
-on any node. Two requests on different nodes may store the same range, if a client sends it again before the first one
-has ended; then their objects overlap, and the chain takes each byte from one of them.
+If bytes are stored in an object store, each request stores the bytes that it receives as objects, whose names contain
+the offset and the number of the bytes. Nothing else is recorded, so any node can find the received bytes by listing the
+session's objects. Two requests on different nodes may store the same range, if a client sends it again before the first
+request has ended. Then their objects overlap, and the chain takes each byte from one of them.
 
-An object that is not connected to the first byte does not count. It appears if an earlier object could not be stored.
+An object after a gap does not count. There is a gap if an earlier object could not be stored.
 """
 
 import re
@@ -17,20 +17,20 @@ _NAME = re.compile(r"(\d{15})-(\d{15})-([0-9a-f]{32})(?:-([0-9a-f]{64}))?")
 
 @dataclass(frozen=True, slots=True)
 class PartObject:
-    """An object with bytes of a session."""
+    """An object that contains some bytes of an upload session."""
 
-    #: Unique name within the session.
+    #: Name of the object, unique within its session.
     name: str
-    #: Offset of its first byte in the file.
+    #: Offset of the object's first byte in the file.
     first: int
     size_bytes: int
-    #: SHA-256 of its bytes, in hexadecimal; known only if it begins with the first byte of the file.
+    #: SHA-256 of the object's bytes, in hexadecimal; known only if it begins with the first byte of the file.
     sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An object of a chain, and how many of its first bytes are in the object before it."""
+    """An object of a chain, and how many of its first bytes the objects before it already contain."""
 
     part: PartObject
     skip_bytes: int
@@ -38,7 +38,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The received bytes of a session."""
+    """The objects with the received bytes of an upload session, in order and without a gap."""
 
     links: tuple[Link, ...] = ()
 
@@ -48,7 +48,7 @@ class Chain:
 
     @property
     def sha256(self) -> str | None:
-        """The hash of all bytes, if it is known without reading them."""
+        """Return the hash of all bytes; None if it is not known without reading them."""
         return self.links[0].part.sha256 if len(self.links) == 1 else None
 
     def followed_by(self, part: PartObject) -> "Chain":
@@ -57,19 +57,19 @@ class Chain:
 
 
 def object_name(first: int, size_bytes: int, nonce: str, sha256: str | None) -> str:
-    """Build a name that sorts by offset; `nonce` are 32 random hexadecimal digits."""
+    """Build the name of an object; names sort by offset. `nonce` is 32 random hexadecimal digits."""
     known = "" if sha256 is None else f"-{sha256}"
     return f"{first:015d}-{size_bytes:015d}-{nonce}{known}"
 
 
 def parse_object(name: str) -> PartObject | None:
-    """Parse a name; None if it is no name of ours."""
+    """Parse the name of an object; None if the name does not have our format."""
     match = _NAME.fullmatch(name)
     return PartObject(name, int(match[1]), int(match[2]), match[4]) if match else None
 
 
 def chain_of(parts: Iterable[PartObject]) -> Chain:
-    """Choose the objects: the one that reaches furthest at each offset; the order of `parts` doesn't matter."""
+    """Build the chain from these objects, in any order: at each offset, choose the object that reaches furthest."""
     chain = Chain()
     for part in sorted(parts, key=lambda part: (part.first, -part.size_bytes, part.name)):
         if part.first > chain.size_bytes:

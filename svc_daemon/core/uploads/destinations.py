@@ -1,8 +1,8 @@
 """The buckets that a request names for a new source: one in the path, or several in the body of a legacy route.
 
-A body names its buckets in one of three fields. A batch names them at the manifest's root, on every item, or both. If
-an item names other buckets than the root, the request is refused, because choosing either would put a file into buckets
-that the other part of the request did not name.
+A body names its buckets in one of three fields. A batch names them at the top of its manifest, in every item, or both.
+If an item names other buckets than the top, the request is refused, because either choice would put a file into buckets
+that another part of the request did not name.
 """
 
 from dataclasses import dataclass
@@ -20,32 +20,32 @@ _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
 
 @dataclass(frozen=True, slots=True)
 class BucketName:
-    """The name of a bucket in a request: an id or a slug."""
+    """A bucket as a request names it: by an id or a slug."""
 
     text: str
-    #: The dotted path of the field in the request.
+    #: The dotted path of the field that names the bucket.
     path: str
     kind: str = EITHER
 
     def means(self, bucket_id: str, slug: str) -> bool:
-        """Return whether this is the name of the bucket with this id and slug."""
+        """Return whether this names the bucket with this id and slug."""
         return (self.kind != SLUG and self.text == bucket_id) or (self.kind != ID and self.text == slug)
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The buckets for a new source: at least one."""
+    """The buckets that a request names for a new source: at least one."""
 
     names: tuple[BucketName, ...]
-    #: Whether to create buckets for slugs that don't exist.
+    #: Whether buckets are created for slugs that don't exist yet.
     creates_missing: bool = False
-    #: Whether the names are from a body; the error for a missing bucket differs from that for a path.
+    #: Whether the request names the buckets in its body; if one is missing, the error differs from that for a path.
     in_body: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestNaming:
-    """The buckets of a batch, named for each item, at the root of the manifest, or both."""
+    """The buckets that a batch names: for each item, at the top of the manifest, or both."""
 
     root: Naming | None
     #: The buckets of each item, in the order of the manifest; None for an item that names none.
@@ -58,7 +58,10 @@ def in_path(bucket: str) -> Naming:
 
 
 def in_body(fields: DestinationFields) -> Naming:
-    """Find the buckets in a body; raises `bucket_required` if it has none, `invalid_request` if two fields are set."""
+    """Return the buckets named in a body; raises `bucket_required` if there are none.
+
+    Raises `invalid_request` if two fields name buckets.
+    """
     found = _find(fields, "", creates_missing=fields.create_missing_buckets)
     if found is None:
         raise ServiceError(ErrorCode.BUCKET_REQUIRED, f"The request names no bucket. {_WAYS}")
@@ -66,7 +69,7 @@ def in_body(fields: DestinationFields) -> Naming:
 
 
 def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
-    """Find the buckets in a manifest: at its root, on every item, or both; raises the same errors as `in_body`."""
+    """Return the buckets named in a manifest: at the top, in items, or both; raises the same errors as `in_body`."""
     for_all = manifest.create_missing_buckets
     root = _find(manifest, "manifest.", creates_missing=for_all)
     items = tuple(
@@ -84,7 +87,7 @@ def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
 
 
 def _find(fields: DestinationFields, path: str, *, creates_missing: bool) -> Naming | None:
-    """Find the buckets in the fields; None if there are none. An empty list or string names no bucket."""
+    """Return the buckets named in these fields; None if there are none. An empty list or string names no bucket."""
     ways = {
         "bucket_ids": [BucketName(text, f"{path}bucket_ids.{n}", ID) for n, text in enumerate(fields.bucket_ids)],
         "bucket_slugs": [BucketName(t, f"{path}bucket_slugs.{n}", SLUG) for n, t in enumerate(fields.bucket_slugs)],

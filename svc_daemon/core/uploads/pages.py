@@ -14,7 +14,7 @@ _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 
 
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
-    """Return whether bytes (all, or at least the first 8 KB) served with this `Content-Type` are HTML.
+    """Return whether the first bytes of a response (at least 8 KB, or all) are HTML.
 
     The content takes precedence over the declared type. The file name is used only if the server does not declare HTML:
     `index.php` may be source code, or the page that it generated.
@@ -24,7 +24,7 @@ def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
 
 
 def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raise 422 `url_is_web_page`, which suggests the bucket's `pages` endpoint, if a file import fetched a page."""
+    """Raise 422 `url_is_web_page`, which names the bucket's `pages` endpoint, if a file import has fetched a page."""
     if head and is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_WEB_PAGE,
@@ -34,7 +34,7 @@ def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> N
 
 
 def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raise 422 `url_is_file`, which suggests the bucket's import endpoint, if a page ingestion fetched a file."""
+    """Raise 422 `url_is_file`, which names the bucket's import endpoint, if a page import has fetched a file."""
     if head and not is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_FILE,
@@ -52,5 +52,5 @@ def page_title(head: bytes, max_characters: int) -> str | None:
 
 
 def page_file_name(name: str) -> str:
-    """Return the file name of a stored page: appends `.html`, since a name like `index.php` would mean source code."""
+    """Return the file name for a stored page: adds `.html`, since a name like `index.php` would mean source code."""
     return name if name.lower().endswith(_PAGE_NAMES) else f"{name[:240]}.html"

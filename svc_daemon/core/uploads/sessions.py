@@ -1,4 +1,4 @@
-"""The upload session: its state, and what to do with a PUT.
+"""Upload sessions: the state of a session, and what to do with a PUT request that sends bytes.
 
 This module only computes decisions from plain values; the caller stores the result. The protocol is that of Google's
 resumable uploads: `Content-Range` is the position of a chunk, and a 308 response with `Range` reports what is stored.
@@ -36,20 +36,20 @@ _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class ContentRange:
-    """A parsed `Content-Range`: a range with both ends inclusive, or a status query (`first` is None)."""
+    """A parsed `Content-Range`: a range with both ends inclusive. If `first` is None, it asks for the status."""
 
     first: int | None
     last: int | None
-    #: Total size of the file; None if the client doesn't know or doesn't send it.
+    #: Total size of the file; None if the client doesn't send it.
     total: int | None
 
 
 class Step(Enum):
-    """What to do with a PUT."""
+    """What to do with a PUT request."""
 
     #: Store nothing: respond with 308 and the stored range.
     REPORT = "report"
-    #: All bytes are stored: respond with 200 and ignore the body.
+    #: Store nothing, because all bytes are stored: respond with 200 and ignore the body.
     DONE = "done"
     #: Store the body.
     TAKE = "take"
@@ -57,17 +57,20 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PutDecision:
-    """What to do with a PUT, and which bytes of its body to store."""
+    """What to do with a PUT request, and which bytes of its body to store."""
 
     step: Step
     #: Number of bytes at the beginning of the body that are already stored.
     skip_bytes: int = 0
-    #: Maximum number of bytes to store after the skipped ones.
+    #: Maximum number of bytes to store after those that are skipped.
     take_bytes: int = 0
 
 
 def parse_range(text: str | None) -> ContentRange | None:
-    """Parse the header; None if there is none. Raises `invalid_request` if it does not conform to RFC 9110."""
+    """Parse a Content-Range header; None if there is none.
+
+    Raises `invalid_request` if it does not conform to RFC 9110.
+    """
     if text is None:
         return None
     match = _RANGE.fullmatch(text.strip())
@@ -80,7 +83,7 @@ def parse_range(text: str | None) -> ContentRange | None:
 
 
 def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_expired: bool) -> str:
-    """Compute a session's state; the stored status is `open`, `finalized`, `canceled` or `expired`."""
+    """Compute the state of a session. The stored status is `open`, `finalized`, `canceled` or `expired`."""
     if stored_status in (FINALIZED, CANCELED, EXPIRED):
         return stored_status
     if is_expired:
@@ -91,7 +94,7 @@ def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_exp
 
 
 def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRange | None) -> PutDecision:
-    """Decide what to do with a PUT that has this range, given the session's state.
+    """Decide what to do with a PUT request for this range, given the session's state.
 
     Raises `session_canceled`, `session_expired`, `size_mismatch` and, with the stored range, `offset_mismatch`.
     """
@@ -122,7 +125,7 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
 
 
 def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -> None:
-    """Raise `size_mismatch` if a body is longer than its range, or has no range and is not the whole file.
+    """Raise `size_mismatch` if a body is longer than its range or, without a range, is not the whole file.
 
     `body_bytes` is its declared or counted length. A body may be shorter than its range: the bytes received are kept.
     """
@@ -137,12 +140,12 @@ def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -
 
 
 def stored_range(received_bytes: int) -> str | None:
-    """Format the `Range` header for the stored bytes; None (no header) if nothing is stored."""
+    """Format the `Range` header with the stored bytes; None (no header) if nothing is stored."""
     return f"bytes=0-{received_bytes - 1}" if received_bytes else None
 
 
 def token(secret: bytes, session_id: str, generation: int) -> str:
-    """Derive the secret token of an upload URL, 256 bits in hex; since it is derived, it need not be stored."""
+    """Derive the secret token of an upload URL, 256 bits in hex. It can be derived again, so it need not be stored."""
     return hmac.new(secret, f"upload:{session_id}:{generation}".encode(), hashlib.sha256).hexdigest()
 
 
@@ -151,7 +154,10 @@ def is_token(text: str, secret: bytes, session_id: str, generation: int) -> bool
 
 
 def _span(asked: ContentRange | None, size_bytes: int) -> tuple[int, int]:
-    """Return where the body begins and ends (exclusive) in the file; without a range, it is the whole file."""
+    """Return the offsets in the file at which the body begins and ends (exclusive).
+
+    Without a range, it is the whole file.
+    """
     if asked is None or asked.first is None or asked.last is None:
         return 0, size_bytes
     if asked.last >= size_bytes:

@@ -23,7 +23,7 @@ def split_tags(text: str) -> list[str]:
 
 
 def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
-    """Return the distinct tags in the order given; raises `too_many_tags` or `invalid_request`."""
+    """Return the tags without duplicates, in the order given; raises `too_many_tags` or `invalid_request`."""
     unique = tuple(dict.fromkeys(tags))
     if len(unique) > limits.tags:
         raise ServiceError(
@@ -67,12 +67,12 @@ def check_title(title: str, limits: Limits, path: str = "title") -> str:
 
 
 def check_mapping(mapping: str | None, limits: Limits) -> str | None:
-    """Check the name of a sync mapping like a title, and raise the same errors; an empty name becomes None."""
+    """Check the name of a sync mapping by the rules for titles; an empty name becomes None."""
     return check_title(mapping, limits, "mapping") if mapping else None
 
 
 def refuse_webhook(webhook: Any) -> None:
-    """Raise `invalid_request` if a webhook is given for a source that would never trigger one."""
+    """Raise `invalid_request` if a webhook is given for a source whose kind never calls one."""
     if webhook is not None:
         raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
 
@@ -104,7 +104,7 @@ def clean_file_name(text: str, path: str = "filename") -> str:
     return clean_name(text)
 
 
-#: A Q&A source is stored as Markdown: the question is the heading above each chunk of the answer.
+#: A Q&A source is stored as Markdown, with the question as the heading of the answer, so that each chunk contains it.
 FILE_NAME, CONTENT_TYPE = "question.md", "text/markdown"
 
 
