@@ -1,7 +1,7 @@
-"""The operator's routes, for `svc-daemon` while the service runs: manage teams, keys and indexes, and disable search.
+"""The operator's routes, which `svc-daemon` calls while the service runs, to manage teams, keys, indexes and search.
 
-Requests must carry the operator token, stored in a file that only the service's user can read, and must come from this
-machine but not from a browser. These routes are not part of the public API or its OpenAPI document.
+A request must contain the operator token, which is stored in a file that only the service's user can read. It must come
+from this machine, but not from a browser. These routes are not part of the public API or its OpenAPI document.
 """
 
 import hmac
@@ -77,7 +77,7 @@ async def mark_state_restored(request: Request) -> BaseModel:
 
 
 def check_operator(request: Request) -> None:
-    """Check that the operator sent the request.
+    """Raise an error unless the operator sent the request.
 
     Raises `not_found` if the client is on another machine, `origin_not_allowed` if it is a browser (even with a page of
     an allowed origin), and `invalid_project_key` if the operator token is missing or wrong.
@@ -102,7 +102,7 @@ def _route(method: str, path: str, handler: Answering, *, has_body: bool = False
             if not has_body:
                 await refuse_dry_run_in_body(request)
         body = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
-        # The response may contain a new API key, so it must not be cached.
+        # The response may contain a new API key, so clients and proxies must not cache it.
         return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
     return Route(path, guarded, methods=[method])

@@ -108,10 +108,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults: Path | None = None) -> Starlette:
     """Create the application. `lifespan` must set the state that handlers read.
 
-    `faults` is the file of the fault lab. Raises FaultsRefused if it can't be used, or OSError.
+    `faults` is the file with the rules of the fault lab. Raises FaultsRefused if the rules are invalid, or OSError.
 
-    The state attributes are `context`, `extractor`, `installation_id`, `operator_token`, `started_s` and
-    `measure`, which returns what only the process knows: sizes in bytes, and open connections.
+    The state attributes are `context`, `extractor`, `installation_id`, `operator_token`, `started_s` and `measure`,
+    which returns what only the process knows: sizes in bytes, and open connections.
     """
     lab = FaultLab(faults, ENDPOINTS) if faults is not None else None
     handlers = [(row, serving(row)) for row in ENDPOINTS]
@@ -127,12 +127,14 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # By default Starlette redirects a path with a trailing slash, with an empty body. Send an error response instead.
+    # Starlette's default is to redirect a path with a trailing slash, with an empty body. Send an error response
+    # instead.
     app.router.redirect_slashes = False
-    # The document is built on the first request, because this takes 0.2 s and most daemons never serve it.
+    # Build the OpenAPI document on the first request for it, since this takes 0.2 s and most daemons are never asked
+    # for it.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
     #: Whether the fault lab is on.
     app.state.faults = lab is not None
-    #: Set when the server begins to shut down, so that MCP tools that wait for something end early.
+    #: Set when the server begins to shut down, so that MCP tools that are waiting for something return early.
     app.state.stopping = asyncio.Event()
     return app

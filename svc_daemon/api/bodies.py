@@ -15,7 +15,7 @@ from svc_daemon.wire.scopes import ScopedBody
 
 MAX_JSON_BYTES = 1024 * 1024
 
-#: Fields that hold the caller's own data, in which any name is allowed.
+#: Fields with the caller's own data, in which any name is allowed.
 FREE_FORM = ("metadata",)
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -33,7 +33,7 @@ async def read_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dic
 
 
 async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
-    """Like read_json, but returns `{}` if the request has no body, whatever its content type."""
+    """Read the JSON object in the body like `read_json`; without a body, return `{}`, whatever the content type."""
     data = await read_bytes(request, max_bytes=max_bytes)
     if not data:
         return {}
@@ -42,25 +42,28 @@ async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTE
 
 
 async def read_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
-    """Read the body as a model. Raises the errors of read_json and parse_model."""
+    """Read the body as a model. Raises the errors of `read_json` and `parse_model`."""
     refuse_scopes_in_query(request, model)
     return parse_model(await read_json(request, max_bytes=max_bytes), model)
 
 
 async def read_optional_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
-    """Like read_model, but treats a missing body as an empty object."""
+    """Read the body like `read_model`, but treat a missing body as an empty object."""
     return parse_model(await read_optional_json(request, max_bytes=max_bytes), model)
 
 
 def refuse_scopes_in_query(request: Request, model: type[BaseModel]) -> None:
-    """Raise `invalid_request` if the query string has scope fields, which are read from the body only."""
+    """Raise `invalid_request` if the query string has a field that selects the buckets or sources of the request."""
     for name in request.query_params:
         if issubclass(model, ScopedBody) and model.means_scope(name):
             raise refusal(name, "A scope can't be sent in the query string here; send it in the body.")
 
 
 def parse_model(fields: Any, model: type[Model]) -> Model:
-    """Validate the fields of a body, form or query. Raises 400 `invalid_request` with `details.errors` if invalid."""
+    """Validate the fields of a body, form or query as a model.
+
+    Raises 400 `invalid_request` with `details.errors` if they are invalid.
+    """
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -68,7 +71,7 @@ def parse_model(fields: Any, model: type[Model]) -> Model:
 
 
 async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
-    """Read the whole body. Raises 413 `request_too_large` as soon as it is known to exceed `max_bytes`."""
+    """Read the whole body. Raises 413 `request_too_large` as soon as the body is known to exceed `max_bytes`."""
     if content_length(request) == 0:
         return b""
     data = bytearray()
@@ -79,10 +82,13 @@ async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
 
 
 async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield the body as it arrives. Raises 413 `request_too_large` as soon as it is known to exceed `max_bytes`."""
+    """Yield the body as it arrives.
+
+    Raises 413 `request_too_large` as soon as the body is known to exceed `max_bytes`.
+    """
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
-        # Nothing has been received yet, so a client that waits for 100 Continue gets the error instead.
+        # Nothing was read yet, so a client that waits for 100 Continue gets the error without sending the body.
         raise _too_large(max_bytes)
     received_bytes = 0
     async with aclosing(request.stream()) as chunks:
@@ -94,20 +100,20 @@ async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[by
 
 
 def content_length(request: Request) -> int | None:
-    """Return the declared length of the body in bytes; None if it is chunked or has no Content-Length."""
+    """Return the size of the body in bytes, as its Content-Length declares; None without this header."""
     declared = request.headers.get("content-length")
     return int(declared) if declared is not None and declared.isascii() and declared.isdigit() else None
 
 
 def refuse_encoding(request: Request) -> None:
-    """Raise 415 `unsupported_media_type` for a compressed body, whose expanded size is unknown."""
+    """Raise 415 `unsupported_media_type` for a compressed body, because its expanded size is unknown."""
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as it is, not in {coding!r}.")
 
 
 def media_type(content_type: str) -> str:
-    """Return the media type of a Content-Type header in lower case, without parameters."""
+    """Return the media type in a Content-Type header, in lower case and without parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -122,8 +128,8 @@ def refuse_other_types(request: Request) -> None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     document = parse_object(data)
-    # A body can contain `team_id` only literally or with a JSON escape. Most bodies have neither, so they need no
-    # traversal.
+    # If `team_id` occurs in a body, it is spelled out or uses a JSON escape. Most bodies have neither, and are not
+    # searched.
     if b"team_id" in data or b"\\u" in data:
         refuse_team(document)
     return document

@@ -1,7 +1,7 @@
-"""Routes as data: `app` serves and `openapi` documents the same table of endpoints.
+"""A table of the API's endpoints: `app` serves them, and `openapi` documents them.
 
-An endpoint with `dry_run` in its `query` can report what it would do without doing it. Any other endpoint with side
-effects refuses a dry run, because ignoring the flag would perform work that can't be undone.
+An endpoint with `dry_run` in its `query` can report what it would do without doing it. Every other endpoint with side
+effects refuses a request for a dry run, because it would do something that can't be undone.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,44 +24,44 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A route: one HTTP method on one path."""
+    """An endpoint: one HTTP method on one path."""
 
     method: str
-    #: Path template, with parameters in braces.
+    #: Template of the path, with parameters in braces.
     path: str
     handler: Handler
     #: One-line summary for the OpenAPI document.
     summary: str
-    #: Success statuses and the model of their bodies, or a union of models; None means raw bytes.
+    #: For each status of a success, the model of the body or a union of models; None means raw bytes.
     answers: Mapping[int, type[BaseModel] | UnionType | None]
     _: KW_ONLY
-    #: Model of the JSON body; None if there is none.
+    #: Model of the JSON body; None if the endpoint has no JSON body.
     body: type[BaseModel] | None = None
-    #: Whether it has no side effects, even if its method is POST.
+    #: Whether the endpoint has no side effects, even if its method is POST.
     reads: bool = False
-    #: Whether it responds with an event stream if the body requests one.
+    #: Whether the endpoint responds with an event stream if the body asks for one.
     streams: bool = False
-    #: Whether a missing body counts as an empty object.
+    #: Whether a missing body is treated as an empty object.
     optional: bool = False
-    #: The fields of a multipart form with a file, with their descriptions; empty if the body is not a form.
+    #: The fields of a multipart form with a file, and their descriptions; empty if the body is not a form.
     form: Mapping[str, str] = field(default_factory=dict)
     #: Whether the body is raw bytes of any type.
     raw: bool = False
-    #: Request headers specific to this endpoint, with their descriptions.
+    #: Request headers that only this endpoint has, and their descriptions.
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: Query parameters with their descriptions.
+    #: Query parameters and their descriptions.
     query: Mapping[str, str] = field(default_factory=dict)
-    #: Error codes besides the common ones.
+    #: Error codes that the endpoint may respond with, besides those that any request may get.
     errors: tuple[ErrorCode, ...] = ()
-    #: Whether it accepts `Idempotency-Key`.
+    #: Whether the endpoint accepts the header `Idempotency-Key`.
     repeatable: bool = False
-    #: For an alias kept for old clients, the path that replaces it.
+    #: If the endpoint is an alias for old clients, the path that replaces it.
     successor: str | None = None
     #: Whether the endpoint requires an API key.
     keyed: bool = True
 
 
-# Query parameters and error codes that several endpoints have in common.
+# Query parameters and error codes that several endpoints share.
 
 DRY = {DRY_RUN: "true: only validate."}
 PAGE = {
@@ -76,7 +76,7 @@ GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
-#: Errors of page imports. For a page without bytes, the error is `website_analysis_failed`, not `empty_file`.
+#: Errors of page imports. For a page without content, the error is `website_analysis_failed`, not `empty_file`.
 PAGED = (E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)
 INDEX = (E.SEARCH_FAILED, E.TEAM_STORE_MAINTENANCE)
 SEARCH = (
@@ -95,13 +95,16 @@ ANSWER = (*SEARCH, E.ANSWER_FAILED, E.ANSWER_TIMEOUT)
 
 
 def serving(row: Endpoint) -> Handler:
-    """Return the endpoint's handler; if it has side effects but no dry run, wrap it to refuse dry runs first."""
+    """Return the endpoint's handler.
+
+    If it has side effects but no dry run, it is wrapped to refuse requests for one.
+    """
     if row.method in ("GET", "OPTIONS") or row.reads or DRY_RUN in row.query:
         return row.handler
 
     async def handle(request: Request) -> Response:
         refuse_dry_run_in_query(request)
-        # If there is a body model, it decides whether `dry_run` is accepted in the body.
+        # An endpoint with a body model decides itself whether its body may contain `dry_run`.
         if row.body is None and not row.raw:
             caller(request)
             await refuse_dry_run_in_body(request)
@@ -117,7 +120,7 @@ def refuse_dry_run_in_query(request: Request) -> None:
 
 
 async def refuse_dry_run_in_body(request: Request) -> None:
-    """Raise `invalid_request` if the body asks for a dry run. Everything else in the body is ignored."""
+    """Raise `invalid_request` if the body asks for a dry run; anything else in the body is ignored."""
     data = await read_bytes(request, max_bytes=context_of(request).limits.json_bytes)
     if DRY_RUN.encode() not in data:
         return

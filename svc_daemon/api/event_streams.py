@@ -1,6 +1,6 @@
-"""Event streams: send an answer while it is being generated, and cancel the work if the client disconnects.
+"""Event streams: sends an answer while it is being written, and cancels the work if the client disconnects.
 
-Nothing is sent before the first event, so failures before it become ordinary error responses.
+Nothing is sent before the first event, so an error before it becomes an ordinary error response.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
-#: Terminates an OpenAI chat stream; clients wait for it.
+#: The line that ends a chat stream of OpenAI's API; clients wait for it.
 DONE = b"data: [DONE]\n\n"
 
 
 class EventStream(Response):
-    """Sends events as they arrive. Raises ClientDisconnect, and any exception that `events` raises."""
+    """A response that sends events as they arrive. Raises ClientDisconnect, and any exception that `events` raises."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         self.status_code, self.background, self._events = 200, None, events
-        # Keep proxies from caching or buffering the stream.
+        # These headers keep proxies from caching or buffering the stream.
         self.init_headers({"Content-Type": MEDIA_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
@@ -43,22 +43,25 @@ class EventStream(Response):
 
 
 def event(data: dict[str, Any], name: str | None = None, event_id: str | None = None) -> bytes:
-    """Encode one server-sent event; a client that connects again sends the last id that it has received."""
+    """Encode a server-sent event. A client that connects again sends the id of the last event that it has received."""
     identified = f"id: {event_id}\n" if event_id else ""
     named = f"event: {name}\n" if name else ""
-    # ASCII only: some parsers treat U+2028 as a line break.
+    # Use ASCII only, because some parsers treat U+2028 as a line break.
     return f"{identified}{named}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
 def comment(event_id: str | None = None) -> bytes:
-    """Encode a comment, which keeps the connection alive; with an id, a client resumes after that event."""
+    """Encode a comment, which keeps an idle connection alive.
+
+    With an id, a client that reconnects continues after that event.
+    """
     return f"id: {event_id}\n: \n\n".encode() if event_id else b": \n\n"
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Return the work's result. If the client disconnects, cancel the work and raise ClientDisconnect.
+    """Wait for the work and return its result. If the client disconnects, cancel the work and raise ClientDisconnect.
 
-    The request's body must already have been read.
+    The body of the request must already have been read.
     """
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_leave(receive))
     try:

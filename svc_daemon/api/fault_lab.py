@@ -1,9 +1,9 @@
-"""The fault lab: a real daemon that fails on demand, to test what clients do about errors.
+"""The fault lab: makes a real daemon fail on demand, to test how clients handle errors.
 
-`svc daemon run --faults FILE` is the only way to turn it on. It disturbs the routes of the API by the rules of the file
-(`core.faults`): before a request is carried out, so that nothing has happened, or after it, so that the client doesn't
-learn what has happened. Each response that it made or delayed has the header Svc-Fault. When the file has changed, it
-is read again, and its rules count from the beginning.
+It is turned on only by `svc daemon run --faults FILE`. The rules in the file (`core.faults`) choose requests of the API
+that fail: before they are carried out, so that nothing has happened, or after it, so that the client doesn't learn what
+has happened. A response that the fault lab has made or delayed has the header Svc-Fault. If the file changes, it is
+read again, and its rules count from zero.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class FaultLab:
-    """Disturbs requests by the rules of a file. Used on the event loop only."""
+    """Disturbs requests by the rules of a file. It must be used only on the event loop."""
 
     def __init__(self, path: Path, endpoints: tuple[Endpoint, ...]) -> None:
         """Read the file. Raises FaultsRefused, or OSError if it can't be read."""
@@ -31,7 +31,7 @@ class FaultLab:
         self._plan = self._read()
 
     def disturbing(self, row: Endpoint, handler: Handler) -> Handler:
-        """Return the handler with the faults of its route."""
+        """Wrap the handler of a route, so that it is disturbed by the rules for this route."""
         route = f"{row.method} {row.path}"
 
         async def handle(request: Request) -> Response:
@@ -42,7 +42,7 @@ class FaultLab:
         return handle
 
     def _follow_file(self) -> None:
-        """Read the file again if it has changed. If it can't be used, the rules stay as they were."""
+        """Read the file again if it has changed. If the new rules are invalid, keep the old ones."""
         try:
             stamp = self._look()
             if stamp == self._stamp:
@@ -65,7 +65,7 @@ class FaultLab:
 
 async def _disturb(rule: FaultRule, request: Request, handler: Handler) -> Response:
     response = await handler(request) if rule.when == "after" else None
-    # Shown by `ResponseHeaders`. If the handler has failed, the error above is the service's own, without it.
+    # `ResponseHeaders` sends the rule's name as a header. An error that the handler raised above is sent without it.
     request.scope["state"]["fault"] = rule.name
     await asyncio.sleep(rule.delay_s)
     if rule.cut:

@@ -1,7 +1,7 @@
-"""The multipart form of the one-call upload: a few small fields and one file, streamed into a sink as it arrives.
+"""The multipart form of an upload in one request: a few small fields and one file, which is stored as it arrives.
 
-The parser of python-multipart finds boundaries and headers; `_FormReader` validates them. Two kinds of forms that the
-parser accepts are refused: those that stop before their closing boundary, and those with a part that has only
+The parser of python-multipart finds boundaries and headers, and `_FormReader` validates them. It also refuses two kinds
+of forms that the parser accepts: those that end before their closing boundary, and those with a part that has only
 `filename*`, which the parser treats as an ordinary field.
 """
 
@@ -21,35 +21,34 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: The only name that a file part may have.
+#: The name that the form's file part must have.
 FILE_FIELD = "file"
 
-#: File bytes are passed to the sink in chunks of about this size, because the cost of the sink is per call, not per
-#: byte.
+#: File bytes are passed to the sink in pieces of about this size, because each call of the sink costs time.
 PIECE_BYTES = 256 * 1024
 MAX_FIELDS = 16
 MAX_FIELD_BYTES = 16 * 1024
-#: Maximum size of fields, boundaries and headers together. If Content-Length exceeds the sum of this and the file
-#: limit, the body is refused without reading it.
+#: Maximum size of all fields, boundaries and headers together. A body whose Content-Length exceeds the sum of this and
+#: the file limit is refused before it is read.
 OVERHEAD_BYTES = 1024 * 1024
 
-#: The usual form of Content-Disposition. Other forms are left to the library's parser, which takes ten times as long.
+#: The usual form of Content-Disposition. Other forms are parsed by the library, which takes ten times as long.
 _USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;]+)")?')
 _EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
 _MAX_MEDIA_TYPE_BYTES = 255
-#: Transfer encodings that leave the bytes as they are. Parts with other encodings, such as base64, are refused, because
-#: they would be stored without being decoded.
+#: Transfer encodings that don't change the bytes. Parts with other encodings, such as base64, are refused, because they
+#: would be stored without being decoded.
 _PLAIN_ENCODINGS = {b"7bit", b"8bit", b"binary"}
 
 
 class FileSink(Protocol):
-    """The destination of a file's bytes."""
+    """An interface for storing the bytes of a form's file."""
 
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Discard all bytes. Called at most once, and only if reading the form fails."""
+        """Discard all bytes. This is called at most once, and only if the form can't be read."""
 
 
 SinkT = TypeVar("SinkT", bound=FileSink)
@@ -57,19 +56,19 @@ SinkT = TypeVar("SinkT", bound=FileSink)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormFile(Generic[SinkT]):
-    """The one file of a form, all of whose bytes are in the sink."""
+    """The file of a form. All of its bytes are in the sink."""
 
     filename: str
-    #: The media type as declared by the client, including its parameters; None if none was declared.
+    #: The media type that the client declared, with its parameters; None if the client declared none.
     content_type: str | None
-    #: 0 for an empty file, which the caller must refuse.
+    #: Size of the file in bytes. The caller must refuse an empty file.
     size_bytes: int
     sink: SinkT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form(Generic[SinkT]):
-    """A complete form: its text fields and its file."""
+    """A form that was read completely: its text fields and its file."""
 
     fields: dict[str, str]
     file: FormFile[SinkT]
@@ -87,7 +86,7 @@ async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_fil
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
     refuse_encoding(request)
     boundary = options.get(b"boundary", b"")
-    # The lengths that RFC 2046, section 5.1.1, allows.
+    # The lengths of a boundary that RFC 2046, section 5.1.1, allows.
     if not 1 <= len(boundary) <= 70:
         raise refusal("", "The Content-Type needs a boundary of 1 to 70 characters.")
     declared = content_length(request)
@@ -108,7 +107,7 @@ def _file_too_large(most: int) -> ServiceError:
 
 
 class _Intake(Generic[SinkT]):
-    """Passes file bytes from the reader to the sink, and discards the sink if reading the form fails."""
+    """Passes file bytes from the reader to the sink, and discards the sink if the form can't be read."""
 
     def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], max_body_bytes: int) -> None:
         self._reader = reader
@@ -147,10 +146,10 @@ class _Intake(Generic[SinkT]):
 
 
 class _FormReader:
-    """Collects the fields of a form, the name and type of its file, and file bytes until they are passed to the sink.
+    """Collects the fields of a form, the name and type of its file, and file bytes until they are passed on.
 
-    For each part, the parser's callbacks report the header names and values (perhaps in pieces), the end of each
-    header and of all headers, the data in pieces, and the end of the part. The last one reports the closing boundary.
+    For each part, the parser's callbacks report the header names and values (perhaps in pieces), the end of each header
+    and of all headers, the data in pieces, and the end of the part. The last one reports the closing boundary.
     """
 
     def __init__(self, boundary: bytes, max_file_bytes: int) -> None:
@@ -164,7 +163,7 @@ class _FormReader:
         self._ended = False
         self._headers: dict[bytes, bytes] = {}
         self._header_name = self._header_value = b""
-        #: The field that is being read; None while the file is being read.
+        #: The name of the field that is being read; None while the file is being read.
         self._field: str | None = None
         self._field_data = b""
         self._parser = _parser(boundary, self)
@@ -277,7 +276,7 @@ def _parser(boundary: bytes, reader: _FormReader) -> MultipartParser:
 
 
 def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
-    """Parse the name and file name of a part; the file name is None if the part has none."""
+    """Return the name of a part and its file name, or None if it has no file name."""
     usual = _USUAL_DISPOSITION.fullmatch(header)
     if usual:
         return usual[1], usual[2]
@@ -288,7 +287,7 @@ def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _text(path: str, data: bytes) -> str:
-    """Decode a field, name or file name. NUL is refused because SQLite would silently truncate the text there."""
+    """Decode a field or a name. NUL is refused because SQLite would silently truncate the text there."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,8 +1,8 @@
-"""MCP over HTTP, at `/mcp`: each POST is one message of the protocol, answered with one JSON document.
+"""MCP over HTTP, at `/mcp`: each POST contains one message of the protocol, and is answered with one JSON document.
 
 No state is kept between two messages, so a restart breaks no session. Tools call the API through the application's own
 routes, with the caller's key and the request's id, so that no check is duplicated here. Errors before a tool is called
-use the service's envelope.
+have the service's own format.
 
 The `mcp` library is an optional extra that takes longer to import than the whole daemon, so it is imported on the first
 request.
@@ -42,36 +42,36 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: Maximum number of large messages (larger than the usual JSON limit) that are in memory at once, since each takes
-#: several times its size. Further large messages wait on disk.
+#: Maximum number of messages larger than the usual JSON limit that are in memory at the same time, since each takes
+#: several times its size. Further ones wait on disk.
 LARGE_AT_ONCE = 2
-#: How many seconds tools keep retrying a request that fails with a temporary error, since models don't retry reliably.
+#: For how many seconds a tool retries a request that fails with a temporary error, since models don't reliably do so.
 PATIENCE_S = 10.0
-#: The pause in seconds before a retry if the response has no Retry-After.
+#: The pause in seconds before a retry, if the response has no Retry-After.
 PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
-#: Bodies are passed to handlers in chunks of this size, as if from a socket.
+#: Bodies are passed to handlers in pieces of this size, as if they came from a socket.
 _CHUNK_BYTES = 1024 * 1024
-#: The `mcp` library refuses any other value of these headers. The client's own headers have been checked before, and
-#: are replaced by these.
+#: The `mcp` library accepts only these values of these headers. The client's own headers are checked before, and then
+#: replaced by these.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
 def route() -> Route:
-    """Build the route, which is not in the OpenAPI document because MCP describes itself."""
+    """Build the route. It is not in the OpenAPI document, because MCP has its own way to describe tools."""
     return Route(PATH, Door(), methods=["POST"])
 
 
 def message_bytes(limits: Limits) -> int:
-    """Return the maximum message size: a file of the maximum size in base64, plus the other fields."""
+    """Return the maximum size of a message: a file of the maximum size in base64, and the other fields."""
     return 4 * (limits.file_bytes // 3 + 1) + limits.json_bytes
 
 
 class Door:
-    """The ASGI application that serves `/mcp`."""
+    """The ASGI application that answers `/mcp`."""
 
     def __init__(self) -> None:
-        #: `svc_daemon.tools.servers` and the list of tools, loaded on the first request.
+        #: `svc_daemon.tools.servers` and the list of tools; None until the first request, which loads them.
         self._library: tuple[Any, Any] | None = None
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
@@ -89,14 +89,14 @@ class Door:
         entries = 0
         try:
             async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
-                # Limit the number of entries as for other JSON bodies. The base64 of a large file contains none of
-                # these bytes, so it is not counted.
+                # Limit the number of entries, as in other JSON bodies. The base64 text of a large file contains none of
+                # these characters, so it does not count.
                 entries += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
                 if entries > MAX_ENTRIES:
                     raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
-            # Replace the headers that the `mcp` library checks.
+            # Replace those headers that the `mcp` library checks.
             others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
             plain = {**scope, "headers": [*others, *_INSISTED]}
             answering = servers.answer_message(
@@ -109,7 +109,7 @@ class Door:
 
 
 async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) -> "ToolResult":
-    """Run a tool for the caller of a request; raises only CallFailed, with the request's id."""
+    """Run a tool for the caller of a request. Raises only CallFailed, which has the request's id."""
     try:
         return await tool.call(routes, arguments)
     except CallFailed as failure:
@@ -122,7 +122,7 @@ async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) ->
 
 
 class _Bytes(Protocol):
-    """An upload's content in memory."""
+    """The content of an upload, in memory."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -131,7 +131,7 @@ class _Bytes(Protocol):
 
 
 class _InMemory:
-    """Bytes in memory with the interface of a stored file."""
+    """Bytes in memory, with the interface of a stored file."""
 
     def __init__(self, data: bytes) -> None:
         self.size_bytes = len(data)
@@ -143,7 +143,7 @@ class _InMemory:
 
 
 class _Body:
-    """A complete body as an ASGI `receive`."""
+    """A complete body, with the interface of an ASGI `receive`."""
 
     def __init__(self, data: _Bytes) -> None:
         self._data = data
@@ -151,7 +151,7 @@ class _Body:
         self._ended = False
 
     async def receive(self) -> Message:
-        """Return the next chunk. After the last one, wait forever, like a client waiting for its response."""
+        """Return the next piece. After the last one, wait forever, like a client that waits for its response."""
         if self._ended:
             await asyncio.Event().wait()
         piece = await self._data.read(self._read_bytes, _CHUNK_BYTES)
@@ -162,7 +162,7 @@ class _Body:
 
 @dataclass(slots=True)
 class _Gathered:
-    """The collected response of a route."""
+    """The response of a route, collected in memory."""
 
     head: list[Header] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
@@ -173,7 +173,7 @@ class _Gathered:
 
 
 class Routes:
-    """Implements `tools.api_calls.ToolService`: calls this process's own API with the key of a request's caller."""
+    """The ToolService that calls this process's own API, with the key of a request's caller."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -186,7 +186,7 @@ class Routes:
         """Call a route of the API, and return its response; raises CallFailed."""
         sent = [(b"content-type", b"application/json")]
         if call.idempotency_key is not None:
-            # The API validates the idempotency key, so it is passed on unchecked.
+            # Pass the idempotency key on unchecked, since the API validates it.
             sent.append((headers.IDEMPOTENCY_KEY.lower().encode(), call.idempotency_key.encode("utf-8", "replace")))
         body = b"" if call.body is None else json.dumps(call.body).encode()
         answer = await self._ask(call.method, unquote(call.path), urlencode(call.query, errors="replace"), sent, body)
@@ -198,12 +198,12 @@ class Routes:
         await self._ask("PUT", urlsplit(upload_url).path, "", [], data)
 
     async def read_file(self, path: str) -> File:
-        """Raise CallFailed, because files can't be read by path over HTTP."""
+        """Raise CallFailed, because a tool called over HTTP can't read files of the client by their path."""
         message = f"{path!r} can only be read by `svc mcp`, on the machine where it is; send contentBase64 instead."
         raise self.failure(refusal("path", message))
 
     async def pause(self, seconds: float) -> None:
-        """Sleep. Raises CallFailed `shutting_down` if the service stops meanwhile."""
+        """Wait for some seconds. Raises CallFailed `shutting_down` if the service stops in the meantime."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
@@ -212,11 +212,11 @@ class Routes:
         raise self.failure(ServiceError(ErrorCode.SHUTTING_DOWN))
 
     def failure(self, error: ServiceError) -> CallFailed:
-        """Convert the error to the CallFailed that a tool raises."""
+        """Convert the error to the CallFailed that the tool raises."""
         return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
 
     async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """Repeat the request until there is a final response or the time for retries is over."""
+        """Repeat the request until its response is final, or until the time for retries is over."""
         clock = asyncio.get_running_loop().time
         end_s = clock() + PATIENCE_S
         while True:
@@ -231,7 +231,7 @@ class Routes:
                 "path_params": {},
             }
             try:
-                # The exceptions of the handler come here, since no layer is in between.
+                # The route is called without the middleware, so exceptions of the handler arrive here.
                 await self._scope["app"].router(scope, _Body(_InMemory(body)).receive, answer.send)
             except ServiceError as error:
                 if error.code not in _PASSING or clock() > end_s:

@@ -37,14 +37,14 @@ _BODY = (E.INVALID_JSON, E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE, E.STORAG
 _FORM = (E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
 _REPEATABLE = (E.IDEMPOTENCY_KEY_CONFLICT, E.INVALID_IDEMPOTENCY_KEY, E.REQUEST_IN_PROGRESS)
 _WRITING = (E.STORAGE_FULL,)
-#: Statuses of responses without a body: 204 (No Content), and 308 (an upload is still incomplete).
+#: Statuses of responses without a body: 204 (No Content), and 308 (the upload is not complete yet).
 _WITHOUT_BODY = (204, 308)
 
 
 def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
-    """Build the OpenAPI 3.1 document, with every possible status of each path and its error codes.
+    """Build the OpenAPI 3.1 document, with every status and every error code that each path may respond with.
 
-    The description of a query parameter may refer to a limit, such as `{page_rows}`.
+    The description of a query parameter may contain a limit, such as `{page_rows}`.
     """
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -74,7 +74,7 @@ def codes_of(endpoint: Endpoint) -> list[E]:
     codes += _FORM if endpoint.form else ()
     codes += _REPEATABLE if endpoint.repeatable else ()
     codes += _WRITING if endpoint.method != "GET" else ()
-    # Routes with these methods read a body even if they define none, because it may contain `dry_run`.
+    # These methods read a body even if the endpoint has none, because the body may contain `dry_run`.
     codes += (E.REQUEST_TOO_LARGE,) if endpoint.method not in ("GET", "OPTIONS") and not endpoint.raw else ()
     return list(dict.fromkeys(codes))
 
@@ -144,14 +144,14 @@ def _answers(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], ...]:
-    """Return the possible models of a body; empty for raw bytes."""
+    """Return the models that a body may have; empty for raw bytes."""
     if body is None:
         return ()
     return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
 def envelope_of(path: str) -> type[BaseModel]:
-    """Return the error model of a path."""
+    """Return the model of the errors on this path."""
     return OpenAIError if is_openai_path(path) else ErrorEnvelope
 
 

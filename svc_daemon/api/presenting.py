@@ -1,4 +1,4 @@
-"""Helpers of the HTTP handlers: they find the context and the caller, read parameters and build responses."""
+"""Functions that the HTTP handlers share: they find the context and the caller, read parameters and build responses."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 
 class Identified(Protocol):
-    """A row of a paged list, which is ordered by id."""
+    """A row of a list that is ordered by id and returned page by page."""
 
     @property
     def id(self) -> str: ...
@@ -44,16 +44,19 @@ Row = TypeVar("Row", bound=Identified)
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """The values that every route needs to create something: key, idempotency key and route."""
+    """What every route that creates something needs: the API key, the idempotency key and the route."""
 
-    #: The caller's key.
+    #: The caller's API key.
     key: KeyRow
     repeat_key: str | None
-    #: Method and route template, which scope the idempotency key.
+    #: Method and path template; the same idempotency key on another route is a conflict.
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Build this request's `Repeatable`. Without a fingerprint, the idempotency key alone identifies a replay."""
+        """Return the create request with its fingerprint.
+
+        If this is None, the idempotency key alone identifies repetitions.
+        """
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
@@ -63,7 +66,10 @@ def context_of(request: Request) -> Context:
 
 
 def caller(request: Request, capability: str | None = None) -> KeyRow:
-    """Return the caller's key. Raises `invalid_project_key` and `forbidden_project_key`."""
+    """Return the caller's API key.
+
+    Raises `invalid_project_key`, and `forbidden_project_key` if it lacks the capability.
+    """
     key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
     if capability is not None:
         require(key, capability)
@@ -71,7 +77,7 @@ def caller(request: Request, capability: str | None = None) -> KeyRow:
 
 
 async def import_extra(module: str, extra: str) -> Any:
-    """Import a module that needs an extra, in a thread because it may be slow. Raises `extra_not_installed`."""
+    """Import a module of an optional extra, in a thread because this may be slow. Raises `extra_not_installed`."""
     try:
         return await asyncio.to_thread(import_module, module)
     except ModuleNotFoundError as error:
@@ -84,7 +90,7 @@ async def import_extra(module: str, extra: str) -> Any:
 
 
 def is_from_this_machine(request: Request) -> bool:
-    """Return whether the connection comes from this machine; behind a proxy on this machine, all of them do."""
+    """Return whether the connection comes from this machine; with a proxy on this machine, all of them do."""
     try:
         address = ip_address(request.client.host if request.client else "")
     except ValueError:
@@ -97,7 +103,7 @@ def is_from_browser(request: Request) -> bool:
 
 
 def path_destination(request: Request, key: KeyRow) -> Destination:
-    """Resolve the bucket in the path as the destination of a create. Raises `bucket_not_found`."""
+    """Return the bucket in the path, for a new source. Raises `bucket_not_found`."""
     context, naming = context_of(request), in_path(request.path_params["bucket"])
     return context.look(lambda connection: find_destination(connection, context, key, naming))
 
@@ -108,34 +114,34 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def header_of(request: Request, name: str) -> str | None:
-    """Return the header, or None. Repeated lines are joined as in RFC 9110, so that none is ignored."""
+    """Return the value of a header, or None. Repeated headers are joined as in RFC 9110, so that none is ignored."""
     lines = request.headers.getlist(name)
     return ", ".join(lines) if lines else None
 
 
 async def body_of(request: Request, model: type[Model]) -> Model:
-    """Read the JSON body as the model. Raises the errors of `bodies.read_json` and of the model."""
+    """Read the JSON body as a model. Raises the errors of `bodies.read_json` and of the model."""
     return await read_model(request, model, max_bytes=context_of(request).limits.json_bytes)
 
 
 async def optional_body_of(request: Request, model: type[Model]) -> Model:
-    """Like body_of, but a missing body counts as an empty object."""
+    """Read the body like `body_of`, but treat a missing body as an empty object."""
     return await read_optional_model(request, model, max_bytes=context_of(request).limits.json_bytes)
 
 
 def meaning_of(body: BaseModel) -> str:
-    """Return the fingerprint of a body. A dry run has the same fingerprint as the real create."""
+    """Return the fingerprint of a body, which is the same for a dry run."""
     return fingerprint(body.model_dump() | {"dry_run": False})
 
 
 def answer(request: Request, model: type[BaseModel], body: BaseModel | dict[str, Any], **more: Any) -> Response:
-    """Respond 200 with the body, the fields in `more`, and the request's id."""
+    """Respond with status 200, the body, the fields in `more`, and the request's id."""
     fields = body if isinstance(body, dict) else body.model_dump()
     return respond(request, model(**fields, **more, request_id=request_id_of(request.scope)))
 
 
 def created(request: Request, model: type[BaseModel], outcome: Outcome, status: int = 201) -> Response:
-    """Respond with `status`, or for a replay with 200 and `Idempotent-Replayed: true`."""
+    """Respond with `status` or, if the request repeats an earlier one, with 200 and `Idempotent-Replayed: true`."""
     body = model(**outcome.body, request_id=request_id_of(request.scope))
     if not outcome.replayed:
         return respond(request, body, status)
@@ -149,17 +155,17 @@ def mark_replayed(response: Response) -> Response:
 
 
 def is_dry_run(request: Request, in_body: bool = False) -> bool:
-    """Return whether the body or the query asks for a dry run. Raises `invalid_request`."""
+    """Return whether the body or the query string asks for a dry run. Raises `invalid_request`."""
     return any([in_body, *(flag(DRY_RUN, text) for text in request.query_params.getlist(DRY_RUN))])
 
 
 def would_create(request: Request, wanted: dict[str, Any] | None, errors: Iterable[dict[str, str]] = ()) -> Response:
-    """Respond to a dry run with what the request would create; `wanted` is None if nothing would be created."""
+    """Respond to a dry run with what the request would create. `wanted` is None if it would create nothing."""
     return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
 
 
 def view_destinations(*destinations: Destination) -> dict[str, Any]:
-    """Describe destinations for a dry run: bucket ids, and slugs of buckets that would be created."""
+    """Describe buckets for a dry run: the ids of existing ones, and the slugs of those that would be created."""
     bucket_ids = dict.fromkeys(bucket_id for each in destinations for bucket_id in each.ids)
     missing = dict.fromkeys(slug for each in destinations for slug in each.missing)
     fields: dict[str, Any] = {"bucket_ids": list(bucket_ids)}
@@ -169,9 +175,12 @@ def view_destinations(*destinations: Destination) -> dict[str, Any]:
 def respond(
     request: Request, model: BaseModel, status: int = 200, *, without: Mapping[str, Any] | None = None
 ) -> Response:
-    """Respond with the model as JSON. Omits the fields in `without`, and the paging fields if no page was requested."""
+    """Respond with the model as JSON, without the fields in `without`.
+
+    The paging fields are omitted too if the request asks for no page.
+    """
     unasked = dict(without or {})
-    # A page of search results always has `has_more`; a list has `has_more` and `last_id` only if the request has
+    # A page of search results always has `has_more`. A list has `has_more` and `last_id` only if the request has
     # `limit`.
     if "limit" not in request.query_params and "last_id" in type(model).model_fields:
         unasked |= {"has_more": True, "last_id": True}
@@ -179,12 +188,12 @@ def respond(
 
 
 async def respond_aside(request: Request, make: Callable[[], BaseModel]) -> Response:
-    """Like `respond`, but build and serialize the model in a thread: ten thousand rows take a third of a second."""
+    """Respond like `respond`, but build the body in a thread: ten thousand rows take a third of a second."""
     return await asyncio.to_thread(lambda: respond(request, make()))
 
 
 def page_limit(request: Request) -> int | None:
-    """Return the `limit` parameter. Raises `invalid_request` if it is out of range; never clamps it."""
+    """Return the query parameter `limit`. Raises `invalid_request` if it is out of range."""
     text = request.query_params.get("limit")
     if text is None:
         return None
@@ -195,7 +204,7 @@ def page_limit(request: Request) -> int | None:
 
 
 def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], dict[str, Any]]:
-    """Return the page selected by `after` and `limit`, and the two paging fields."""
+    """Return the page that `after` and `limit` select, and the two paging fields."""
     limit, after = page_limit(request), request.query_params.get("after", "")
     rest = [row for row in rows if row.id > after]
     page = rest if limit is None else rest[:limit]
@@ -203,7 +212,7 @@ def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], dict[str,
 
 
 def flag(path: str, text: str | None) -> bool:
-    """Parse a boolean of a query or form. Raises `invalid_request`."""
+    """Parse a boolean in a query string or form. Raises `invalid_request`."""
     value = (text or "").lower()
     if value not in _TRUE + _FALSE:
         raise refusal(path, f"must be true or false, not {text!r}.")
@@ -211,20 +220,20 @@ def flag(path: str, text: str | None) -> bool:
 
 
 def one_of(path: str, value: str | None, known: tuple[str, ...]) -> str | None:
-    """Check that a parameter is one of `known` or missing. Raises `invalid_request`."""
+    """Return the parameter if it is one of the known values or missing. Raises `invalid_request` otherwise."""
     if value is not None and value not in known:
         raise refusal(path, f"must be one of {', '.join(known)}, not {value!r}.")
     return value
 
 
 def whole_number(text: str) -> int | str:
-    """Parse an integer; return the text itself if it is not one, so that the model refuses it."""
-    # Longer numbers are out of every range, and Python refuses to parse those with thousands of digits.
+    """Parse an integer. If the text is not one, return the text itself, so that the model refuses it."""
+    # Longer numbers are out of every range, and Python refuses to parse numbers with thousands of digits.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 
 
 def decimal_number(text: str) -> float | str:
-    """Like whole_number, but the number may have a fraction."""
+    """Parse a number like `whole_number`, but allow a fraction."""
     try:
         return float(text)
     except ValueError:

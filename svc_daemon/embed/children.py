@@ -21,10 +21,9 @@ from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, rece
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.runtimes import Runtime
 
-#: Nice value of the threads for chunks. It is higher than that of the processes that extract documents, which is 10.
+#: Nice value of the threads that embed chunks. Processes that extract documents have 10, and so a higher priority.
 _NICE = 15
-#: Out-of-memory score adjustment, in thousandths of the machine's memory. If memory runs out, the kernel kills this
-#: process rather than the service.
+#: The process's `oom_score_adj`: if memory runs out, the kernel kills this process rather than the service.
 _SACRIFICE = b"500"
 
 
@@ -39,7 +38,7 @@ class _Service:
         self._patient: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def serve(self, threads: int) -> None:
-        """Serve until the daemon closes the connection."""
+        """Receive texts and send their vectors, until the daemon closes the connection."""
         for _ in range(threads):
             threading.Thread(target=self._work, args=(self._urgent, 0), daemon=True).start()
             threading.Thread(target=self._work, args=(self._patient, _NICE), daemon=True).start()
@@ -50,7 +49,7 @@ class _Service:
 
     def _work(self, frames: "queue.SimpleQueue[Frame]", nice: int) -> None:
         if nice and sys.platform == "linux":
-            # On Linux, this sets the priority of a single thread.
+            # On Linux, this sets the priority of the current thread only.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + nice, 19))
         while True:
             frame = frames.get()
@@ -61,17 +60,17 @@ class _Service:
             self._send(answer)
 
     def _send(self, frame: Frame) -> None:
-        # Ignore a closed connection: the main thread notices it too, and ends the process.
+        # Ignore a closed connection here: the main thread notices it too, and ends the process.
         with self._sending, suppress(OSError):
             send_frame(self._control, frame)
 
 
 def main() -> None:
-    """Run the process. Arguments: the models' folder, the model's record as JSON, and the number of threads."""
+    """Run the process. The arguments are the models' folder, the model's record as JSON, and the number of threads."""
     root, record, threads = sys.argv[-3:]
     control = socket.socket(fileno=0)
-    # A terminal or service manager signals all processes of the group. Ignore its signals: the daemon ends this process
-    # by closing the socket.
+    # A terminal or a service manager sends signals to all processes of the group. Ignore them here: the daemon ends
+    # this process by closing the socket.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -85,5 +84,5 @@ def main() -> None:
         _Service(control, runtime).serve(int(threads))
     except ModelProblem as problem:
         send_frame(control, Frame(PROCESS, FAILED, " ".join(filter(None, (problem.message, problem.hint))).encode()))
-    # Exit at once: busy threads and the libraries' exit handlers would delay a normal exit.
+    # Exit without cleaning up: busy threads and the libraries' exit handlers would delay a normal exit.
     os._exit(0)

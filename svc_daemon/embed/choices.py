@@ -1,4 +1,4 @@
-"""The operator's choice of model: a server in the settings, the installed model, or none."""
+"""Which embedding model the daemon uses: a server named in the settings, the installed model, or none."""
 
 import asyncio
 import time
@@ -15,25 +15,28 @@ from svc_daemon.settings import EmbedSettings
 
 
 class OpenEmbedder(Embedder, Protocol):
-    """An Embedder that must be started and closed."""
+    """An embedding model that must be started before use, and closed after it."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether the model has changed, so that the embedder must be opened again."""
+        """Return whether the model has changed, so that a new embedder must be opened."""
         ...
 
     def start(self) -> None:
         """Load the model. Until then, `model` and `dimension` may be unset. Raises EmbedFailed."""
 
     def close(self) -> None:
-        """Release the model; calls in progress fail. Must not be called on the event loop's thread."""
+        """Release the model; calls in progress fail. This must not be called on the event loop's thread."""
 
 
 class Choice(Protocol):
-    """Which model to use; it may change at any time."""
+    """An interface that selects the embedding model. The selected model may change at any time."""
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
-        """Create the chosen model's embedder, not yet started; None if no model is chosen. Raises EmbedFailed."""
+        """Create an embedder for the chosen model, without starting it; None if no model is chosen.
+
+        Raises EmbedFailed.
+        """
         ...
 
     def stamp(self) -> object:
@@ -43,22 +46,22 @@ class Choice(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsChoice:
-    """A Choice based on the settings and the installed model."""
+    """The choice that the operator makes by the settings and by installing a model."""
 
     folder: ModelFolder
-    #: File for the standard error of the process that runs an installed model.
+    #: The file to which the process of an installed model writes its errors.
     error_log: Path
     #: The embedding server to use; None means the installed model.
     server: EmbedSettings | None = None
-    #: Time limit of a call to the server, including retries.
+    #: Time limit in seconds of a call to the server, including retries.
     timeout_s: float = 60
-    #: Number of texts that the installed model embeds concurrently; 0 means one per core.
+    #: Number of texts that the installed model embeds at the same time; 0 means one per core.
     threads: int = 0
     monotonic: Callable[[], float] = time.monotonic
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
-            # Import this only if needed: loading httpx takes longer than the rest of the daemon's start.
+            # Import this only if a server is used: loading httpx takes longer than the rest of the daemon's start.
             from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class EmbedFailed(Exception):
-    """The model could not be used or returned no vectors; the message has the reason and any remedy."""
+    """The model could not be used, or returned no vectors; the message has the reason and, if known, what to do."""
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         self.retryable = retryable
@@ -16,7 +16,7 @@ class EmbedFailed(Exception):
 
 
 class Embedder(Protocol):
-    """An embedding model. Thread-safe and blocking: must not be called on the event loop's thread."""
+    """An embedding model. Its methods are thread-safe and blocking, so don't call them on the event loop's thread."""
 
     #: Identifier of the model that computes the vectors; vectors of different models are never compared.
     model: str
@@ -28,5 +28,8 @@ class Embedder(Protocol):
         ...
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
-        """Return the vector of a query. Raises EmbedFailed if it is not known by the monotonic time `deadline_s`."""
+        """Return the vector of a query.
+
+        Raises EmbedFailed if it does not arrive before the monotonic time `deadline_s`.
+        """
         ...

@@ -18,7 +18,7 @@ MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
 
 
 class ModelProblem(Exception):
-    """A model can't be used; the installed model is left unchanged."""
+    """A model can't be used. The installed model was not changed."""
 
     code = "svc_model_refused"
     retryable = False
@@ -30,17 +30,17 @@ class ModelProblem(Exception):
 
 
 class ModelMissing(ModelProblem):
-    """There is no such package, folder or file."""
+    """There is no package, folder or file with the given name."""
 
     code = "svc_model_not_found"
 
 
 class ModelRefused(ModelProblem):
-    """The model is not the expected one, is of an unsupported kind or damaged, or can't be run."""
+    """The files are not the expected model, are damaged or of an unsupported kind, or the model can't be run."""
 
 
 class ExtraMissing(ModelProblem):
-    """A library of the extra is not installed."""
+    """A library of the extra `semantic` is not installed."""
 
     code = "svc_extra_missing"
 
@@ -50,21 +50,21 @@ class ExtraMissing(ModelProblem):
 
 
 class DownloadFailed(ModelProblem):
-    """The package could not be downloaded; the network may be at fault."""
+    """The package with the model could not be downloaded, perhaps because of the network."""
 
     code = "svc_model_download_failed"
     retryable = True
 
 
 class NoRoom(ModelProblem):
-    """There is not enough disk space; no model was installed."""
+    """There is not enough disk space for the model, which was not installed."""
 
     code = "svc_no_room"
     retryable = True
 
 
 def require(libraries: tuple[str, ...]) -> None:
-    """Raise ExtraMissing if a library isn't installed. Doesn't import any of them."""
+    """Raise ExtraMissing if one of the libraries isn't installed. This does not import any of them."""
     for library in libraries:
         if importlib.util.find_spec(library) is None:
             raise ExtraMissing(library)

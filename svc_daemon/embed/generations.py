@@ -1,7 +1,7 @@
-"""Identifies the model that a server runs by the vector of a probe sentence, which is stored in a file.
+"""Recognizes which model an embedding server runs, by the vector of a probe sentence, which is stored in a file.
 
-The model's name is not enough: a server may give any name to any model, or ignore the name. The same model's probe
-vectors differ only by rounding; those of different models are completely different.
+The model's name is not enough: a server may give any name to any model, or ignore the name. The vectors of the probe
+sentence from the same model differ only by rounding; those of different models are completely different.
 """
 
 import hashlib
@@ -15,32 +15,32 @@ from svc_daemon.embed.models import replace_file
 
 Vector = list[float]
 
-#: The probe sentence, with common and rare words. If it were changed, every model would count as new.
+#: The probe sentence, with common and rare words. If it were changed, every model would be taken for a new one.
 PROBE = "The old lighthouse keeper counted forty-two umbrellas."
-#: Minimum cosine similarity for two probe vectors to count as coming from the same model; allows for rounding
-#: differences between hardware.
+#: If the cosine similarity of two probe vectors is at least this, they are from the same model. It is below 1 because
+#: hardware differs in rounding.
 LEAST_COSINE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A model, as identified by its name and probe vector."""
+    """A model, as recognized by its name and the vector of the probe sentence."""
 
-    #: Identifier of the model's vectors: the model's name and a digest of the probe vector.
+    #: Name for the model's vectors: the model's name and a digest of the probe vector.
     name: str
     #: The model's vector of the probe sentence, normalized to length 1.
     probe: Vector
 
     def is_of(self, probe: Vector) -> bool:
-        """Whether the probe vector comes from this model."""
+        """Return whether this model has computed the probe vector."""
         if len(probe) != len(self.probe):
             return False
         return sum(mine * theirs for mine, theirs in zip(self.probe, probe, strict=True)) >= LEAST_COSINE
 
 
 def recognise(memory: Path, model: str, probe: Vector) -> Generation:
-    """Return the stored generation if its name and probe vector match; otherwise store and return a new one."""
-    # If the file can't be read, the model counts as new.
+    """Return the stored model if its name and probe vector match; otherwise store and return a new one."""
+    # If the file can't be read, treat the model as a new one.
     with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
         record = json.loads(memory.read_text("utf-8"))
         packed = bytes.fromhex(record["probe"])

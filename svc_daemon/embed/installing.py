@@ -27,14 +27,14 @@ from svc_daemon.embed.models import (
 )
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 
-#: Default maximum number of tokens of a text, if the model has no limit of its own.
+#: Maximum number of tokens of a text if the model has no limit of its own.
 USUAL_TOKENS = 256
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """The installed model, and whether it was newly installed."""
+    """The result of an install: the model, and whether it is newly installed."""
 
     model: InstalledModel
     is_new: bool
@@ -42,11 +42,11 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """The files and parameters of a model to be installed."""
+    """The files and parameters of the model to be installed."""
 
     name: str
     origin: str
-    #: A safetensors file, or an ONNX graph if `is_ready`.
+    #: The content of a safetensors file, or of an ONNX graph if `is_ready` is set.
     weights: bytes
     is_ready: bool
     tokenizer: bytes
@@ -75,15 +75,15 @@ def install(
 ) -> Installed:
     """Install the model at `target`, or the default model. Raises ModelProblem.
 
-    `now` returns the current time, and `report` is called with each step. The previous model remains installed until
-    the last step. If the same model is already installed and undamaged, nothing changes.
+    `now` returns the current time, and `report` is called with each step. The previous model stays installed until the
+    last step. If the same model is already installed and undamaged, nothing changes.
     """
     require(MAKE_LIBRARIES)
     with _disk_errors(folder.root), folder.installing() as staging:
         before = _find_whole(folder)
         wanted = target or DEFAULT.package
         if before is not None and wanted == DEFAULT.package:
-            # If the recorded hashes are those of the default model, installing it again would change nothing.
+            # If the hashes in the record are those of the default model, installing that would change nothing.
             sums = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
             if before.model == name_vectors(DEFAULT.model, *sums, before.max_tokens, before.pooling, RECIPE):
                 return Installed(model=before, is_new=False)
@@ -104,7 +104,7 @@ def install(
 
 
 def _find_whole(folder: ModelFolder) -> InstalledModel | None:
-    """Return the installed model, or None if there is none, or if it is damaged."""
+    """Return the installed model; None if there is none, or if its files are damaged."""
     try:
         model = folder.find()
         if model is not None:
@@ -115,8 +115,8 @@ def _find_whole(folder: ModelFolder) -> InstalledModel | None:
 
 
 def _read(origin: Origin) -> _Parts:
-    """Read the model's files; raises ModelRefused if they are not a model, or not the expected one."""
-    # Weights are preferred to a ready graph, because a graph built by `graphs` is faster.
+    """Read the model's files; raises ModelRefused if they are not a model, or not the expected model."""
+    # Use the weights even if there is a ready graph, because a graph built by `graphs` is faster.
     weights = origin.find(WEIGHTS)
     graph = origin.find(READY_GRAPH) if weights is None else None
     data = graph if weights is None else weights
@@ -166,7 +166,7 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
-    """Write the model's files to a folder, and run the model once."""
+    """Write the model's files to a folder, and run the model once to check them."""
     # Import these modules only now, because they load the libraries of the extra `semantic`.
     from svc_daemon.embed.graphs import build_graph, read_shape  # noqa: PLC0415
     from svc_daemon.embed.runtimes import Runtime  # noqa: PLC0415

@@ -1,18 +1,18 @@
-"""The messages between the daemon and the process that runs the model: frames of a number, a kind and a payload.
+"""The messages between the daemon and the process that runs the model. Each is a frame: number, kind and content.
 
-The daemon numbers each text, and the response (a vector or an error message) has the same number. Frames with number 0
-report that the process is ready, or why it could not start.
+The daemon gives each text a number, and the response (a vector or an error message) has the same number. Frames with
+number 0 report that the process is ready, or why it could not start.
 """
 
 import socket
 import struct
 from typing import BinaryIO, NamedTuple
 
-#: Kinds of requests: a query that a user is waiting for, and a chunk.
+#: Kinds of requests: a query, for which a user is waiting, and a chunk.
 URGENT, PATIENT = 1, 2
 #: Kinds of responses.
 DONE, FAILED = 3, 4
-#: The number in frames about the process itself instead of a text.
+#: The number in frames that are about the process itself, not about a text.
 PROCESS = 0
 
 _HEAD = struct.Struct("<QBI")
@@ -30,7 +30,7 @@ def send_frame(control: socket.socket, frame: Frame) -> None:
 
 
 def receive_frame(incoming: BinaryIO) -> Frame | None:
-    """Read the next frame; None if the other side has closed the connection, even in the middle of a frame."""
+    """Return the next frame; None if the other side has closed the connection, even within a frame."""
     try:
         head = incoming.read(_HEAD.size)
         if len(head) < _HEAD.size:

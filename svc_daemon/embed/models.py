@@ -24,11 +24,11 @@ from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-#: How token vectors are pooled into one: their mean, or the first one.
+#: How the vectors of the tokens are combined into one: their mean, or the first one.
 MEAN, CLS = "mean", "cls"
-#: Increased with each change of `graphs` that changes the vectors for the same weights.
+#: Version of `graphs`. It is increased with each change that changes the vectors for the same weights.
 RECIPE = 1
-#: Name of the folder for the model's files within the staging folder.
+#: Name of the folder for the model's files, within the staging folder.
 FILES = "files"
 _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".new-"
 
@@ -37,15 +37,15 @@ _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".ne
 class InstalledModel:
     """The record of the installed model."""
 
-    #: Display name.
+    #: Name of the model, as shown to users.
     name: str
-    #: Identifies its vectors: the name, and a digest of everything that determines them.
+    #: Identifies the model's vectors: its name, and a digest of everything that determines the vectors.
     model: str
     #: Number of components of a vector.
     dimension: int
-    #: Maximum number of tokens of a text; further ones are ignored.
+    #: Maximum number of tokens of a text; the rest of a longer text is ignored.
     max_tokens: int
-    #: How token vectors are pooled, if the graph doesn't do that itself: `mean` or `cls`.
+    #: How the vectors of the tokens are combined, `mean` or `cls`, if the graph doesn't do it.
     pooling: str
     #: Where the model was installed from.
     origin: str
@@ -57,27 +57,27 @@ class InstalledModel:
 
 
 class InstallRunning(ModelProblem):
-    """Another install is running."""
+    """Another process is installing a model."""
 
     code = "svc_data_dir_locked"
     retryable = True
 
 
 def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
-    """Build the identifier of a model's vectors; it changes with anything that determines them."""
+    """Return the identifier of a model's vectors. It changes with anything that determines the vectors."""
     parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
     return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
 
 class ModelFolder:
-    """The folder for the installed model in the data directory."""
+    """The folder in the data directory for the installed model."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @property
     def server(self) -> Path:
-        """The file with the probe vector that identifies an embedding server's model."""
+        """Return the file with the probe vector, by which the model of an embedding server is recognized."""
         return self.root / _SERVER
 
     def find(self) -> InstalledModel | None:
@@ -92,7 +92,7 @@ class ModelFolder:
             ) from error
 
     def stamp(self) -> int | None:
-        """Return a value that changes whenever a model is installed; None if there is no installed model."""
+        """Return a value that changes with each install of a model; None if no model is installed."""
         try:
             return (self.root / _RECORD).stat().st_mtime_ns
         except OSError:
@@ -115,7 +115,7 @@ class ModelFolder:
 
     @contextmanager
     def installing(self) -> Iterator[Path]:
-        """Lock the folder, and create a staging folder that contains the folder `FILES`; it is removed on exit.
+        """Lock the folder, and create a staging folder with the folder `FILES` in it. On exit, both are undone.
 
         Raises InstallRunning and OSError.
         """
@@ -133,11 +133,12 @@ class ModelFolder:
         """Make the files in `staging` the installed model, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # Move a damaged copy of the same model out of the way. A running service is not affected, because it has
-            # loaded the model into memory.
+            # Move a damaged copy of the same model away. A running service is not affected, because it has loaded its
+            # model into memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
-        # Sync first: otherwise, after a power failure, the record could name a folder that doesn't exist.
+        # Sync the folder before the record is written. Otherwise, after a power failure, the record could name a folder
+        # that doesn't exist.
         sync_folder(self.root)
         replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
         self._remove_leftovers(keep=staging)
@@ -150,7 +151,7 @@ class ModelFolder:
         return model
 
     def remove(self) -> None:
-        """Remove the installed model, if there is one, and what interrupted installs left.
+        """Remove the installed model, if there is one, and the leftovers of interrupted installs.
 
         Raises InstallRunning and OSError.
         """
@@ -160,7 +161,7 @@ class ModelFolder:
             self._remove_leftovers()
 
     def _remove_leftovers(self, keep: Path | None = None) -> None:
-        """Remove all folders but that of the installed model: leftovers of interrupted installs, and former models."""
+        """Remove all folders except `keep`: former models, and leftovers of interrupted installs."""
         with suppress(ModelRefused):
             model = self.find()
             kept = {keep, self.folder_of(model) if model else None}
@@ -179,7 +180,7 @@ class ModelFolder:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Durably write a file that only this user can read."""
+    """Write a file durably. Only this user can read it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -188,7 +189,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file atomically: at any time, it has either the old or the new content."""
+    """Replace a file atomically: at any time, the file has either the old or the new content."""
     staged = path.with_name(f".{path.name}")
     write_file(staged, data)
     staged.replace(path)

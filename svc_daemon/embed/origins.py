@@ -1,4 +1,4 @@
-"""Locates the files of a model: in the default package (downloaded or installed), a wheel, a folder, or a file."""
+"""Finds the files of a model: in the default package (downloaded or installed), a wheel, a folder, or a file."""
 
 import hashlib
 import importlib.util
@@ -13,25 +13,25 @@ from pathlib import Path
 from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
-#: Folders that may contain a model's files, relative to the root of a folder or package.
+#: Folders in which a model's files may be, relative to the root of a folder or package.
 _PLACES = ("", "model/", "onnx/")
-#: Maximum size of a file, also in an archive; larger than any graph.
+#: Maximum size of a file, also within an archive; larger than any graph.
 _MAX_FILE_BYTES = 2 * 1024**3
-#: Exceptions that the standard library raises for a damaged archive, or one with a password.
+#: Exceptions of the standard library for an archive that is damaged or has a password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
-#: A download fails if no data arrives for this long.
+#: A download fails if no data arrives for this many seconds.
 _SILENCE_S = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPackage:
-    """A package with known hashes, so that its files can't be substituted."""
+    """A package whose files have known hashes, so that nobody can replace them."""
 
     package: str
     version: str
     #: The name of the model.
     model: str
-    #: SHA-256, by file name, of each file that determines the model's vectors.
+    #: The SHA-256 of each file that determines the model's vectors, by file name.
     files: Mapping[str, str]
 
 
@@ -51,21 +51,24 @@ DEFAULT = KnownPackage(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A source of model files, and their expected hashes."""
+    """Where the files of a model are, and which hashes they must have."""
 
     #: The name under which the model is installed.
     name: str
-    #: The location of the model, for messages.
+    #: Where the model is, for messages.
     label: str
-    #: Reads a file by its path relative to the root; None if it doesn't exist; raises OSError.
+    #: Reads a file by its path relative to the root. Returns None if it doesn't exist; raises OSError.
     read: Callable[[str], bytes | None]
-    #: The path, relative to the root, of the file that the operator named; None for a folder or package.
+    #: The path of the file that the operator named, relative to the root; None for a folder or package.
     chosen: str | None = None
     #: The expected hashes of the model's files, if known.
     known: KnownPackage | None = None
 
     def find(self, name: str) -> bytes | None:
-        """Read a file of the model; None if it doesn't exist. Raises ModelRefused if its hash is not as expected."""
+        """Read a file of the model; None if it doesn't exist.
+
+        Raises ModelRefused if its hash is not the expected one.
+        """
         if self.chosen is not None and name in (WEIGHTS, READY_GRAPH):
             data = self.read(self.chosen) if Path(self.chosen).suffix == Path(name).suffix else None
         else:
@@ -79,7 +82,7 @@ class Origin:
         return data
 
     def get(self, name: str) -> bytes:
-        """Like `find`, but raises ModelRefused if there is no such file."""
+        """Read a file of the model like `find`, but raise ModelRefused if it doesn't exist."""
         data = self.find(name)
         if data is None:
             raise ModelRefused(f"{self.label} has no {name}.")
@@ -87,9 +90,10 @@ class Origin:
 
 
 def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Origin:
-    """Locate `target`: the default package, which is downloaded to `scratch` if not installed, or a folder or file.
+    """Find the files of the model `target`: in the default package, a folder or a file.
 
-    Raises ModelMissing, ModelRefused, DownloadFailed and OSError.
+    The default package is downloaded to `scratch` if it is not installed. Raises ModelMissing, ModelRefused,
+    DownloadFailed and OSError.
     """
     if target == DEFAULT.package:
         return _usual_package(scratch, report)
@@ -107,14 +111,14 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
         raise ModelRefused(f"{path} is not a model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
     if root.name == "onnx":
-        # `onnx` is the usual folder for several graphs of one model; files that they share are in its parent.
+        # The folder `onnx` usually has several graphs of one model, and its parent the files that they share.
         root = root.parent
     chosen = path.resolve().relative_to(root).as_posix()
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)
 
 
 def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
-    # Locate the package if it is installed, without running any of its code.
+    # Find out where the package is installed, without running any of its code.
     found = importlib.util.find_spec(DEFAULT.package.replace("-", "_"))
     places = found.submodule_search_locations if found else None
     installed = next((place for place in map(Path, places or ()) if place.is_dir()), None)
@@ -125,7 +129,7 @@ def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
     report(f"downloading {wanted}")
     if importlib.util.find_spec("pip") is None:
         raise DownloadFailed(f"{wanted} can't be downloaded: this environment has no pip.", _by_hand(wanted))
-    # Download only a wheel, because pip would run code of a source package. Don't download its dependencies.
+    # Accept only a wheel, because pip would run the code of a source package. Don't download dependencies.
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--quiet"]
     options = ["--only-binary", ":all:", "--retries", "1", "--timeout", str(_SILENCE_S), "--dest", str(scratch), wanted]
     ended = subprocess.run([*command, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
@@ -145,7 +149,10 @@ def _by_hand(wanted: str) -> str:
 
 
 def _wheel(path: Path) -> Origin:
-    """Open a wheel, without unpacking it; the default package's hashes are checked wherever the wheel comes from."""
+    """Open a wheel without unpacking it.
+
+    If it is the default package's, its hashes are checked, wherever it comes from.
+    """
     package, version = (f"{path.name}-".split("-"))[:2]
     name = package.replace("_", "-")
     known = DEFAULT if (name, version) == (DEFAULT.package, DEFAULT.version) else None
@@ -160,7 +167,7 @@ def _wheel(path: Path) -> Origin:
         try:
             entry = archive.getinfo(f"{root}/{inner}")
             _refuse_huge(entry.file_size, inner, path)
-            # At most the declared size is read, which protects against decompression bombs.
+            # Read at most the declared size, as a protection against decompression bombs.
             return archive.read(entry)
         except KeyError:
             return None

@@ -1,7 +1,8 @@
-"""The daemon's side of the process that runs the model: it sends texts and receives vectors.
+"""Runs the embedding model in a process of its own: sends it texts, and receives vectors.
 
-If the process dies, its pending texts fail, and the next call starts another process, but not before a pause, which
-doubles with each death until a batch has been embedded. A process that doesn't respond for too long is killed.
+If the process dies, the texts that it has not answered fail. The next call starts another process, but only after a
+pause, which doubles with each death until a batch has been embedded. A process that doesn't respond for too long is
+killed.
 """
 
 import json
@@ -26,12 +27,11 @@ from svc_daemon.embed.models import InstalledModel, ModelFolder
 
 log = logging.getLogger(__name__)
 
-#: Time in seconds within which a process must load its model and return each vector of a batch; otherwise it is killed.
+#: Seconds that a process may take to load its model, and for each vector of a batch. After that, it is killed.
 PATIENCE_S = 60.0
-#: Time in seconds within which the process must answer a query; it can be short, because the threads for queries do
-#: nothing else.
+#: Seconds that a process may take to answer a query. The limit is short because threads are reserved for queries.
 QUERY_PATIENCE_S = 10.0
-#: The pause before the process is started again, in seconds: after the first death, and the maximum.
+#: The pause in seconds before the process is started again: after its first death, and at most.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -47,13 +47,16 @@ class LocalEmbedder:
         error_log: Path,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the embedder, not yet its process, which embeds `threads` texts at a time; 0 means one per core."""
+        """Create the embedder, but not its process.
+
+        The process will embed `threads` texts at a time; 0 means one per core.
+        """
         self.model = model.model
         self.dimension = model.dimension
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
         self._error_log = error_log
         self._monotonic = monotonic
-        #: Held while a process is started, so that only one is started at a time.
+        #: Held while a process is started, so that two callers don't start two.
         self._starting = threading.Lock()
         self._process: _Process | None = None
         self._is_closed = False
@@ -62,12 +65,12 @@ class LocalEmbedder:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None if no process is running."""
+        """Return the process id; None if no process is running."""
         return self._process.pid if self._process is not None and self._process.is_alive else None
 
     @property
     def is_stale(self) -> bool:
-        """Always False: a loaded model does not change."""
+        """Return False, because a loaded model never changes."""
         return False
 
     def start(self) -> None:
@@ -76,11 +79,12 @@ class LocalEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         process = self._living(PATIENCE_S)
-        # Longest first, so that all cores finish at about the same time.
+        # Send the longest texts first, so that all cores finish at about the same time.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            # Wait in the order of sending, so that the time limit applies to each text, not to all of them together.
+            # Wait for the vectors in the order of sending, so that the time limit applies to each text, not to all of
+            # them together.
             vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()
@@ -90,7 +94,8 @@ class LocalEmbedder:
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
         process = self._living(self._rest_s(deadline_s))
-        # Do this before sending: if the process reads nothing, the socket's buffer fills up, and sending would block.
+        # Check this before sending: if the process does not read, the socket's buffer fills up, and sending would
+        # block.
         process.kill_if_stuck()
         try:
             return process.ask(text, URGENT).result(self._rest_s(deadline_s))
@@ -98,7 +103,7 @@ class LocalEmbedder:
             raise EmbedFailed("The query was not embedded in time.") from error
 
     def close(self) -> None:
-        """End the process; pending texts fail."""
+        """End the process; texts that it has not answered fail."""
         with self._starting:
             self._is_closed = True
         if self._process is not None:
@@ -108,7 +113,7 @@ class LocalEmbedder:
         return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
 
     def _living(self, patience_s: float) -> "_Process":
-        """Start the process if needed, and return it once its model is loaded; raises EmbedFailed on timeout."""
+        """Return a process whose model is loaded; start one if needed. Raises EmbedFailed if this takes too long."""
         with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")
@@ -130,13 +135,13 @@ class LocalEmbedder:
 
 
 class _Process:
-    """A process that runs the model, and the texts that were sent to it."""
+    """A process that runs the model, and the texts that were sent to it and not answered yet."""
 
     def __init__(self, arguments: Sequence[str], error_log: Path, monotonic: Callable[[], float]) -> None:
         """Start the process; raises OSError."""
         self._monotonic = monotonic
         self._control, theirs = socket.socketpair()
-        # Limit the time for sending, so that a process that reads nothing doesn't block its callers.
+        # Limit the time for sending, so that a process that does not read can't block the callers.
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(QUERY_PATIENCE_S), 0))
         with theirs:
             self._popen = start_module("svc_daemon.embed.children", arguments, theirs, error_log)
@@ -144,17 +149,17 @@ class _Process:
         self._error_log = error_log
         self._started_s = monotonic()
         self._lock = threading.Lock()
-        #: Resolved when the model is loaded, or when loading it has failed.
+        #: Has a result once the model is loaded, or an error if loading has failed.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
-        #: When each unanswered query was sent, whether or not its caller is still waiting.
+        #: When each unanswered query was sent, including those whose caller is no longer waiting.
         self._queries: dict[int, float] = {}
         self._last_number = PROCESS
         self.is_alive = True
         threading.Thread(target=self._listen, name="embed-answers", daemon=True).start()
 
     def await_ready(self, patience_s: float) -> None:
-        """Wait until the model is loaded; raises EmbedFailed after `patience_s`, or if it can't be loaded."""
+        """Wait until the model is loaded; raises EmbedFailed after `patience_s` seconds, or if loading fails."""
         try:
             self._ready.result(patience_s)
         except TooLate as error:
@@ -167,7 +172,7 @@ class _Process:
             raise
 
     def ask(self, text: str, kind: int) -> Future[bytes]:
-        """Send a text; the future returns its vector or raises EmbedFailed."""
+        """Send a text. The future returns its vector or raises EmbedFailed."""
         answer: Future[bytes] = Future()
         with self._lock:
             self._last_number += 1
@@ -177,8 +182,8 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # The process died or reads nothing. Killing it makes the listener thread fail this text too, unless the
-                # thread has already ended.
+                # The process has died or does not read. After it is killed, the listener thread makes this text fail
+                # too, unless that thread has already ended.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:
@@ -186,14 +191,14 @@ class _Process:
         return answer
 
     def kill_if_stuck(self) -> None:
-        """Kill the process if a query has been waiting too long; all pending texts fail."""
+        """Kill the process if a query has waited too long; all unanswered texts fail."""
         asked_s = next(iter(self._queries.copy().values()), None)
         if asked_s is not None and self._monotonic() - asked_s > QUERY_PATIENCE_S:
             self._popen.kill()
 
     def stop(self) -> None:
-        """Shut down the socket, which ends the process, and wait for its end."""
-        # Shut down the socket, because closing it would not wake the listener thread.
+        """Close the connection, which ends the process, and wait until it has ended."""
+        # Use `shutdown`: unlike `close`, it wakes the listener thread.
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         await_end(self._popen)
@@ -227,5 +232,5 @@ class _Process:
 
 
 def _count_cores() -> int:
-    """Count the processor cores that this process may use; macOS doesn't limit them."""
+    """Return the number of processor cores that this process may use. On macOS, this is all of them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Runs a model: one text in, one vector out, on the calling thread.
+"""Runs a loaded model: converts one text to one vector, on the thread of the caller.
 
 onnxruntime and tokenizers raise plain `Exception`, so all exceptions are caught here.
 """
@@ -15,7 +15,7 @@ from svc_daemon.embed.failures import ModelRefused
 from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER
 
 _ERRORS_ALONE = 3
-#: The usual names of an output with a single vector for the whole text.
+#: Usual names of a model's output if it is one vector for the whole text.
 _POOLED = ("embedding", "sentence_embedding")
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
@@ -28,11 +28,11 @@ class Runtime:
         self._pooling = pooling
         try:
             options = onnxruntime.SessionOptions()
-            # Embedding texts in parallel, with one thread each, is faster than one after the other with several
+            # Several texts at the same time, with one thread each, are faster than one after another with several
             # threads.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = _ERRORS_ALONE
-            # Load it by path: from bytes, the graph would be in memory twice.
+            # Load it by its path: if it were read first, the graph would be in memory twice.
             self._session = onnxruntime.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
             self._inputs = [(given.name, _NUMBERS[given.type]) for given in self._session.get_inputs()]
             outputs = [given.name for given in self._session.get_outputs()]
@@ -40,13 +40,13 @@ class Runtime:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._tokenizer.enable_truncation(max_tokens)
             self._tokenizer.no_padding()
-            # Run the model once now, since the first run takes much longer than later ones.
+            # Run the model once, because the first run takes much longer than later ones.
             self.dimension = len(self._run("warm"))
         except Exception as error:
             raise ModelRefused(f"The model can't be run: {error}") from error
 
     def embed(self, text: str) -> bytes:
-        """Return the vector in the format of `contract`. Raises EmbedFailed."""
+        """Return the vector of a text, as described in `contract`. Raises EmbedFailed."""
         try:
             vector = self._run(text)
         except Exception as error:
@@ -64,7 +64,7 @@ class Runtime:
         feeds = {name: np.array([rows[name]], kind) for name, kind in self._inputs}
         (output,) = self._session.run([self._output], feeds)
         vector: NDArray[np.float32] = output[0]
-        # The graph returns one vector per token if it does not pool them itself.
+        # Combine the vectors of the tokens, if the graph has not done so.
         if vector.ndim > 1:
             vector = vector[0] if self._pooling == CLS else vector.mean(axis=0)
         length = float(np.linalg.norm(vector))

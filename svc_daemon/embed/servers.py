@@ -3,9 +3,9 @@
 The operator chooses the server's address, so the fetch policy does not apply. Redirects are not followed, environment
 variables are not used, and the key is only sent in one header. One deadline covers a call with all its retries.
 
-The model behind a name may be replaced at any time, and only the server knows. So a probe sentence is sent with each
-call, and its vector must be the same as before (`generations`). Otherwise the response is discarded, and the embedder
-must be opened again.
+The server may replace the model with a certain name at any time, without notice. So a probe sentence is sent with each
+call, and its vector must be the same as before (`generations`). Otherwise the response is discarded, and a new embedder
+must be opened.
 
 The server's error messages may quote the texts that were sent, and failures are shown to all users. So an error message
 is only passed on if the probe sentence was the only text of the call.
@@ -31,25 +31,26 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Maximum texts in one call: small servers accept this many, and large ones don't need more.
+#: Maximum number of texts in one call. Small servers accept as many, and large ones need no more.
 BATCH = 32
-#: Maximum attempts of one call, and the pause after the first, in seconds; it doubles with each attempt.
+#: Maximum number of attempts of one call, and the pause after the first in seconds. It doubles with each attempt.
 ATTEMPTS, PAUSE_S = 4, 0.5
-#: Connection timeout in seconds.
+#: Time limit for connecting, in seconds.
 CONNECT_S = 10
 #: Time in seconds for which an idle connection is kept open, to avoid the handshake of a new one.
 KEPT_S = 30
-#: Maximum attempts of a query, which a user is waiting for, and its time limit in seconds if it has no deadline.
+#: Maximum number of attempts for a query, for which a user is waiting, and its time limit in seconds if it has no
+#: deadline.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
-#: After a query that the server did not answer, further queries fail immediately for this many seconds.
+#: If the server did not answer a query, further queries fail at once for this many seconds.
 QUIET_S = 10
-#: Maximum size of a response; more than any call needs, even with vectors of 10,000 components.
+#: Maximum size of a response. No call needs as much, even with vectors of 10,000 components.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-#: A text that is refused is halved and retried, down to this length.
+#: If the server refuses a text, half of it is sent, and so on, down to this many characters.
 LEAST_CHARACTERS = 200
-#: Maximum length of a server's error message that is passed on.
+#: Maximum length of a server's error message that is shown to users.
 REASON_CHARACTERS = 200
-#: HTTP statuses of temporary failures.
+#: HTTP statuses of failures that may be temporary.
 _TEMPORARY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 #: HTTP statuses that may mean that a text is too long.
 _REFUSALS = frozenset({400, 413, 422})
@@ -57,11 +58,11 @@ _CLOSED = "The embedding server is no longer in use."
 
 
 class TextRefused(EmbedFailed):
-    """The server refuses one of the texts; it may accept a shorter one."""
+    """The server refuses one of the texts, but may accept a shorter one."""
 
 
 class ServerEmbedder:
-    """An Embedder that calls the server on another thread's event loop."""
+    """Computes vectors by calling the server, on the event loop of another thread."""
 
     model: str
     dimension: int
@@ -77,7 +78,8 @@ class ServerEmbedder:
     ) -> None:
         """Create the embedder, without calling the server yet.
 
-        The file `memory` records the server's model, and `timeout_s` limits a call with all its retries.
+        The file `memory` stores how the server's model is recognized, and `timeout_s` limits a call with all its
+        retries.
         """
         self._server = server
         self._timeout_s = timeout_s
@@ -100,12 +102,12 @@ class ServerEmbedder:
         self._calls: set[Future[bytes]] | None = set()
         self._lock = threading.Lock()
         self._generation: Generation | None = None
-        #: Whether the server now runs another model.
+        #: Whether the server runs another model than before.
         self.is_stale = False
         self._quiet_until_s = 0.0
 
     def start(self) -> None:
-        """Identify the server's model; raises EmbedFailed."""
+        """Find out which model the server runs; raises EmbedFailed."""
         (probe,) = self._call([PROBE], self._timeout_s)
         self._generation = recognise(self._memory, self._server.model, probe)
         self.model, self.dimension = self._generation.name, len(probe)
@@ -129,7 +131,7 @@ class ServerEmbedder:
         return _packed(vector)
 
     def close(self) -> None:
-        """Cancel calls in progress and close all connections. Must not be called on the event loop's thread."""
+        """Cancel calls in progress and close all connections. This must not be called on the event loop's thread."""
         with self._lock:
             calls, self._calls = self._calls, None
         for call in calls or ():
@@ -137,7 +139,7 @@ class ServerEmbedder:
         asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
 
     def _embed_cut(self, texts: list[str]) -> list[Vector]:
-        """Like `_embed`, but shortens texts that are too long for the server."""
+        """Embed the texts like `_embed`, but shorten those that are too long for the server."""
         try:
             return self._embed(texts, self._timeout_s)
         except TextRefused:
@@ -156,7 +158,7 @@ class ServerEmbedder:
         return vectors
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
-        """Make the call on the event loop, and parse the response on this thread, so as not to block the loop."""
+        """Make the call on the event loop, but parse the response on this thread, so that the loop is not blocked."""
         with self._lock:
             if self._calls is None:
                 raise EmbedFailed(_CLOSED)
@@ -181,7 +183,7 @@ class ServerEmbedder:
             except EmbedFailed as failure:
                 if not failure.retryable:
                     raise
-            # Jitter, so that calls that failed together are not retried together.
+            # Choose the pause at random, so that calls that failed together are not retried together.
             await asyncio.sleep(PAUSE_S * 2**attempt * random.SystemRandom().uniform(0.5, 1.0))
         return await self._ask(texts)
 
@@ -203,7 +205,8 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # The server's error message may quote the texts that were sent, so it is ignored unless they are the probe.
+            # The server's message may quote the texts that were sent, so it is used only if they are just the probe
+            # sentence.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
             # Some servers quote the API key in error messages.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
@@ -217,7 +220,7 @@ class ServerEmbedder:
 
 
 def _parse(answer: bytes, count: int) -> list[Vector]:
-    """Parse the vectors, in the order of their texts, and normalize them to length 1; raises EmbedFailed."""
+    """Parse the vectors, in the order of their texts, and scale them to length 1; raises EmbedFailed."""
     vectors: list[Vector] = []
     try:
         rows = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
@@ -228,7 +231,7 @@ def _parse(answer: bytes, count: int) -> list[Vector]:
                 raise ValueError("one has no direction")  # noqa: TRY301 - one sentence for all that may be wrong with it
             vectors.append([number / length for number in vector])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        # The error is not included in the message, since it could quote the response.
+        # Don't put the exception into the message, since it could quote the response.
         raise EmbedFailed(
             f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False
         ) from error

@@ -1,7 +1,7 @@
-"""Check zip-based documents (DOCX, XLSX, PPTX, EPUB, …) for zip bombs before they are parsed.
+"""Checks documents that are zip archives (DOCX, XLSX, PPTX, EPUB, …) for zip bombs before they are parsed.
 
 A few kilobytes can expand to gigabytes, and parsers don't check this. So the declared sizes are checked first, then
-every member is expanded and counted, and only then is the file parsed. Nested archives are never opened.
+every member is expanded and counted, and only then is the document parsed. Archives within archives are never opened.
 """
 
 import zlib
@@ -16,15 +16,15 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.limits import CageLimits
 
 _ENCRYPTED_FLAG = 1
-#: Maximum number of bytes expanded in one step.
+#: Maximum number of bytes that are expanded in one step.
 READ_BYTES = 256 * 1024
-#: Members of up to this many bytes are exempt from the compression ratio check.
+#: The compression ratio is checked only for members that are larger than this.
 _RATIO_FROM_BYTES = 1024**2
 
 
 @contextmanager
 def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
-    """Open a zip archive. Raises ExtractionFailed if it is damaged, encrypted or exceeds the limits."""
+    """Open a zip archive. Raises ExtractionFailed if it is damaged, encrypted or over the limits."""
     try:
         with ZipFile(BytesIO(data)) as archive:
             _check_members(archive, limits)
@@ -51,7 +51,7 @@ def _check_members(archive: ZipFile, limits: CageLimits) -> None:
         raise too_large(limits)
     for member in members:
         check_ratio(member.compress_size, member.file_size, limits)
-    # The declared sizes can be false: count the bytes actually produced.
+    # The declared sizes may be false, so count the bytes that are actually produced.
     total = 0
     for member in members:
         size = 0
@@ -71,5 +71,5 @@ def check_ratio(packed_bytes: int, size: int, limits: CageLimits) -> None:
 
 
 def too_large(limits: CageLimits) -> failures.ExtractionFailed:
-    """Return the error for a file whose expanded size is over the limit."""
+    """Build the error for a file whose expanded size is over the limit."""
     return failures.over_limit(f"The file expands to more than {limits.archive_bytes // 1024**2} MB.")

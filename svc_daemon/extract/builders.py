@@ -1,4 +1,4 @@
-"""Build a document: its text, its blocks with their offsets, and the heading path of each block."""
+"""Builds a document: its text, its blocks with their offsets, and the headings above each block."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,20 +6,20 @@ from itertools import accumulate
 
 from svc_daemon.core.text.chunking import Block, Document
 
-#: Maximum length of a heading. Longer ones are treated as paragraphs, because every chunk repeats its heading path.
+#: Maximum length of a heading. A longer one is treated as a paragraph, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
-#: Maximum length of a title; longer titles are truncated, such as when a file's title is its first paragraph.
+#: Maximum length of a title. Longer ones are truncated, for example if the title is the first paragraph of the file.
 TITLE_CHARACTERS = 1000
-#: Maximum number of page ranges listed in a warning, so that it stays short.
+#: Maximum number of page ranges in a warning, so that it stays short.
 RUNS_NAMED = 50
 
-#: Control characters, lone surrogates and noncharacters, which databases or JSON parsers may reject.
+#: Control characters, surrogates and noncharacters, which databases or JSON parsers may refuse.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _UNFIT_ASCII = bytes(code for code in range(128) if _UNFIT.match(chr(code)))
 
 
 def fit(text: str) -> str:
-    """Normalize line ends to LF and replace characters that can't be stored with spaces, keeping line numbers."""
+    """Replace line ends by LF, and characters that can't be stored by spaces. The number of lines does not change."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     # Counting bytes is several times as fast as a pattern, and most texts are ASCII without control characters.
@@ -29,7 +29,7 @@ def fit(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Collapse each run of whitespace to a single space."""
+    """Replace each run of white space by a single space."""
     return " ".join(text.split())
 
 
@@ -46,35 +46,35 @@ def pages_named(numbers: Sequence[int]) -> str:
 
 
 class HeadingPath:
-    """Tracks the headings above the current position, outermost first."""
+    """The headings above the current position, outermost first."""
 
     def __init__(self) -> None:
         self._open: list[tuple[int, str]] = []
         self.path: tuple[str, ...] = ()
 
     def clear(self) -> None:
-        """Reset the path: the next blocks are not under any heading."""
+        """Remove all headings, so that the next blocks are not below any."""
         self._open, self.path = [], ()
 
     def enter(self, level: int, title: str) -> None:
-        """Add a heading, which closes all headings of the same or a deeper level."""
+        """Add a heading. It replaces the headings of the same or a deeper level."""
         self._open = [*((depth, above) for depth, above in self._open if depth < level), (level, title)]
         self.path = tuple(above for _, above in self._open)
 
 
 class LineDocument:
-    """Builds a document that keeps its original text, with line ranges marked as blocks."""
+    """Builds a document that keeps its original text, with ranges of lines as its blocks."""
 
     def __init__(self, text: str) -> None:
         self.text = fit(text)
-        #: The lines without line terminators.
+        #: The lines, without their ends.
         self.lines = self.text.split("\n")
         self.headings = HeadingPath()
         self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
         self._blocks: list[Block] = []
 
     def add(self, kind: str, first: int, last: int) -> None:
-        """Mark lines `first` to `last` (0-based, inclusive) as one block, without trailing blank lines."""
+        """Make the lines `first` to `last` (from 0, inclusive) a block, without the blank lines at its end."""
         while last > first and not self.lines[last].strip():
             last -= 1
         start, end = self._starts[first], self._starts[last + 1] - 1
@@ -94,7 +94,7 @@ class LineDocument:
         )
 
     def add_heading(self, level: int, title: str, first: int, last: int) -> None:
-        """Mark a heading; if its title is empty or too long, mark it as a paragraph instead."""
+        """Make these lines a heading; if its title is empty or too long, make them a paragraph."""
         title = one_line(title)
         if not title or len(title) > HEADING_CHARACTERS:
             self.add("paragraph", first, last)
@@ -103,7 +103,7 @@ class LineDocument:
         self.add("heading", first, last)
 
     def add_paragraphs(self, kind: str, first: int, last: int) -> None:
-        """Mark each run of non-blank lines as a block."""
+        """Make each run of non-blank lines a block."""
         begun: int | None = None
         for number in range(first, last + 1):
             blank = not self.lines[number].strip()
@@ -118,29 +118,29 @@ class LineDocument:
 
 
 class FlowDocument:
-    """Builds a document whose text is joined from pieces in reading order."""
+    """Builds a document whose text is composed of pieces in reading order."""
 
     def __init__(self) -> None:
         self.headings = HeadingPath()
-        #: Number of the page, slide or sheet for the next blocks, 1-based.
+        #: Number of the page, slide or sheet of the next blocks, from 1.
         self.page: int | None = None
         self._parts: list[str] = []
         self._blocks: list[Block] = []
-        #: Number of characters in the text so far.
+        #: Number of characters of the text so far.
         self.size = 0
         self._last_kind = ""
 
     @property
     def count(self) -> int:
-        """The number of blocks so far."""
+        """Return the number of blocks so far."""
         return len(self._blocks)
 
     def add(self, kind: str, text: str) -> bool:
-        """Append a block. If the text is blank, append nothing and return False."""
+        """Add a block. If the text is blank, add nothing and return False."""
         text = fit(text).strip("\n ")
         if not text or text.isspace():
             return False
-        # Consecutive items or rows are separated by a line break, all other blocks by a blank line.
+        # Separate consecutive items or rows by a line break, all other blocks by a blank line.
         is_next_line = kind == self._last_kind and kind in {"item", "row"}
         separator = "" if not self._parts else "\n" if is_next_line else "\n\n"
         start, self._last_kind = self.size + len(separator), kind
@@ -159,12 +159,12 @@ class FlowDocument:
         return True
 
     def add_all(self, kind: str, texts: Iterable[str]) -> bool:
-        """Append a block for each text. Returns False if all of them are blank."""
+        """Add a block for each text. Returns False if all of them are blank."""
         added = [self.add(kind, text) for text in texts]
         return any(added)
 
     def add_heading(self, level: int, title: str) -> None:
-        """Append a heading; if its title is too long, append it as a paragraph instead."""
+        """Add a heading; if its title is too long, add it as a paragraph instead."""
         title = one_line(fit(title))
         if len(title) > HEADING_CHARACTERS:
             self.add("paragraph", title)
@@ -173,7 +173,7 @@ class FlowDocument:
             self.add("heading", title)
 
     def add_row(self, cells: Iterable[str]) -> bool:
-        """Append a table row. Returns False if all of its cells are blank."""
+        """Add a table row. Returns False if all of its cells are blank."""
         return self.add("row", " | ".join(one_line(cell) for cell in cells).strip("| "))
 
     def finish(

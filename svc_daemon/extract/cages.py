@@ -1,4 +1,4 @@
-"""The daemon's side of the cage: submits documents, receives the results, and keeps the fork server running.
+"""The daemon's side of the cage: sends documents to child processes, receives results, and restarts the fork server.
 
 A job is one child, which reads one document or a wave of small ones (`waves`). The child replies on the job's own pipe,
 and the fork server reports how the child ended (`child_replies`). If the fork server dies, the documents that were
@@ -35,13 +35,14 @@ _log = logging.getLogger("svc.extract")
 
 
 class Extractor:
-    """Reads stored files in child processes.
+    """Extracts text from stored files in child processes.
 
-    No other process may use `scratch_dir`: it is emptied at start, and contains the children's private folders.
+    No other process may use `scratch_dir`: it is emptied at the start, and contains the private folders of the
+    children.
     """
 
     def __init__(self, scratch_dir: Path, limits: CageLimits | None = None) -> None:
-        #: Emptied whenever a fork server starts, and deleted when the extractor is closed.
+        #: The folder is emptied whenever a fork server starts, and deleted when the extractor is closed.
         self.scratch_dir = scratch_dir.absolute()
         self._limits = limits or CageLimits()
         self._slots = asyncio.Semaphore(self._limits.children)
@@ -50,14 +51,14 @@ class Extractor:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Start the fork server. Returns as soon as the process exists, before it has loaded its modules."""
+        """Start the fork server. This returns when the process exists, even before it has loaded its modules."""
         await self._living_server()
 
     async def extract(self, document: StoredDocument) -> Extraction:
         """Extract the text and chunks of a stored file.
 
         Raises ExtractionFailed if no text can be read from the document, FileNotFoundError if the file does not exist,
-        and other OSErrors if the machine is out of a resource. Cancelling the call kills the child.
+        and other OSErrors if the machine is out of a resource. If the call is cancelled, the child is killed.
         """
         async with self._slots:
             async with document.content.open_file() as blob:
@@ -69,11 +70,11 @@ class Extractor:
         return result
 
     async def extract_wave(self, documents: Sequence[StoredDocument]) -> list[Extraction | Exception]:
-        """Extract small stored files of one team in one child (see `may_share_a_child`). Returns an entry for each.
+        """Extract small stored files of one team in one child process (see `may_share_a_child`).
 
-        An entry is the extraction, or the exception that `extract` would raise for this document. The exception is
-        NotRead if the child ended before it began the document, and NeedsOwnChild if the document can't be read in a
-        wave. In both cases, use `extract`. Cancelling the call kills the child.
+        Returns an entry for each. An entry is the extraction, or the exception that `extract` would raise for this
+        document. The exception is NotRead if the child ended before it began the document, and NeedsOwnChild if the
+        document can't be read in a wave. In both cases, use `extract`. If the call is cancelled, the child is killed.
         """
         if len(documents) > WAVE_DOCUMENTS:
             raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
@@ -92,13 +93,13 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server did not accept the wave. Report the documents as not read, so that no attempt fails yet: the
-            # caller submits each of them again, alone.
+            # The server did not accept the wave. Return all documents as not read, so that this does not count as an
+            # attempt; the caller then has each read alone.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 
     async def close(self) -> None:
-        """Stop the fork server and all children. Documents still being read fail as crashed."""
+        """Stop the fork server and all children. Documents that are being read fail as if their child had crashed."""
         self._is_closed = True
         async with self._starting:
             server, self._server = self._server, None
@@ -117,7 +118,7 @@ class Extractor:
 
 
 class _Server:
-    """One fork server and its jobs."""
+    """A running fork server, and its jobs."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", control: socket.socket, limits: CageLimits, scratch: Path
@@ -144,7 +145,7 @@ class _Server:
         return cls(process, control, limits, scratch)
 
     def submit(self, request: dict[str, Any], blob: int) -> Job:
-        """Send a job to the server. Raises ExtractionFailed (crashed) if the server does not accept it."""
+        """Send a job to the server. Raises ExtractionFailed, as for a crash, if the server does not accept it."""
         self._last_job += 1
         job = self._last_job
         readable, writable = os.pipe()
@@ -168,7 +169,7 @@ class _Server:
 
     async def stop(self) -> None:
         """Close the socket, which makes the server and its children end, and wait until the server has ended."""
-        # The listener reads from the socket, so cancel it before the socket is closed.
+        # The listener reads from the socket, so cancel it before closing the socket.
         self._listener.cancel()
         await asyncio.wait([self._listener])
         self._control.close()
@@ -187,7 +188,7 @@ class _Server:
                         if not future.done():
                             future.set_result(outcome)
         finally:
-            # No more outcomes will arrive, so wake the callers that wait for one.
+            # The server can't report how its children ended any more, so wake the callers that wait for this.
             self._fail_jobs()
         _log.warning("The extraction server ended. %s", last_words(_error_log(self._scratch)))
 
@@ -212,7 +213,7 @@ async def _read_small(document: StoredDocument) -> bytes | Exception:
 
 
 def _anonymous_file(content: bytes) -> BinaryIO:
-    """Return a new unnamed file with this content, positioned at its start. On Linux it is kept in memory."""
+    """Return a new unnamed file with this content, to be read from its start. On Linux, it is in memory."""
     file: BinaryIO
     if sys.platform == "linux":
         file = os.fdopen(os.memfd_create("svc-wave"), "w+b")
@@ -232,12 +233,13 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
         try:
             return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
         except FileNotFoundError:
-            # If the daemon was killed, its fork server may be removing the folder just now, which it does once.
+            # If the daemon was killed before, its fork server may still be removing the folder, which it does only
+            # once.
             tries -= 1
             if not tries:
                 raise
 
 
 def _error_log(scratch: Path) -> Path:
-    """Return the file for the fork server's standard error; the standard error of its children is discarded."""
+    """Return the file for the fork server's error output. The error output of its children is discarded."""
     return scratch / "server.log"

@@ -1,9 +1,9 @@
-"""One child as the daemon sees it: collect the replies about its documents, and explain missing replies.
+"""Collects what a child process replies about its documents, and explains missing replies.
 
-Complete replies are used at once. If there are fewer replies than documents, the outcome from the fork server explains
-why: it has the child's exit status, and the number of the document at which the child ended. That document fails for
-this reason. The later documents of a wave are NotRead, or fail with the system's error if the machine is out of a
-resource.
+Complete replies are used at once. If there are fewer replies than documents, the outcome that the fork server reports
+explains why: it has the child's exit status, and the number of the document that the child was reading when it ended.
+That document fails for this reason. The later documents of a wave are NotRead, or fail with the system's error if the
+machine is out of a resource.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _READ_BYTES = 256 * 1024
 
 
 class Job:
-    """One child in the cage, with one document or a wave."""
+    """A child process that reads one document or a wave."""
 
     def __init__(
         self, readable: int, outcome: "asyncio.Future[ChildOutcome]", limits: CageLimits, kill: Callable[[], None]
@@ -46,7 +46,7 @@ class Job:
         except (ExtractionFailed, NotRead) as end:
             ended_by = end
         finally:
-            # If the call was cancelled, or a reply was refused, the child may still be running: kill it.
+            # If the call was cancelled or a reply was refused, the child may still be running, so kill it.
             self._kill()
         if ended_by is not None:
             results.append(ended_by)
@@ -55,7 +55,7 @@ class Job:
         return results
 
     async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
-        """Append results until there are `count` of them, or the child closes its pipe.
+        """Append results until there are `count` of them, or until the child closes its pipe.
 
         Raises ExtractionFailed if the reply about the next document is damaged or too large, and NotRead if the earlier
         replies of the wave have exceeded its size limit.
@@ -76,7 +76,7 @@ class Job:
                         reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
 
     def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
-        """Convert the child's outcome to the error of the document with this number, the first one without a reply."""
+        """Return the error of a document, the first without a reply, that explains how its child ended."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))
             if find_lack(refused):
@@ -87,7 +87,7 @@ class Job:
         if outcome["exit"] is None:
             return failures.crashed("The extraction server ended while it read the document.")
         if outcome["at"] != number:
-            # The child ended between two documents, before it began this one.
+            # The child ended after it had read the previous document and before it began this one.
             return NotRead()
         return self._explain_end(outcome["exit"], is_overdue=outcome["killed"] == "wall")
 
@@ -106,7 +106,7 @@ class Job:
 
 
 class _ReplyPipe:
-    """Reads a child's reply, line by line. An asyncio stream would cost as much as reading a small document."""
+    """Reads a child's replies line by line. An asyncio stream would take as long as reading a small document."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -125,7 +125,10 @@ class _ReplyPipe:
         os.close(self._descriptor)
 
     async def read_lines(self) -> list[bytes] | None:
-        """Wait for the next complete lines. Returns None at the end; raises ExtractionFailed if a line is too long."""
+        """Return the next complete lines once there are some, or None at the end.
+
+        Raises ExtractionFailed if a line is too long.
+        """
         # Other tasks can run between two reads, because only the event loop sets this event.
         await self._ready.wait()
         self._ready.clear()

@@ -1,4 +1,4 @@
-"""The code of one child process: restrict itself, read documents from standard input, reply to each, and exit.
+"""The code of a child process: restricts itself, reads documents from standard input, replies to each, and exits.
 
 The order matters: the limits are set before the first byte of a document is read. The time limits apply to each
 document separately. If a child outlives both the daemon and the fork server, its own alarm ends it.
@@ -50,7 +50,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Read a short text in each format that waves use, so that children inherit its imports and compiled patterns."""
+    """Read a short text in each format that waves use, so that children need not import and compile for themselves."""
     for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
         list(_read(b"# a\n\nb,c\n", DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 
@@ -64,22 +64,22 @@ def live(
     progress: ChildProgress,
     parent: int,
 ) -> NoReturn:
-    """Run as the child. Never returns, and skips the exit handlers inherited from the fork server."""
+    """Run as the child. This never returns, and skips the exit handlers of the fork server."""
     status = FAILED
     try:
         _confine(blob, output, limits, request.get("documents"), parent)
         logging.disable()
-        # Parsers create few reference cycles; fewer garbage collections save 10% of the time of a large document.
+        # Parsers create few reference cycles. Fewer garbage collections save 10% of the time of a large document.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError):
             _read_all(request, scratch, limits, progress)
         status = REPLIED
     except MemoryError:
-        # Report this by the exit status: there may not be enough memory left to write an error message.
+        # Report this by the exit status, because there may not be enough memory left to write an error message.
         status = OUT_OF_MEMORY
     except OSError as error:
-        # If the whole machine is out of a resource, report the errno, because a retry may succeed. If only a limit of
-        # the cage was exceeded, the document is the cause.
+        # If the whole machine is out of a resource, report the errno, since a retry may succeed. If only this child has
+        # reached a limit, the document is the cause.
         if error.errno == errno.ENOMEM:
             status = OUT_OF_MEMORY
         else:
@@ -90,9 +90,12 @@ def live(
 
 
 def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, parent: int) -> None:
-    """Restrict this process to its limits, a session of its own and the descriptors 0 (blob), 1-2 (null), 3 (reply)."""
+    """Restrict this process: set its limits, give it a session of its own, and close all other descriptors.
+
+    It keeps the descriptors 0 (the documents), 1 and 2 (null) and 3 (the replies).
+    """
     null = os.open(os.devnull, os.O_RDWR)
-    # First duplicate the descriptors to numbers above 3, because they may already have numbers from 0 to 3.
+    # First duplicate the descriptors to numbers above 3, because they may have numbers from 0 to 3 themselves.
     spare = []
     for descriptor in (blob, null, null, output):
         copy = os.dup(descriptor)
@@ -103,7 +106,7 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
         os.dup2(descriptor, number, inheritable=False)
     os.closerange(_OUTPUT + 1, os.sysconf("SC_OPEN_MAX"))
     os.setsid()
-    # On Linux the kernel kills this child when the fork server dies; elsewhere only the alarm ends it.
+    # On Linux, the kernel kills this child when the fork server dies; elsewhere, only the child's alarm ends it.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -123,12 +126,12 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
 
 def _set_limit(kind: int, soft: int, hard: int) -> None:
     _, highest = resource.getrlimit(kind)
-    # The system's hard limit may be lower than ours.
+    # The limit that the system allows may be lower than ours.
     top = hard if highest == resource.RLIM_INFINITY else min(hard, highest)
     try:
         resource.setrlimit(kind, (min(soft, top), top))
     except ValueError:
-        # macOS refuses limits of memory. On Linux, no child runs without one.
+        # macOS does not allow memory limits. On Linux, no child runs without one.
         if sys.platform == "linux":
             raise
 
@@ -140,9 +143,9 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
     requests = json.loads(blob.readline()) if is_wave else [request["document"]]
     for number, message in enumerate(requests):
         progress.note(number)
-        # The server enforces the wall-clock limit; the alarm is for a child whose server was killed.
+        # The fork server enforces the limit of the elapsed time. The alarm is for a child whose fork server was killed.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
-        # Use a timer, because RLIMIT_CPU counts whole seconds, including those of the earlier documents.
+        # Use a timer for the processor time: RLIMIT_CPU counts whole seconds, and would include the earlier documents.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = parse_document(message)
         data = blob.read(requested.size)
@@ -161,18 +164,18 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
 def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits: CageLimits) -> Iterator[bytes]:
     """Read the document and yield the lines of the reply.
 
-    Raises ExtractionFailed if it has no readable text. If `scratch` is None, the document belongs to a wave: raises
-    NeedsOwnChild if its format may not share a child.
+    Raises ExtractionFailed if it has no readable text. If `scratch` is None, the document belongs to a wave; then
+    NeedsOwnChild is raised if its format may not share a child.
     """
     content_type = detect(data, requested.filename, requested.content_type)
-    # An unknown declared type must not override a format that can be detected from the bytes and the file name.
+    # If the declared type is unknown, use the format that is detected from the bytes and the file name.
     format_, readable = find_format(content_type), content_type
     if format_ is None and (format_ := find_format(shown := detect(data, requested.filename))):
         readable = shown
     if format_ and not shares(format_):
         if scratch is None:
             raise NeedsOwnChild
-        # Create the scratch folder too, because another program may have deleted it.
+        # Create the parent folder too, because another program may have deleted it.
         folder = private_folder(scratch, os.getpid())
         folder.mkdir(mode=0o700, parents=True)
         os.chdir(folder)
@@ -195,5 +198,5 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
 
 
 def private_folder(scratch: Path, pid: int) -> Path:
-    """Return the path of a child's folder for scratch files; it is created only for parsers that may need one."""
+    """Return the path of a child's folder for temporary files. It is created only for parsers that may need one."""
     return scratch / f"child-{pid}"

@@ -1,4 +1,4 @@
-"""Refuse XML that declares entities: our parsers don't expand them, so their text would silently be missing."""
+"""Refuses XML that declares entities: our parsers don't expand these, so their text would be missing without notice."""
 
 import codecs
 import re
@@ -8,19 +8,19 @@ from xml.parsers import expat
 
 from svc_daemon.extract import failures
 
-#: The UTF-32 variants by their first bytes, with or without a byte order mark.
+#: UTF-32 encodings by the first bytes of a file, with or without a byte order mark.
 _WIDE = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"<\0\0\0": "utf-32-le", b"\0\0\0<": "utf-32-be"}
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 
 
 class _Passed(Exception):
-    """Raised to stop the parser at a point after which no entity can be declared: the XML has passed the check."""
+    """Raised to stop the parser at a point after which XML can't declare entities: the file has passed the check."""
 
 
 def check_entities(pieces: Iterable[bytes]) -> None:
-    """Raise ExtractionFailed if the pieces are XML that declares entities or uses entities of an external file.
+    """Raise ExtractionFailed if the pieces are XML that declares entities, or uses entities of an external file.
 
-    Anything that is not XML passes: the parser of its format reports any errors.
+    Anything that is not XML passes: errors in it are reported by the parser of its format.
     """
     pieces = iter(pieces)
     head = next(pieces, b"")
@@ -28,7 +28,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
     declared = _DECLARED.match(head)
     encoding = _WIDE.get(head[:4]) or (declared and declared[1].decode())
     try:
-        # Convert encodings that our parsers support but expat doesn't.
+        # Convert encodings that our parsers support but expat, which is used here, does not.
         is_foreign = encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-16")
     except LookupError:
         is_foreign = False
@@ -47,7 +47,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:
-    # HTML needs no further check: its named characters are predefined, and its parser knows them.
+    # HTML needs no further check: its entities are predefined, and its parser knows them.
     if name.lower() != "html":
         parser.StartElementHandler = None
 

@@ -1,13 +1,13 @@
-"""Errors for documents from which no text could be extracted, used on both sides of the cage."""
+"""Errors for documents from which no text could be extracted. Both the daemon and the child processes use them."""
 
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Only failures that the machine may have caused are worth a retry.
+#: Retry only failures that the machine may have caused.
 _RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})
 
 
 class ExtractionFailed(Exception):
-    """No text can be extracted from the document; `message` is a sentence for the user."""
+    """No text can be extracted from the document. `message` is a sentence for the user."""
 
     def __init__(self, code: SourceErrorCode, message: str, retryable: bool | None = None) -> None:
         super().__init__(f"{code}: {message}")

@@ -1,9 +1,9 @@
-"""The process that forks, watches, kills and reaps the children; it reads no documents itself.
+"""The process that forks, watches, kills and reaps the children. It reads no documents itself.
 
-`cages` starts it with an empty environment, its own session and a socket to the daemon as standard input. It sleeps
-until the daemon asks it to fork or kill a child, a child ends (SIGCHLD), or a wall-clock limit expires. Because only
-this process reaps children, a process id that it kills can't have been reused. When the daemon ends, the socket
-closes: all children are killed, the scratch folder is removed, and the server ends.
+`cages` starts it with an empty environment, a session of its own, and a socket to the daemon as standard input. It
+sleeps until the daemon asks it to fork or kill a child, a child ends (SIGCHLD), or the time limit of a child has
+passed. Because only this process reaps children, a process id that it kills can't have been reused. When the daemon
+ends, the socket closes. Then the server kills all children, removes the scratch folder, and ends.
 """
 
 import errno
@@ -36,30 +36,29 @@ from svc_daemon.extract.messages import (
 )
 from svc_daemon.extract.progress import ChildProgress
 
-#: Number of descriptors passed with a request: the blob, and the pipe for the reply.
+#: Number of descriptors that come with a request: that of the documents, and that of the pipe for the replies.
 _DESCRIPTORS = 2
 
 
 @dataclass(slots=True)
 class _Child:
-    """A running child, and the time limits of the documents that it reads."""
+    """A running child, and the time limits for the documents that it reads."""
 
     job: int
     progress: ChildProgress
-    #: Monotonic time at which the child exceeds its time limit, unless it has begun another document by then.
+    #: Monotonic time at which the child is killed, unless it has begun another document by then.
     deadline: float
-    #: Monotonic time at which the child exceeds its time limit, even if it claims to have begun another document.
+    #: Monotonic time at which the child is killed in any case.
     last_deadline: float
-    #: The number of the document that the child was reading when it was last found to exceed its time limit.
+    #: The number of the document that the child was reading when it last exceeded its time limit.
     overdue: int = 0
     killed: KillReason = ""
 
     @property
     def blamed(self) -> int:
-        """The number of the document that the child was reading when it ended; -1 if an earlier one was the cause."""
+        """Return the number of the document that ended the child, or -1 if the child had already begun the next one."""
         _, number = self.progress.read()
-        # The child may have begun another document just before it was killed for exceeding the limit with an earlier
-        # one.
+        # The child was killed because of one document, but may have begun the next one just before.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 
@@ -72,17 +71,18 @@ class ForkServer:
         self._wakeup, self._bell = socket.socketpair()
 
     def serve(self) -> None:
-        """Serve until the daemon closes its socket."""
+        """Serve requests until the daemon closes its socket."""
         self._bell.setblocking(False)
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
-        # Only a signal with a handler writes to the wakeup descriptor.
+        # Only signals with a handler write to the wake-up descriptor.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # A terminal or a service manager signals every process. Ignore the signal: the daemon finishes its work first,
-        # then closes the socket.
+        # A terminal or a service manager sends signals to every process. Ignore them here: the daemon finishes its work
+        # first, then closes the socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         children.preload()
-        # Memory pages of frozen objects stay shared, because a child's garbage collector doesn't write to them.
+        # Exclude all objects from garbage collection. Otherwise a child's collector would write to them, and so copy
+        # memory that it shares with this process.
         gc.freeze()
         is_open = True
         while is_open:
@@ -109,7 +109,7 @@ class ForkServer:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _take_request(self) -> bool:
-        """Handle a request to kill or fork a child. Returns False if the daemon is gone.
+        """Read a request to kill or fork a child, and carry it out. Returns False if the daemon has ended.
 
         If the fork fails, its errno is reported to the daemon.
         """
@@ -122,7 +122,7 @@ class ForkServer:
                 if child.job == request["kill"]:
                     _kill(pid, child, "asked")
             return True
-        # The kernel drops descriptors if this process has too many open.
+        # The kernel drops the descriptors of a request if this process has too many open files.
         short_of = errno.EMFILE if len(descriptors) < _DESCRIPTORS else 0
         try:
             if not short_of:
@@ -144,15 +144,15 @@ class ForkServer:
             signal.set_wakeup_fd(-1)
             children.live(request, blob, output, self._scratch, self._limits, progress, parent)
         now, wall_s = time.monotonic(), self._limits.wall_seconds
-        # Allow the time of one more document, for what the child does before it reads the first one.
+        # Add the time of one more document, for what the child does before it reads the first one.
         last_s = now + (1 + request.get("documents", 1)) * wall_s
         self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
 
     def _bury(self, options: int) -> bool:
         """Reap a child that has ended, kill its descendants, and report to the daemon. Returns False if none has ended.
 
-        The descendants are killed first, while the child's process id can't be reused, except on macOS with Python
-        before 3.13: there, ids are reused only after all others.
+        The descendants are killed first, while the child's process id can't be reused. This is not possible on macOS
+        with Python before 3.13; there, a process id is reused only after all others were used.
         """
         if hasattr(os, "waitid"):
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | options)
@@ -178,11 +178,11 @@ class ForkServer:
 
 
 def _load_reader(requested: DocumentRequest) -> None:
-    """Import the parser for the file's name or type and have it read a sample, once for all later children."""
+    """Import the parser for the file and have it read a sample, so that later children need not load it themselves."""
     format_ = find_format(from_filename(requested.filename) or requested.content_type)
     module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
     if module and module not in sys.modules:
-        # If the parser can't be imported, the child reports it.
+        # If the parser can't be imported, the child reports the error.
         with suppress(ImportError):
             loaded = import_module(module)
             if sample := getattr(loaded, "SAMPLE", b""):
@@ -197,12 +197,12 @@ def _kill(pid: int, child: _Child, why: KillReason) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    # Ignore a missing group: the child may not have created it yet, or may have ended without descendants.
+    # Ignore that there is no such group: the child may not have created it yet, or may have ended without descendants.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def main() -> None:
-    """Run the fork server. Arguments: the scratch folder, and the limits as JSON."""
+    """Run the fork server. The arguments are the scratch folder, and the limits as JSON."""
     control = socket.socket(fileno=0)
     ForkServer(control, Path(sys.argv[-2]), CageLimits(**json.loads(sys.argv[-1]))).serve()

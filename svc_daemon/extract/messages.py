@@ -1,4 +1,4 @@
-"""The protocol of the cage: requests with descriptors, outcomes of children, and replies.
+"""The protocol between the daemon, the fork server and the children: requests, outcomes and replies.
 
 A request to the fork server is a length followed by JSON, with the descriptors attached to the first byte. The fork
 server reports the outcome of each child on the same socket, as a JSON line. A child replies with JSON lines on its own
@@ -21,57 +21,62 @@ from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.extract.waves import NeedsOwnChild
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Maximum number of text characters in one line of a reply; a longer text is sent in several lines.
+#: Maximum number of characters of text in one line of a reply; a longer text is sent in several lines.
 PIECE_CHARACTERS = 64 * 1024
 #: Maximum number of chunks in one line of a reply; more chunks are sent in several lines.
 GROUP_CHUNKS = 256
-#: Maximum length of a reply line, which fits a group of chunks with the longest headings, and a piece of text. A longer
-#: line is treated as damaged.
+#: Maximum length of a line of a reply. A group of chunks with the longest headings fits, and so does a piece of text. A
+#: longer line is treated as damaged.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit statuses of a child: it replied, its parser raised an unexpected exception, it ran out of memory, or the
-#: operating system or the cage refused an operation.
+#: Exit statuses of a child: it has replied, its parser raised an unexpected exception, it ran out of memory, or an
+#: operation was refused by the operating system or by the child's limits.
 REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
-#: A higher exit status is this value plus an errno: the machine was out of a resource.
+#: If the machine was out of a resource, the exit status is this plus the errno.
 SHORT = 100
 
 _LENGTH_BYTES = 4
-#: Size of the buffer for a request's two descriptors.
+#: Size of the buffer for the two descriptors of a request.
 _ANCILLARY_BYTES = socket.CMSG_SPACE(2 * array.array("i").itemsize)
 _HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks"})
 _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "line_end")
 _PARTS = frozenset({"head", "text", "chunks"})
-#: A single encoder for all lines, because `json.dumps` with options would create one for each line.
+#: Create the encoder once, because `json.dumps` with options would create one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-#: Why the fork server killed a child: it was too slow, or the daemon asked for it. Empty if the server did not kill it.
+#: Why the fork server killed a child: it exceeded its time (`wall`), or the daemon asked for it. Empty if it was not
+#: killed.
 KillReason = Literal["", "wall", "asked"]
 
 
 class ChildOutcome(TypedDict):
-    """How a child ended, as the fork server reports it."""
+    """How a child ended, as the fork server reports it to the daemon."""
 
-    #: The exit status; negative if a signal ended the child, and None if the fork server died first.
+    #: The exit status; negative if a signal ended the child, None if the fork server died before the child.
     exit: int | None
     killed: KillReason
-    #: The number, from 0, of the document that ended the child; -1 if it had just begun a document that did not.
+    #: The number, from 0, of the document that ended the child; -1 if the child had just begun a document that did not
+    #: end it.
     at: int
 
 
 def send_request(control: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send a request. The caller still owns the descriptors. Raises OSError if the server is gone or does not read."""
+    """Send a request.
+
+    The caller must close its descriptors. Raises OSError if the server has ended or does not read.
+    """
     body = json.dumps(message).encode()
     frame = len(body).to_bytes(_LENGTH_BYTES, "big") + body
     socket.send_fds(control, [frame], list(descriptors))
 
 
 def receive_request(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Receive the next request and its descriptors. Returns None if the daemon is gone."""
+    """Return the next request and its descriptors, or None if the daemon has ended."""
     try:
         head, ancillary, _, _ = control.recvmsg(_LENGTH_BYTES, _ANCILLARY_BYTES)
     except ConnectionResetError:
-        # The daemon closed the socket without reading the last outcomes.
+        # The daemon closed the socket before it had read the last outcomes.
         return None
     if not head:
         return None
@@ -95,12 +100,12 @@ class DocumentRequest:
     #: The declared media type.
     content_type: str
     chunking: ChunkingOptions
-    #: The size of the document in bytes; -1 if it extends to the end of its file.
+    #: The size of the document in bytes; -1 if it is all of the file.
     size: int
 
 
 def document_message(document: StoredDocument, size: int = -1) -> list[Any]:
-    """Encode the parameters for reading a document as JSON, for `parse_document`."""
+    """Encode the parameters for reading a document as JSON. `parse_document` decodes them."""
     sizes = document.chunking
     return [document.filename, document.content_type, [sizes.target, sizes.min, sizes.max, sizes.overlap], size]
 
@@ -113,13 +118,13 @@ def parse_document(message: list[Any]) -> DocumentRequest:
 
 
 def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:
-    """Encode a wave for its child: a line with the parameters of all documents, then their bytes, one after another."""
+    """Encode a wave for its child: a line with the parameters of all documents, then the bytes of one after another."""
     requests = [document_message(document, len(data)) for document, data in documents]
     return b"".join((json.dumps(requests).encode(), b"\n", *(data for _, data in documents)))
 
 
 def reply_lines(content_type: str, document: Document, chunks: Sequence[Chunk]) -> Iterator[bytes]:
-    """Yield the lines of a successful reply."""
+    """Yield the lines of a reply with an extracted document."""
     head = {"head": {"content_type": content_type, **{name: getattr(document, name) for name in _HEAD_FIELDS}}}
     rows = ([getattr(chunk, name) for name in _CHUNK_FIELDS] for chunk in chunks)
     if len(document.text) <= PIECE_CHARACTERS and len(chunks) <= GROUP_CHUNKS:
@@ -138,7 +143,7 @@ def failure_line(failure: ExtractionFailed) -> bytes:
 
 
 def own_child_line() -> bytes:
-    """Encode the reply that this document of a wave was not read, because its format may not share a child."""
+    """Encode the reply that a document was not read in its wave, because its format may not share a child."""
     return _line({"own_child": True})
 
 
@@ -147,10 +152,10 @@ def _line(message: dict[str, Any]) -> bytes:
 
 
 class ChildReply:
-    """Assembles the reply about one document line by line."""
+    """Puts the reply about one document together, line by line."""
 
     def __init__(self) -> None:
-        #: The finished reply: the extraction, or the exception that explains why there is none.
+        #: The result, once the reply is complete: the extraction, or an exception that explains why there is none.
         self.result: Extraction | Exception | None = None
         self._head: dict[str, Any] = {}
         self._pieces: list[str] = []
@@ -158,7 +163,7 @@ class ChildReply:
         self._chunks: list[Chunk] = []
 
     def feed(self, line: bytes) -> None:
-        """Process one line. Raises ExtractionFailed if it is invalid."""
+        """Process a line of the reply. Raises ExtractionFailed if it is invalid."""
         try:
             message = json.loads(line)
             if "failure" in message:
@@ -176,7 +181,7 @@ class ChildReply:
                 self._pieces.append(message["text"])
             if "chunks" in message:
                 self._add_chunks(message["chunks"])
-            # A message without any part of a document must be the end of the reply; otherwise it is damaged.
+            # A message that contains no part of a document must be the end of the reply; otherwise it is damaged.
             if ("end" in message or message.keys().isdisjoint(_PARTS)) and message["end"]:
                 self.result = Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
         except (ValueError, TypeError, KeyError, AttributeError) as error:

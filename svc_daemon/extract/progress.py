@@ -1,29 +1,29 @@
-"""The progress of a child, in memory that it shares with the fork server, which limits the time of each document.
+"""Which document a child is reading, in memory that it shares with the fork server, which limits the time for each.
 
-The child records each document before it reads it. The fork server reads the record only when a time limit has expired
-or the child has ended, so that beginning a document does not wake it.
+The child records each document before it reads it. The fork server reads the record only when a time limit has passed
+or the child has ended, so that a new document does not wake it.
 """
 
 import mmap
 import struct
 import time
 
-#: The time is written before the number: a child that is killed in between still counts as reading the previous
+#: The time is written before the number. If the child is killed in between, it counts as still reading the previous
 #: document.
 _NOTE = struct.Struct("=dq")
 
 
 class ChildProgress:
     def __init__(self) -> None:
-        """Create the shared memory, before the child is forked. The child begins with document 0."""
+        """Create the shared memory, before the child is forked. The first document has the number 0."""
         self._shared = mmap.mmap(-1, _NOTE.size)
         self.note(0)
 
     def note(self, number: int) -> None:
-        """Record that the child now begins the document with this number, from 0."""
+        """Record that the child begins to read the document with this number now."""
         _NOTE.pack_into(self._shared, 0, time.monotonic(), number)
 
     def read(self) -> tuple[float, int]:
-        """Return when the current document was begun, in monotonic seconds, and its number."""
+        """Return when the current document was begun, in seconds of the monotonic clock, and its number."""
         begun, number = _NOTE.unpack_from(self._shared)
         return begun, number

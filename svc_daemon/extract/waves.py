@@ -1,4 +1,4 @@
-"""Waves: several small stored documents that one child reads, one after another, to save a fork for each.
+"""Waves: several small documents that one child process reads, one after another, to save a fork for each.
 
 Only documents in formats that need no third-party parser share a child. A document could crash such a parser, and with
 it the child, so documents in other formats have a child of their own. A document's name and declared type decide
@@ -12,26 +12,26 @@ from svc_daemon.core.text.media_types import DocumentFormat, detect, find_format
 WAVE_DOCUMENTS = 64
 #: Maximum size of a document in a wave; a larger one is read alone.
 WAVE_DOCUMENT_BYTES = 256 * 1024
-#: The formats whose documents may share a child.
+#: The formats whose documents may share a child process.
 _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The document was not read, because its wave ended early for an unrelated reason. Read it alone."""
+    """The document was not read, because the child of its wave ended early for another reason. Read it alone."""
 
 
 class NeedsOwnChild(NotRead):
-    """The document was not read, because its format or its size is not allowed in a wave. Read it alone."""
+    """The document was not read, because its format or size is not allowed in a wave. Read it alone."""
 
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:
-    """Whether a stored document may join a wave, judged by its name, its declared type and its size."""
-    # The third is the type that would be detected if the document's bytes are text.
+    """Return whether a stored document may join a wave, judged by its name, its declared type and its size."""
+    # The third type is the one that would be detected if the bytes of the document are text.
     types = (from_filename(filename), from_declared(content_type), detect(b"text", filename, content_type))
     formats = [find_format(media_type or "") for media_type in types]
     return size_bytes <= WAVE_DOCUMENT_BYTES and all(format_ is None or shares(format_) for format_ in formats)
 
 
 def shares(format_: DocumentFormat) -> bool:
-    """Whether documents of this format may share a child."""
+    """Return whether documents of this format may share a child process."""
     return format_.key in _SHARING

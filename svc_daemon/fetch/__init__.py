@@ -1,4 +1,4 @@
-"""All outgoing requests to URLs that users supply: imports, web pages and webhooks.
+"""Sends all requests to URLs that users supply: imports, web pages and webhooks.
 
 A URL comes from a user, and this machine may reach hosts that the user must not reach. So every request, and every
 redirect, goes through these steps:
@@ -10,8 +10,8 @@ redirect, goes through these steps:
     Host header; it is never resolved again, so DNS rebinding has no effect.
  4. `responses` counts the bytes, both on the wire and decoded, and passes them on in small pieces.
 
-One deadline covers all steps. The environment is ignored: no proxy, certificate or netrc settings are read.
-Connections are neither kept alive nor shared between callers. Error messages never repeat what the remote host sent.
+One deadline covers all steps. The environment is ignored: no proxy, certificate or netrc settings are read. Connections
+are neither kept alive nor shared between callers. Error messages never repeat what the remote host sent.
 
 httpcore, the part of httpx that implements HTTP, is used directly: httpx would decode a whole chunk at once, whatever
 its size, and log every URL.

@@ -13,7 +13,7 @@ from svc_daemon.core.access.urls import Url, blocked
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.fetch.resolvers import Resolver
 
-#: Maximum number of addresses to try for one name, in the resolver's order.
+#: Maximum number of addresses of one name to try, in the resolver's order.
 MAX_TRIED = 4
 
 #: The type of a socket option, as httpcore defines it.
@@ -21,7 +21,7 @@ SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple
 
 
 class Connector:
-    """Opens connections to the hosts of URLs, as the policy permits."""
+    """Opens connections to the hosts of URLs, if the policy permits their addresses."""
 
     def __init__(
         self, policy: AddressPolicy, resolver: Resolver, connect_s: float, tls: ssl.SSLContext | None = None
@@ -49,11 +49,14 @@ class Connector:
 
     @asynccontextmanager
     async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
-        """Provide a connection for one request to this URL, closed on exit. Raises the errors of `judged_addresses`."""
+        """Yield a connection for one request to this URL, and close it on exit.
+
+        Raises the errors of `judged_addresses`.
+        """
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         is_tls = url.scheme == "https"
         if is_tls and self._tls is None:
-            # Created for the first https URL, because loading the certificates is slow. An explicit `cafile` keeps the
+            # Load the certificates for the first https URL, because this is slow. An explicit `cafile` keeps the
             # library from looking for others in the environment.
             self._tls = ssl.create_default_context(cafile=certifi.where())
         try:
@@ -81,16 +84,17 @@ class Connector:
 
 
 def remote(url: Url) -> httpcore.URL:
-    """Convert a URL to httpcore's type from its checked parts, without parsing it again."""
+    """Build httpcore's URL from the checked parts, so that it is not parsed a second time."""
     return httpcore.URL(
         scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode("ascii")
     )
 
 
 class _JudgedNetwork(httpcore.AsyncNetworkBackend):
-    """A network backend for httpcore that connects to the given addresses instead of resolving the host name.
+    """A network for httpcore that connects to the given addresses instead of looking up the host name.
 
-    It closes the streams that it opened, because httpcore leaks a connection whose TLS handshake is cancelled.
+    It also closes the streams that it opened, because httpcore does not close a connection whose TLS handshake is
+    cancelled.
     """
 
     def __init__(self, addresses: Sequence[IpAddress], connect_s: float) -> None:

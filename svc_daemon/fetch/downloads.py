@@ -1,4 +1,4 @@
-"""The parameters and results of a fetch."""
+"""The parameters and results of a download."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,21 +12,21 @@ class Sink(Protocol):
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Discard the bytes appended so far. Idempotent."""
+        """Discard the bytes that were appended. It may be called several times."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """Limits of one request."""
+    """The limits of one request."""
 
-    #: Maximum size of the body, both on the wire and decoded (specification, Limits).
+    #: Maximum size of the body, as it is sent and when expanded (specification, Limits).
     file_bytes: int = Limits.file_bytes
-    #: Timeout for a whole fetch, from the name lookup to the last byte, including all redirects.
+    #: Time limit of a whole download, from the name lookup to the last byte, including all redirects.
     fetch_s: float = Limits.fetch_seconds
-    #: Timeout for a whole POST request.
+    #: Time limit of a whole POST request.
     post_s: float = Limits.webhook_seconds
-    #: Timeout for connecting to one address, so that an unreachable address leaves time to try the next one.
+    #: Time limit for connecting to one address. It is short, so that there is time to try the next address.
     connect_s: float = 5
     #: Maximum number of redirects to follow.
     redirects: int = Limits.redirects
@@ -34,7 +34,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """The cache validators of an earlier fetch, so that the host can answer 304 Not Modified."""
+    """What an earlier response contained to recognize its version, so that the host can answer 304 Not Modified."""
 
     #: The final URL of the earlier fetch. The validators are sent only there: another page may use the same ETag.
     url: str
@@ -51,24 +51,24 @@ class Validators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The result of a complete download: the body is in the sink, and these are its properties."""
+    """The result of a complete download. The body is in the sink."""
 
-    #: Canonical URL after all redirects.
+    #: The canonical URL, after all redirects.
     final_url: str
     http_status: int
-    #: `Content-Type` as the host sent it; empty if the header is missing.
+    #: The header `Content-Type` as the host sent it; empty if it is missing.
     content_type: str
     etag: str | None
     last_modified: str | None
-    #: Size of the decoded body in the sink.
+    #: Size in bytes of the decoded body in the sink.
     size_bytes: int
-    #: The name from `Content-Disposition`, else the last segment of the URL's path, else the host.
+    #: The file name from `Content-Disposition`, otherwise the last part of the URL's path, otherwise the host.
     file_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotModified:
-    """The content has not changed since the earlier fetch; nothing was written to the sink."""
+    """The content has not changed since the earlier download. Nothing was written to the sink."""
 
     final_url: str
     etag: str | None

@@ -1,4 +1,4 @@
-"""The fetcher: downloads a URL into a sink, sends a POST to a URL, or checks a URL without a request."""
+"""The fetcher: downloads a URL, sends a POST request to a URL, or checks a URL without a request."""
 
 import asyncio
 import ssl
@@ -18,7 +18,7 @@ USER_AGENT = f"svc/{VERSION}"
 
 
 class Fetcher:
-    """Sends requests to other hosts under one address policy. Keeps no connections, so it needs no closing."""
+    """Sends requests to other hosts under one address policy. It keeps no connections, so it need not be closed."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Fetcher:
         self._connector = Connector(policy, resolver or SystemResolver(), self._limits.connect_s, tls)
 
     async def check(self, url: str) -> None:
-        """Check a URL without sending a request, for example when a webhook is created.
+        """Check a URL without sending a request, for example that of a new webhook.
 
         Raises `url_fetch_blocked` if the policy refuses the URL, and FetchFailed if its name does not resolve now.
         """
@@ -41,7 +41,7 @@ class Fetcher:
     async def fetch(
         self, url: str, sink: Sink, validators: Validators | None = None, accept: str = "*/*"
     ) -> Fetched | NotModified:
-        """Download the URL into the sink, following redirects. Returns NotModified if the validators still match.
+        """Download the URL into the sink, following redirects. Returns NotModified if the content has not changed.
 
         Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or any error of the sink. If it raises an error, the
         sink has been discarded.
@@ -54,7 +54,7 @@ class Fetcher:
             raise
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """POST the body unchanged and return the status of the response, including error statuses.
+        """Send the body unchanged in a POST request, and return the status of the response, even of an error.
 
         Redirects are not followed, and the response body is not read. Raises `url_fetch_blocked` or FetchFailed.
         """
@@ -101,7 +101,7 @@ class Fetcher:
     async def _exchange(
         self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None = None
     ) -> AsyncIterator[FetchedResponse]:
-        """Send one request on its own connection and convert httpcore's errors to FetchFailed."""
+        """Send one request on its own connection, and convert httpcore's errors to FetchFailed."""
         sent = {
             "Host": url.authority,
             "User-Agent": USER_AGENT,
@@ -120,7 +120,7 @@ class Fetcher:
 
 @asynccontextmanager
 async def _deadline(timeout_s: float) -> AsyncIterator[None]:
-    """Limit the total time of the block, however slowly the bytes arrive. Raises FetchFailed on timeout."""
+    """Limit the total time of the block, however slowly the bytes arrive. Raises FetchFailed when it is over."""
     try:
         async with asyncio.timeout(timeout_s):
             yield

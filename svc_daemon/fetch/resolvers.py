@@ -1,4 +1,4 @@
-"""Resolves host names with the system's resolver, in dedicated threads, so that slow lookups block nothing else."""
+"""Looks up host names by the system's resolver, in threads of its own, so that slow lookups block nothing else."""
 
 import asyncio
 import socket
@@ -8,23 +8,23 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-#: Maximum number of concurrent lookups. A hanging lookup occupies its thread until the system's resolver gives up.
+#: Maximum number of lookups at the same time. A lookup without an answer occupies its thread until the system gives up.
 MAX_LOOKUPS = 16
 
 
 class Resolver(Protocol):
-    """The interface for looking up the addresses of host names."""
+    """An interface for looking up the addresses of host names."""
 
     async def resolve(self, name: str) -> Sequence[str]:
-        """Return the addresses of a name, in the order to try them. Raises OSError if there are none."""
+        """Return the addresses of a host name, in the order in which to try them. Raises OSError if there are none."""
         ...
 
 
 class SystemResolver:
-    """Calls `getaddrinfo` in dedicated daemon threads.
+    """Looks up names by `getaddrinfo`, in daemon threads.
 
-    Lookups that never finish would exhaust the event loop's executor, which the whole daemon uses. Python does not wait
-    for daemon threads at exit, so a shutdown does not wait for a name server.
+    Lookups without an answer would use up the threads of the event loop's executor, which the whole daemon needs.
+    Python does not wait for daemon threads at exit, so a shutdown does not wait for a name server.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,8 @@ class SystemResolver:
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def settle(set_answer: Callable[[], None]) -> None:
-            # Release the slot here, after the lookup, and not in the caller, which may have been cancelled long before.
+            # Release the slot when the lookup has ended, and not when its caller has, which may have been cancelled
+            # long before.
             self._slots.release()
             if not answer.done():
                 set_answer()
@@ -47,7 +48,7 @@ class SystemResolver:
                 set_answer = partial(answer.set_result, [str(address[0]) for *_, address in found])
             except OSError as error:
                 set_answer = partial(answer.set_exception, error)
-            # If the loop is closed, nothing is waiting for the answer any more.
+            # If the event loop is closed, nothing waits for the answer any more.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, set_answer)
 

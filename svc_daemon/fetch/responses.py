@@ -1,7 +1,7 @@
-"""Reads responses: decodes headers to text, and decodes the body in small steps within the size limits.
+"""Reads responses: decodes headers to text, and decodes the body in small steps, within the size limits.
 
-A gzip body can expand a thousandfold, and a gzip stream without content can go on forever. So both the bytes on the
-wire and the decoded bytes are counted, and at most `PIECE_BYTES` are decoded at once.
+A gzip body can expand a thousandfold, and a gzip stream without content can continue forever. So the received bytes and
+the decoded bytes are both counted, and at most `PIECE_BYTES` are decoded at once.
 """
 
 import asyncio
@@ -17,20 +17,21 @@ from svc_daemon.fetch.downloads import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of a cache validator. Longer ones are ignored, because they are stored and sent with every refresh.
+#: Maximum length of a header by which a version is recognized. Longer ones are ignored, because they are stored and
+#: sent with every refresh.
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-#: Statuses of responses whose body is stored; 203 means that a proxy modified it. 204, 205 and 206 are not included,
+#: Statuses of responses whose body is used; 203 means that a proxy modified it. 204, 205 and 206 are not included,
 #: because they have no body, or only a part of it.
 SUCCESSES = frozenset({200, 203})
 NOT_MODIFIED = 304
 
 
-#: Maximum number of bytes decoded and passed on in one step.
+#: Maximum number of bytes that are decoded and passed on in one step.
 PIECE_BYTES = 64 * 1024
 
-#: The only content coding we request. Nearly all servers support it, and the standard library decodes it incrementally.
+#: The only content coding that is requested. Nearly all servers support it, and Python can decode it step by step.
 ACCEPTED_CODING = "gzip"
 _GZIP_NAMES = frozenset({"gzip", "x-gzip"})
 
@@ -43,7 +44,7 @@ class FetchedResponse:
         self._response = response
         self._headers: list[tuple[bytes, str]] = []
         for name, value in response.headers:
-            # Header values should be ASCII, but in practice they may be UTF-8 or Latin-1.
+            # Header values should be ASCII, but in practice some are UTF-8 or Latin-1.
             try:
                 text = value.decode("utf-8")
             except UnicodeDecodeError:
@@ -51,7 +52,7 @@ class FetchedResponse:
             self._headers.append((name.lower(), text.strip()))
 
     def header(self, name: str) -> str:
-        """Return the first header with this name, or an empty string."""
+        """Return the first header with this name, or an empty string if there is none."""
         return next(iter(self.headers(name)), "")
 
     def headers(self, name: str) -> list[str]:
@@ -59,18 +60,18 @@ class FetchedResponse:
         return [value for header, value in self._headers if header == key]
 
     def validator(self, name: str) -> str | None:
-        """Return a header that is a cache validator; None if it is missing, too long or not ASCII."""
+        """Return a header by which a version is recognized; None if it is missing, too long or not ASCII."""
         value = self.header(name)
         return value if value and value.isascii() and len(value) <= MAX_VALIDATOR_CHARACTERS else None
 
     async def body(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as received, still in its content coding."""
+        """Yield the body as it is received, still encoded."""
         async for chunk in self._response.aiter_stream():
             yield chunk
 
 
 async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
-    """Pass the whole decoded body to the sink and return its size in bytes.
+    """Decode the whole body into the sink, and return its decoded size in bytes.
 
     Raises `file_too_large`, FetchFailed if the content coding was not requested or is invalid, or any error of the
     sink.
@@ -79,7 +80,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
     codings = [coding.strip().lower() for header in headers for coding in header.split(",")]
     applied = [coding for coding in codings if coding not in ("", "identity")]
     if len(applied) > 1 or not _GZIP_NAMES.issuperset(applied):
-        # Nested codings are refused too: they could turn a small body into a terabyte.
+        # Refuse several codings of one body: they could turn a small body into a terabyte.
         raise FetchFailed(Reason.ENCODING, "The remote host sent a content encoding that was not requested.")
     decoder: _Decoder = _Gzip() if applied else _Identity()
     _refuse_over(int(response.header("Content-Length") or 0), max_bytes)
@@ -92,7 +93,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
                 size_bytes += len(piece)
                 _refuse_over(size_bytes, max_bytes)
                 await sink.append(piece)
-                # One chunk may decode to hundreds of pieces, and a sink may never suspend: let other tasks run.
+                # A chunk may be decoded to hundreds of pieces, and the sink need not suspend, so let other tasks run.
                 await asyncio.sleep(0)
     decoder.finish()
     return size_bytes
@@ -100,7 +101,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
 
 class _Decoder(Protocol):
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Decode a chunk and yield the result in pieces of limited size."""
+        """Decode a chunk of the body, and yield the result in pieces of limited size."""
         ...
 
     def finish(self) -> None:
@@ -113,11 +114,11 @@ class _Identity:
         yield chunk
 
     def finish(self) -> None:
-        """Do nothing: the connection already reports a truncated body."""
+        """Do nothing, because the connection already reports a body that ended too early."""
 
 
 class _Gzip:
-    """Decodes one gzip stream. Refuses trailing bytes: ignoring them could yield an incomplete file."""
+    """Decodes one gzip stream. Bytes after it are refused, because without them a file could be incomplete."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 STOPPING = "The service is stopping; ask again."
 NOBODY = "Nothing answers at the address of the model's server: start it, or check SVC_LLM_BASE_URL."
-#: Time limit of `look` in seconds; it is short because a user is waiting.
+#: Time limit of `look` in seconds. It is short because a user is waiting.
 LOOK_S = 2.0
 
 
@@ -51,7 +51,7 @@ def limits_of(limits: Limits) -> LlmLimits:
 
 
 class LlmClient:
-    """A client for one model on one server; any number of answers can be written concurrently."""
+    """A client for one model on one server. It can write any number of answers at the same time."""
 
     def __init__(self, server: LlmSettings, limits: LlmLimits, clock: Callable[[], float]) -> None:
         self.model = server.model
@@ -60,14 +60,15 @@ class LlmClient:
         #: Returns monotonic seconds.
         self._clock = clock
         self._is_stopping = False
-        #: The timeout of each answer that currently waits for the server; `stop` makes all of them expire.
+        #: The timeouts of the answers that are waiting for the server; `stop` makes all of them expire.
         self._waits: set[asyncio.Timeout] = set()
         headers = {"User-Agent": f"svc/{VERSION}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
         if server.api_key:
             headers["Authorization"] = f"Bearer {server.api_key}"
         self._http = httpx.AsyncClient(
             headers=headers,
-            # Read timeouts are handled in `_within`: a keep-alive comment must not restart them.
+            # httpx's read timeout is not used, because each keep-alive comment would restart it; `_within` limits the
+            # time.
             timeout=httpx.Timeout(None, connect=limits.connect_s),
             limits=httpx.Limits(max_connections=None),
             follow_redirects=False,
@@ -114,7 +115,7 @@ class LlmClient:
             return NOBODY
         except (httpx.HTTPError, httpx.StreamError):
             return "The connection to the model's server broke."
-        # Not every server lists its models; it is enough that it responds and accepts the key.
+        # Not every server can list its models. It is enough that the server responds and accepts the key.
         return _fault(response) if response.status_code in _REFUSING else None
 
     def stop(self) -> None:
@@ -126,7 +127,7 @@ class LlmClient:
         await self._http.aclose()
 
     async def _within(self, work: Awaitable[T], began: float, heard: float | None) -> T:
-        """Wait for one step of the exchange; raises LlmFailed if the connection breaks or a time limit is exceeded."""
+        """Wait for one step of a request; raises LlmFailed if the connection is lost or a time limit is exceeded."""
         limits = self._limits
         word_s = began + limits.first_word_s if heard is None else heard + limits.silent_s
         ends_s = min(word_s, began + limits.total_s)
@@ -140,7 +141,8 @@ class LlmClient:
                 raise LlmFailed(STOPPING) from error
             raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
         except httpx.ConnectError as error:
-            # Connection refused, unknown host or no route: the address is wrong, or the server isn't running.
+            # The connection was refused, or the host is unknown or can't be reached: the address is wrong, or no server
+            # is running.
             raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise LlmFailed("The connection to the model's server broke.") from error
@@ -149,7 +151,10 @@ class LlmClient:
 
 
 def _fault(response: httpx.Response) -> str | None:
-    """Check status and headers; return an error message or None. The body is not quoted: it may contain the key."""
+    """Check status and headers; return an error message or None.
+
+    The message omits the body, which may contain the key.
+    """
     if response.status_code != httpx.codes.OK:
         return f"The model's server answered {response.status_code}."
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):

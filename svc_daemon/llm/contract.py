@@ -1,4 +1,4 @@
-"""The interface of a language model: its parameters, results and guarantees."""
+"""The interface of a language model: its parameters and results, and what callers can rely on."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from svc_daemon.core.answers.conversations import Message
 
 
 class LlmFailed(Exception):
-    """The model gave no answer, or only part of it; the message is a sentence that contains no secrets."""
+    """The model returned no answer, or only a part of it. The message is a sentence that contains no secrets."""
 
     def __init__(self, message: str, *, is_timeout: bool = False) -> None:
         super().__init__(message)
@@ -17,23 +17,23 @@ class LlmFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The number of tokens, as reported by the model's server."""
+    """Numbers of tokens of a request and its answer, as the model's server reports them."""
 
     input_tokens: int
     output_tokens: int
 
 
-#: Why an answer is incomplete, as a `finish_reason` of OpenAI's API: the maximum length, or the content filter.
+#: Why an answer is incomplete, as a `finish_reason` of OpenAI's API: its maximum length, or the content filter.
 Cut = Literal["length", "content_filter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of an answer: whether it is complete, and how many tokens it took."""
+    """The end of an answer: whether the answer is complete, and how many tokens were used."""
 
     #: Why the answer is incomplete; None if it is complete.
     cut: Cut | None = None
-    #: Number of tokens of the exchange; None if the server doesn't report it.
+    #: Numbers of tokens that were used; None if the server does not report them.
     usage: Usage | None = None
 
 
@@ -44,18 +44,22 @@ class Llm(Protocol):
     model: str
 
     def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
-        """Yield the answer piece by piece as it is written, then an Ending; closing the generator cancels the request.
+        """Yield the answer piece by piece as it is written, then an Ending.
 
-        May raise LlmFailed at any point; never takes longer than its time limits.
+        If the generator is closed, the request is cancelled. May raise LlmFailed at any point; never takes longer than
+        its time limits.
         """
         ...
 
     async def look(self) -> str | None:
-        """Check the server within a few seconds, without requesting an answer; return an error message or None."""
+        """Check within a few seconds whether the server is usable, without requesting an answer.
+
+        Return an error message or None.
+        """
         ...
 
     def stop(self) -> None:
         """Make all answers in progress, and all later ones, fail with LlmFailed, because the service is stopping."""
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the server."""

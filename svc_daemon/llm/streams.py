@@ -6,16 +6,16 @@ from typing import Any
 
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 
-#: Maximum length of a line; a chat event has only a few words.
+#: Maximum length of a line in bytes; a line contains only a few words of the answer.
 LINE_BYTES = 256 * 1024
-#: Maximum number of tokens that a server may report; a larger number would overflow the database column.
+#: Maximum number of tokens that is accepted from a server; a larger number would not fit the database column.
 MOST_TOKENS = 10**12
-#: Finish reasons of an incomplete answer; any other reason means that it is complete.
+#: Reasons for the end of an incomplete answer; any other reason means that the answer is complete.
 _CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}
 
 
 class ChatStream:
-    """Parses one stream, which may be split at any byte."""
+    """Parses one stream, which may arrive in pieces that are split at any byte."""
 
     def __init__(self) -> None:
         self._line = b""
@@ -25,7 +25,7 @@ class ChatStream:
         self.is_done = False
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Yield the text of each choice in `data`, which may be empty. Raises LlmFailed if the stream is invalid."""
+        """Yield the new text in `data`; a text may be empty. Raises LlmFailed if the stream is invalid."""
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             field, _, value = line.strip().partition(b":")
@@ -50,7 +50,7 @@ class ChatStream:
             raise LlmFailed("The model's server sent a line without an end.")
 
     def end(self) -> Ending:
-        """Return how the answer ended; raises LlmFailed if the stream stopped in the middle of it."""
+        """Return how the answer ended; raises LlmFailed if the stream ended before the answer did."""
         if self._reason is None and not self.is_done:
             raise LlmFailed("The model's server stopped in the middle of its answer.")
         return Ending(_CUTS.get(self._reason or ""), self._usage)
@@ -63,7 +63,7 @@ class ChatStream:
             raise _garbage() from error
         if not isinstance(text, str):
             raise _garbage()
-        # Replace lone surrogates, which JSON can contain but UTF-8 can't encode.
+        # Replace single surrogates, which JSON can contain but UTF-8 can't encode.
         return text.encode("utf-8", "replace").decode()
 
 

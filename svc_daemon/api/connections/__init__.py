@@ -1,1 +1,1 @@
-"""Server-side handling of client connections, including the limit on their number."""
+"""How the server handles the connections of clients, and limits their number."""

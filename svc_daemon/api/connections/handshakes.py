@@ -1,9 +1,9 @@
 """TLS handshakes: a connection counts, and has a time limit, from its first packet on.
 
-    accepted -> handshake -> ClientProtocol      within `head_s`, or as soon as the crowd needs the place: closed
+    accepted -> handshake -> ClientProtocol      closed after `head_s`, or earlier if there are too many connections
 
-asyncio could do the handshake by itself, but then nobody would know of a connection until its handshake has ended, and
-clients that only connect could use up the file descriptors.
+asyncio could do the handshake itself, but then the daemon would not know of a connection until its handshake has ended,
+and clients that only connect could use up the file descriptors.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Handshake(asyncio.Protocol):
-    """A connection until its handshake has ended; then `client` takes it over."""
+    """A connection during its TLS handshake. After that, `client` takes it over."""
 
-    #: A connection in its handshake has no request yet, so it may have to make room for another.
+    #: A connection in its handshake has no request yet, so it may be closed to make room for another.
     is_serving = False
 
     def __init__(self, client: "ClientProtocol", tls: ssl.SSLContext) -> None:
@@ -34,10 +34,10 @@ class Handshake(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("a handshake needs a stream")
         self._transport = transport
-        # The bytes of the handshake are for the TLS layer, which begins to read on its own.
+        # Don't read the bytes of the handshake here: they are for the TLS layer, which reads them by itself.
         transport.pause_reading()
         self.waiting_since_s = self._client.loop.time()
-        # uvicorn calls `shutdown` of all connections that it knows.
+        # Register the connection with uvicorn, which calls `shutdown` of all connections that it knows.
         self._connections.add(self)
         self._client.crowd.enter(self)
         self._task = self._client.loop.create_task(self._secure())
@@ -55,7 +55,7 @@ class Handshake(asyncio.Protocol):
         limits, early = self._client.limits, _Early()
         secured: asyncio.Transport | None = None
         try:
-            # A handshake that fails is the client's affair: the log would fill with those of scanners.
+            # Don't log a failed handshake: the log would fill with those of port scanners.
             with contextlib.suppress(OSError):
                 secured = await self._client.loop.start_tls(
                     self._transport,
@@ -63,13 +63,14 @@ class Handshake(asyncio.Protocol):
                     self._tls,
                     server_side=True,
                     ssl_handshake_timeout=limits.head_s,
-                    # The connection is closed as soon as all is sent, but a slow client must get all of it.
+                    # How long to wait until a slow client has received all of the response, before the connection is
+                    # closed.
                     ssl_shutdown_timeout=limits.unread_answer_s,
                 )
         finally:
             self._connections.discard(self)
             self._client.crowd.leave(self)
-        # Without an error, the connection was cut, or lost in between.
+        # None without an error means that the connection was closed or lost during the handshake.
         if secured is None:
             return
         secured.set_protocol(self._client)
@@ -80,7 +81,7 @@ class Handshake(asyncio.Protocol):
 
 
 class _Early(asyncio.Protocol):
-    """Keeps what arrives together with the end of the handshake, before the client's protocol is there to take it."""
+    """Keeps data that arrives together with the end of the handshake, until the client's protocol can take it."""
 
     def __init__(self) -> None:
         self.data = bytearray()

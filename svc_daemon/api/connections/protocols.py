@@ -42,11 +42,11 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: A series of events ends after this many seconds without an event.
+#: Two events belong to the same series if less than this many seconds are between them.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
-#: A request target in absolute form (RFC 9112, section 3.2.2), as clients send it to a proxy.
+#: A request line with a whole URL (RFC 9112, section 3.2.2), as clients send it to a proxy.
 _ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -61,8 +61,8 @@ def server_config(
 ) -> uvicorn.Config:
     """Create the uvicorn configuration for a server on sockets that the caller has bound.
 
-    `new_id` creates request ids. `stop_s` limits how long shutdown waits for requests in flight. With `tls`, the server
-    speaks HTTPS only.
+    `new_id` creates request ids. `stop_s` is how long shutdown waits for requests that are being served. If `tls` is
+    given, the server accepts only HTTPS.
     """
     fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
     protocol: Any = type("LimitedProtocol", (ClientProtocol,), fields)
@@ -71,7 +71,7 @@ def server_config(
         made: ClientProtocol = protocol(**options)
         return made if tls is None else Handshake(made, tls)
 
-    # uvicorn asks for a class, but only calls it.
+    # uvicorn declares this parameter as a class, but a function will do, since it is only called.
     http: Any = make
     return uvicorn.Config(
         app,
@@ -80,7 +80,8 @@ def server_config(
         lifespan="on",
         log_config=None,
         access_log=False,
-        # By default uvicorn trusts loopback as a proxy, so any local client could claim any address.
+        # By default, uvicorn believes the forwarding headers of local clients, so any of them could claim any
+        # address.
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=limits.keep_alive_s,
@@ -90,24 +91,24 @@ def server_config(
 
 
 class Episodes:
-    """Detects the first event of each series, so that a series is logged only once."""
+    """Recognizes the first event of each series of events, so that a series is logged only once."""
 
     def __init__(self) -> None:
         self._last_s = -QUIET_S
 
     def begins(self) -> bool:
-        """Record an event and return whether it starts a new series."""
+        """Record an event. Returns whether it is the first one of a new series."""
         last_s, self._last_s = self._last_s, time.monotonic()
         return self._last_s - last_s >= QUIET_S
 
 
 class CrowdMember(Protocol):
-    """An open connection, as the crowd sees it."""
+    """An open connection that `Crowd` counts."""
 
     @property
     def is_serving(self) -> bool: ...
 
-    #: When it last began to wait for its client.
+    #: When the connection last began to wait for its client, in seconds of the monotonic clock.
     waiting_since_s: float
 
     def has_unread(self) -> bool: ...
@@ -116,7 +117,7 @@ class CrowdMember(Protocol):
 
 
 class Crowd:
-    """The open connections of one server, limited in number."""
+    """The open connections of one server, whose number is limited."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -124,14 +125,17 @@ class Crowd:
         self._episodes = Episodes()
 
     def enter(self, newcomer: CrowdMember) -> None:
-        """Add a connection. If the limit is exceeded, close an idle one, or the new one if all others are busy."""
+        """Add a connection.
+
+        If there are too many, close an idle one, or this one if all others are serving requests.
+        """
         self._members.add(newcomer)
         if len(self._members) <= self.most:
             return
         waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
         waiting.sort(key=lambda member: member.waiting_since_s)
         leaving = next((member for member in waiting if not member.has_unread()), newcomer)
-        # Remove it immediately, so that the next new connection closes a different one.
+        # Remove the connection at once, so that the next new connection does not select it again.
         self.leave(leaving)
         leaving.cut()
         if self._episodes.begins():
@@ -141,19 +145,19 @@ class Crowd:
             )
 
     def leave(self, member: CrowdMember) -> None:
-        """Remove a connection; does nothing if it was removed before."""
+        """Remove a connection; does nothing if it was already removed."""
         self._members.discard(member)
 
 
 class ClientProtocol(H11Protocol):
-    """One client connection. Passes its requests to the application, and closes it when it exceeds a limit."""
+    """A client's connection: passes its requests to the application, and is closed when it exceeds a limit."""
 
     limits: ClientLimits
     new_id: Callable[[], str]
-    #: All connections of the server.
+    #: All open connections of the server.
     crowd: Crowd
     link: ClientTransport
-    #: The transport below TLS; None without TLS.
+    #: The transport below TLS; None for a connection without TLS.
     wire: asyncio.Transport | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -161,9 +165,9 @@ class ClientProtocol(H11Protocol):
         self.app = self._serve
         #: When this connection last began to wait for a request.
         self.waiting_since_s = 0.0
-        #: When the request head being read began; None if no head is being read.
+        #: When the first byte of the current request head arrived; None if no head is being read.
         self._head_since_s: float | None = None
-        #: When the client stopped reading our response; None while it reads.
+        #: Since when the client has not been reading our response; None if it is reading.
         self._unread_since_s: float | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._has_ended = False
@@ -176,7 +180,7 @@ class ClientProtocol(H11Protocol):
         """Return whether the client is still sending its request."""
         return not self._has_ended and self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
 
-    # Methods called by Crowd.
+    # Methods that Crowd calls.
 
     def has_unread(self) -> bool:
         return has_arrivals(self.link)
@@ -184,7 +188,7 @@ class ClientProtocol(H11Protocol):
     def cut(self) -> None:
         self.link.abort()
 
-    # Methods called by the event loop.
+    # Methods that the event loop calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.link = ClientTransport(transport, self.limits, self.is_client_sending, self.wire)
@@ -204,7 +208,10 @@ class ClientProtocol(H11Protocol):
             self._head_since_s = None
 
     def eof_received(self) -> None:
-        """Handle the client's EOF. If its body is incomplete, the client may still read the error response."""
+        """Handle the end of the client's input.
+
+        If its request is incomplete, the client may still read the error response.
+        """
         self._has_ended = True
         if self.conn.their_state is h11.SEND_BODY and not self.link.is_closing():
             self._refuse(refusal("", "The connection ended before the body did."))
@@ -224,7 +231,7 @@ class ClientProtocol(H11Protocol):
         self._unread_since_s = None
         super().resume_writing()
 
-    # Methods called by uvicorn.
+    # Methods that uvicorn calls.
 
     def on_response_complete(self) -> None:
         self.waiting_since_s = self.loop.time()
@@ -237,8 +244,8 @@ class ClientProtocol(H11Protocol):
             super().shutdown()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are text, ours an envelope
-        # uvicorn calls this method while it handles an error of h11. Only the message of that error shows that a Host
-        # header is missing or repeated.
+        # uvicorn calls this method while it handles an error of h11. Only the error's message shows that a Host header
+        # is missing or repeated.
         error = sys.exception()
         if getattr(error, "error_status_hint", 400) == 431:
             self._refuse(ServiceError(ErrorCode.HEADERS_TOO_LARGE))
@@ -250,9 +257,10 @@ class ClientProtocol(H11Protocol):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application. A response sent before the whole body has arrived gets `Connection: close`.
 
-        A request target in absolute form is replaced by its path; Guards check its host, passed on as `authority`.
+        If the request line contains a whole URL, it is replaced by its path. `Guards` checks the URL's host, which is
+        passed on as `authority`.
         """
-        # For the fault lab, which closes connections.
+        # The fault lab calls this to close the connection.
         scope["cut"] = self._cut_off
         if parts := _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None:
             path = parts[2] or b"/"
@@ -268,12 +276,12 @@ class ClientProtocol(H11Protocol):
     # Methods that close the connection.
 
     def _cut_off(self) -> None:
-        """Abort the connection in the middle of a request; the application need not respond any more."""
+        """Abort the connection in the middle of a request. The application need not respond any more."""
         self.cycle.disconnected = True
         self.link.abort()
 
     def _look(self) -> None:
-        """Close the connection if a time limit has passed; otherwise check again at the next time limit."""
+        """Close the connection if one of its time limits has passed; otherwise check again at the next one."""
         now_s, limits = self.loop.time(), self.limits
         head_end_s = now_s + limits.head_s if self._head_since_s is None else self._head_since_s + limits.head_s
         if now_s < head_end_s:
@@ -284,14 +292,14 @@ class ClientProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
         else:
-            # Browsers open connections in advance, and don't expect a response without a request.
+            # Close it without a response: browsers open connections in advance, and have not sent a request on it.
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:
-        """Send an error, unless the application has begun to respond, and close the connection."""
+        """Send an error response, unless the application has already begun to respond, and close the connection."""
         request_id = ""
         if self.is_serving:
-            # Make the application see a disconnected client, so that it stops.
+            # Report to the application that the client has disconnected, so that it stops.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             request_id = str(self.cycle.scope["state"].get("request_id", ""))
@@ -299,7 +307,7 @@ class ClientProtocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             fields = {"status": error.rule.status, "code": error.code}
             logger.info("refused before routing", extra={"request_id": request_id, "fields": fields})
-            # Written directly, because h11 is in an error state.
+            # Write the response without h11, because h11 is in an error state.
             response = response_of(error, request_id)
             lines = [b"HTTP/1.1 %d %s" % (response.status, STATUS_PHRASES[response.status])]
             lines += [b"%s: %s" % header for header in (*response.headers, *identity_headers(request_id), _CLOSE)]

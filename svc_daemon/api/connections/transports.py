@@ -1,12 +1,12 @@
-"""The transport of one connection: coalesces writes, and closes once the client has stopped sending.
+"""The transport of one connection: combines writes, and closes only after the client has stopped sending.
 
 uvicorn writes the head and the body of a response separately. Two packets cost a second system call, wake the client
-twice, and can be delayed by 40 ms if Nagle's algorithm is on. So all writes of one event loop iteration are sent
-together.
+twice, and may be delayed by 40 ms because of Nagle's algorithm. So all data that is written in one iteration of the
+event loop is sent together.
 
-Closing a socket with unread bytes resets the connection, and the reset can overtake the response. So we shut down our
-side after the response, discard what still arrives, and close the connection when the client does or when the time
-limit passes.
+If a socket with unread bytes is closed, the connection is reset, and the client may see the reset before it has read
+the response. So after the response, the transport ends its own direction, discards what still arrives, and closes the
+connection when the client does or when the time limit has passed.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from typing import Any
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 
-#: Buffered bytes that trigger an immediate send, so that backpressure from a slow client still reaches the writer.
+#: If this many bytes are buffered, they are sent at once, so that the writer is slowed down when the client is slow.
 _GATHERED_BYTES = 64 * 1024
-#: How often to check whether the last bytes of a TLS connection have been sent, in seconds.
+#: Interval in seconds of the check whether the last bytes of a TLS connection have been sent.
 _SENT_CHECK_S = 0.05
 
 
 def has_arrivals(transport: asyncio.BaseTransport) -> bool:
-    """Return whether the client has sent bytes that nobody has read."""
+    """Return whether the client has sent bytes that the daemon has not read yet."""
     arrivals = select.poll()
     arrivals.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
     return bool(arrivals.poll(0))
 
 
 class ClientTransport(asyncio.Transport):
-    """Wraps the event loop's transport, which the loop itself continues to use."""
+    """Wraps the transport of the event loop, which the loop itself continues to use."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class ClientTransport(asyncio.Transport):
         is_sending: Callable[[], bool],
         wire: asyncio.Transport | None = None,
     ) -> None:
-        """`wire` is the transport below TLS; None without TLS."""
+        """Wrap a transport. `wire` is the transport below TLS; None without TLS."""
         super().__init__()
-        #: Whether the response has been sent and incoming bytes are being discarded.
+        #: Whether the response was sent and the bytes that still arrive are discarded.
         self.lingering = False
         self._transport = transport
         self._wire = wire
@@ -50,12 +50,12 @@ class ClientTransport(asyncio.Transport):
         #: Returns whether the client is still sending its request.
         self._is_sending = is_sending
         self._cut: asyncio.TimerHandle | None = None
-        #: Data that was written, but not yet passed to the event loop's transport.
+        #: Data that was written, but not yet passed on to the wrapped transport.
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
 
     def close(self) -> None:
-        """Flush the buffer and close: immediately, or once the client has finished sending."""
+        """Send what is buffered and close: at once, or when the client has finished sending."""
         if self.is_closing():
             return
         self._flush()
@@ -67,7 +67,7 @@ class ClientTransport(asyncio.Transport):
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
         self._transport.resume_reading()
         try:
-            # TLS can't end one direction alone; there, `Connection: close` in the response has to do.
+            # TLS can't end only one direction. With TLS, the client learns it from `Connection: close` in the response.
             if self._transport.can_write_eof():
                 self._transport.write_eof()
         except OSError:
@@ -75,7 +75,7 @@ class ClientTransport(asyncio.Transport):
             self._transport.abort()
 
     def _end_tls(self) -> None:
-        """Close the socket once all is sent. asyncio would wait for the client to end TLS on its side too."""
+        """Close the socket once everything is sent, without waiting for the client to end TLS on its side."""
         if self._wire is None or self._wire.is_closing():
             return
         if self._transport.get_write_buffer_size() or self._wire.get_write_buffer_size():
@@ -84,13 +84,13 @@ class ClientTransport(asyncio.Transport):
             self._wire.close()
 
     def throw_away(self, size_bytes: int) -> None:
-        """Count bytes that were discarded while lingering. If there are too many, abort the connection."""
+        """Count bytes that were discarded after the response. If there are too many, abort the connection."""
         self._left_bytes -= size_bytes
         if self._left_bytes < 0:
             self._transport.abort()
 
     def forget(self) -> None:
-        """Drop the buffer of a lost connection."""
+        """Discard what is buffered for a connection that is lost."""
         self._unsent.clear()
         if self._cut is not None:
             self._cut.cancel()
@@ -99,7 +99,7 @@ class ClientTransport(asyncio.Transport):
         return self.lingering or self._transport.is_closing()
 
     def write(self, data: Any) -> None:
-        """Buffer bytes to be sent at the end of this event loop iteration."""
+        """Buffer data, which is sent at the end of this iteration of the event loop."""
         if not data:
             return
         self._unsent.append(data)

@@ -1,1 +1,4 @@
-"""Handlers, one module per noun: parse the request, call one operation, respond. Each ends with its endpoints."""
+"""The handlers, one module per noun: they parse a request, call one operation and respond.
+
+Each module ends with its endpoints.
+"""

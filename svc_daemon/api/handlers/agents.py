@@ -97,7 +97,7 @@ def _view_model(agent: TeamAgent, model: str) -> wire.Model:
 
 
 async def _profile(request: Request, model: type[Model]) -> Model:
-    """Read an agent's profile from the body. Raises `invalid_agent_profile` if it is invalid."""
+    """Read an agent's fields from the body; raises `invalid_agent_profile` if they are invalid."""
     refuse_scopes_in_query(request, model)
     sent = await read_json(request, max_bytes=context_of(request).limits.json_bytes)
     try:

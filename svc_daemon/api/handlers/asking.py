@@ -1,4 +1,4 @@
-"""Shared by Responses and chat completions: reads the conversation, and converts the sources of an answer."""
+"""Used by both APIs that answer questions: reads the conversation, and converts the sources of an answer."""
 
 import logging
 from collections.abc import Iterable
@@ -21,12 +21,12 @@ from svc_daemon.wire.sources import Location
 
 logger = logging.getLogger(__name__)
 
-#: Roles whose messages are instructions on how to answer.
+#: Roles of messages that are instructions on how to answer.
 _GUIDING = ("system", "developer")
 
 
 def read_turns(path: str, messages: Iterable[tuple[str, str]], limits: Limits) -> tuple[Turn, ...]:
-    """Return the user and assistant messages up to the question, which is the last one.
+    """Return the messages of the user and the assistant, up to the question, which is the last one.
 
     Raises `invalid_request` if the question is missing or too long.
     """
@@ -42,7 +42,7 @@ def read_turns(path: str, messages: Iterable[tuple[str, str]], limits: Limits) -
 
 
 def read_guidance(messages: Iterable[tuple[str, str]]) -> str:
-    """Return the system and developer messages."""
+    """Return the texts of the system and developer messages."""
     return "\n\n".join(text for role, text in messages if role in _GUIDING and text.strip())
 
 
@@ -57,7 +57,7 @@ async def collect(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
 
 
 def error_halfway(error: Exception) -> ServiceError:
-    """Convert an exception to the error that ends a started stream; unexpected exceptions are logged."""
+    """Convert an exception to the error that ends a stream that has begun; unexpected exceptions are logged."""
     if not isinstance(error, ServiceError):
         logger.error("unexpected %s in a stream", type(error).__name__, exc_info=error)
     return service_error(error)

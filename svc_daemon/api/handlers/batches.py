@@ -56,12 +56,12 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
-#: The fields that the response contains only if the batch has a pack.
+#: The fields of the response that are omitted if the batch has no pack.
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: Fields of a legacy body that name buckets; the fingerprint contains the resolved buckets instead.
+#: The fields of an old client's body that name buckets. The fingerprint contains the buckets found for them instead.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -77,7 +77,7 @@ async def create(request: Request) -> Response:
 async def open_batch(
     request: Request, creating: Creating, destinations: Sequence[Destination], body: wire.BatchFields
 ) -> Response:
-    """Open the requested batch. `destinations` has one resolved destination per manifest item.
+    """Open the requested batch. `destinations` has the buckets of each item of the manifest.
 
     The body must have passed `refuse_mismatch`.
     """
@@ -90,11 +90,11 @@ async def open_batch(
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
-    # One destination for all files, or one for each file.
+    # The buckets of all files if these are the same, otherwise those of each file.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    # `pack` only chooses how the files are sent, so a request that differs only in `pack` is a replay.
+    # `pack` only selects how the files are sent, so two requests that differ only in it are the same request.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):
@@ -173,14 +173,14 @@ async def show(request: Request) -> Response:
 
 
 def refuse_unhashed(body: wire.BatchFields) -> None:
-    """Raise `invalid_request` unless every file has a `sha256`, which is needed to find damaged files in a pack."""
+    """Raise `invalid_request` unless every file has a `sha256`, by which files damaged within a pack are found."""
     lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
     if lacking:
         raise refusals([(path, "is required for a pack.") for path in lacking])
 
 
 def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
-    """Raise `invalid_request` unless manifest and files have the same unique client_file_ids, within the limit."""
+    """Raise `invalid_request` unless manifest and files have the same client_file_ids, each once, and not too many."""
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
     if not 1 <= len(sent) <= limits.batch_files:
@@ -195,7 +195,7 @@ def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
 def _judge_files(
     context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchFields
 ) -> verbs.Opening:
-    """Validate each file, and return the batch with the sessions of valid files and the errors of the others."""
+    """Validate each file. Returns the batch to open: upload sessions of the valid files, and errors of the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
     batch = BatchRow(
         id=context.ids.make(ids.BATCH),
@@ -219,10 +219,10 @@ def _judge_files(
 def _new_item(
     context: Context, key: KeyRow, destination: Destination, item: wire.ManifestItem, file: wire.BatchFile
 ) -> UploadRow:
-    """Create the session of one file from its manifest item."""
+    """Build the upload session of one file, from its item in the manifest."""
     described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
     sized = file.model_dump(exclude={"client_file_id", "webhook"})
-    # `model_construct` skips validation: item and file have already been validated.
+    # Both the item and the file are validated already, so skip the validation.
     upload = new_upload(context, key, destination, UploadCreate.model_construct(**described, **sized))
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
@@ -286,7 +286,7 @@ def _item(item: BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)
     if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
-        # The message may name a bucket that the key has no access to.
+        # Replace the message, since it may name a bucket that the key can't reach.
         error = error.model_copy(update={"message": ERRORS[E(error.code)].sentence})
     return wire.BatchItem(
         client_file_id=member.client_file_id,

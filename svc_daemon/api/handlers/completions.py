@@ -68,18 +68,18 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_CompletionDr
 
 
 class _CompletionDraft:
-    """A completion in progress, and its chunks."""
+    """A chat completion that is being written, and its chunks."""
 
     def __init__(self, request: Request, body: wire.CompletionCreate) -> None:
         context = context_of(request)
         self._body = body
         self._request_id = request_id_of(request.scope)
-        # The contract requires OpenAI's own prefix, `chatcmpl-`, which ends in a dash.
+        # OpenAI's ids begin with `chatcmpl-`, with a dash instead of our underscore.
         self._id = context.ids.make(ids.COMPLETION).replace("_", "-")
         self._created = int(context.clock.now().timestamp())
 
     def end(self, outcome: AnswerOutcome) -> wire.Completion:
-        """Return the finished chat completion."""
+        """Return the complete chat completion, for a request without streaming."""
         usage = outcome.usage
         message = wire.CompletionMessage(
             content=outcome.text, annotations=[view_annotation(each) for each in outcome.cited]
@@ -106,7 +106,7 @@ class _CompletionDraft:
         return self._event(choices=[choice], **usage, **more)
 
     def finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
-        """Yield the chunks that follow the text: annotations and sources, the usage if requested, and `[DONE]`."""
+        """Yield the chunks after the text: annotations and sources, the usage if requested, and `[DONE]`."""
         whole = self.end(outcome)
         annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
         added = whole.model_dump(include={"grounded", "sources", "warnings", "request_id"})

@@ -1,7 +1,8 @@
-"""HTTP handlers for the event log: a page of it as JSON, or a stream of server-sent events that goes on for ever.
+"""HTTP handlers for the event log: a page of it as JSON, or a stream of server-sent events without an end.
 
-A stream reads rows when its client takes them: a slow client delays nobody, and has at most `STREAM_ROWS` events in
-memory. A client that takes nothing for a minute is disconnected, as with every response, and resumes.
+A stream reads the next events when its client has taken the earlier ones. So a slow client delays nobody else, and has
+at most `STREAM_ROWS` events in memory. As with every response, a client that takes nothing for a minute is
+disconnected; it can connect again and continue.
 """
 
 import asyncio
@@ -26,16 +27,16 @@ from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.event_types import EventType
 
-#: Maximum number of events that a stream reads at once.
+#: Maximum number of events that a stream reads in one query.
 STREAM_ROWS = 100
-#: Seconds between two comments on an idle stream.
+#: Seconds without an event after which a comment is sent, to keep the connection alive.
 BEAT_S = 15.0
-#: Seconds between two looks at the log without a wake: another node may have written, and a wake may be lost.
+#: A stream that was not woken reads the log after this many seconds, because another node may have written to it.
 LOOK_S = 1.0
-#: Seconds between two checks that the key is still valid.
+#: Seconds between two checks whether the key is still valid.
 CHECK_S = 1.0
-#: Minimum time in seconds between two looks at the log, so that one look serves the commits of that time: after one
-#: that found something to send, when more is likely to follow, and after another.
+#: Minimum time in seconds between two reads of the log, so that one read gets the events of several commits. The first
+#: applies if the last read found something to send, since more is likely to follow; otherwise the second.
 GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 
@@ -60,11 +61,14 @@ async def list_events(request: Request) -> Response:
 
 
 async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: Position) -> AsyncGenerator[bytes, None]:
-    """Yield what has happened since `position`, then what happens, until the service stops or the key is revoked."""
+    """Yield the events after `position`, then new ones as they happen.
+
+    The stream ends when the service stops or the key is revoked.
+    """
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic
     beat_s, check_s, last_id = monotonic(), monotonic() + CHECK_S, None
-    # Begin the response, so that the client knows that it is connected.
+    # Begin the response at once, so that the client knows that it is connected.
     yield comment()
     with context.followers.following() as woken:
         while not stopping.is_set():
@@ -81,11 +85,12 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
             if page.has_more:
                 continue
             if monotonic() >= beat_s + BEAT_S:
-                # With the last event that was read, even if it didn't pass the filter: the client resumes after it.
+                # Send the id of the last event that was read, even if the filter excludes it, so that a client that
+                # reconnects continues after it.
                 yield comment(last_id)
                 beat_s = monotonic()
-            # Not `asyncio.wait_for`: before Python 3.12 it ignores a cancellation that comes together with a wake, and
-            # the stream of a client that has left would go on for ever.
+            # `asyncio.wait_for` before Python 3.12 ignores a cancellation that arrives together with a wake-up, so the
+            # stream of a client that has disconnected would never end.
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await woken.wait()
@@ -94,7 +99,10 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
 
 
 def _types(text: str | None) -> frozenset[str] | None:
-    """Parse a comma-separated list of types, or of their first words, such as `batch`. Raises `invalid_request`."""
+    """Parse a comma-separated list of event types, or of their first words, such as `batch`.
+
+    Raises `invalid_request`.
+    """
     if text is None:
         return None
     chosen: set[str] = set()

@@ -1,4 +1,4 @@
-"""The one-call upload: `POST /v1/buckets/{bucket}/files`."""
+"""The HTTP handler for an upload in one request: `POST /v1/buckets/{bucket}/files`."""
 
 from starlette.requests import Request
 from starlette.responses import Response

@@ -54,7 +54,10 @@ def _creating(request: Request, route: str) -> Creating:
 
 
 def _destination(request: Request, creating: Creating, body: wire.DestinationFields) -> Destination:
-    """Resolve the buckets in the body. Raises `bucket_required` if there are none, and like `find_destination`."""
+    """Return the buckets named in the body.
+
+    Raises `bucket_required` if there are none, and the errors of `find_destination`.
+    """
     context, naming = context_of(request), in_body(body)
     destination = context.read(lambda connection: find_destination(connection, context, creating.key, naming))
     name_bucket(request, destination.slug)

@@ -1,7 +1,7 @@
-"""`GET /metrics`: what an operator watches, in the format that Prometheus reads.
+"""The HTTP handler for `GET /metrics`: counters and gauges for the operator, in Prometheus' format.
 
-Counters are those of this process since its start, so each node of a cluster has its own. What waits in the queue is
-read from the state, so there all nodes report the same.
+Counters count since the start of this process, so each node of a cluster has its own. The waiting work is read from the
+state database, so all nodes of a cluster report the same.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from svc_daemon.store.tasks import count_open_by_type
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.versions import VERSION
 
-#: Headers with which a proxy says that it passes on another machine's request.
+#: Headers by which a proxy shows that it forwards a request from another machine.
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip")
 _RANGES = [*(f"{bound:g}" for bound in BOUNDS_S), "+Inf"]
 
@@ -42,7 +42,7 @@ async def metrics(request: Request) -> Response:
 
 
 class _Collected:
-    """The families of one answer, in the form in which the library takes them."""
+    """The metrics of one response, in the form that the Prometheus library expects."""
 
     def __init__(self, families: Iterable[Any]) -> None:
         self._families = families
@@ -52,7 +52,7 @@ class _Collected:
 
 
 def _work(core: Any, context: Context) -> Iterator[Any]:
-    """What this process has done."""
+    """Build the metrics of what this process has done."""
     counted, database = context.metrics, context.database
     yield core.InfoMetricFamily("svc", "The version of the service.", {"version": VERSION})
     requests = core.CounterMetricFamily(
@@ -93,12 +93,12 @@ def _work(core: Any, context: Context) -> Iterator[Any]:
 
 
 def _ranges(durations: Durations) -> list[tuple[str, float]]:
-    """Return the counts as the library takes them: each range includes those below it."""
+    """Return the counts in the form that the library expects: each range also counts what is in the ranges below it."""
     return list(zip(_RANGES, accumulate(durations.counts), strict=True))
 
 
 def _queue(core: Any, context: Context, waiting: Iterable[tuple[str, str, int, str]]) -> Iterator[Any]:
-    """What waits, and how long already."""
+    """Build the metrics of the waiting work: how much there is, and for how long the oldest has waited."""
     tasks = core.GaugeMetricFamily("svc_tasks", "Unfinished tasks.", labels=("type", "status"))
     oldest = core.GaugeMetricFamily(
         "svc_oldest_task_age_seconds", "The age of the oldest unfinished task.", labels=("type", "status")

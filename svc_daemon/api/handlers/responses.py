@@ -71,7 +71,7 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_ResponseDraf
 
 
 class _ResponseDraft:
-    """A response in progress, and its events."""
+    """A response of OpenAI's API that is being written, and its events."""
 
     def __init__(self, request: Request, body: wire.ResponseCreate) -> None:
         context = context_of(request)
@@ -87,7 +87,7 @@ class _ResponseDraft:
         return self._events > 0
 
     def end(self, outcome: AnswerOutcome) -> wire.Response:
-        """Return the complete response."""
+        """Return the complete response, for a request without streaming."""
         usage, reason = outcome.usage, "max_output_tokens" if outcome.cut == "length" else outcome.cut
         return self._response(
             "incomplete" if outcome.cut else "completed",
@@ -105,7 +105,10 @@ class _ResponseDraft:
         )
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
-        """Yield the events of one piece of the answer, preceded by the opening events if it is the first piece."""
+        """Yield the events of one piece of the answer.
+
+        The first piece is preceded by the events that open the response.
+        """
         if not self.has_begun:
             begun = self._response("in_progress", output=[]).model_dump()
             yield self._event("response.created", response=begun)
@@ -131,13 +134,13 @@ class _ResponseDraft:
             yield self._event(f"response.{response.status}", response=response.model_dump())
 
     def fail(self, error: ServiceError) -> Iterator[bytes]:
-        """Yield the events of an error after the stream has begun."""
+        """Yield the events of an error that happened after the stream had begun."""
         yield self._event("error", code=error.code, message=error.message, param=None)
         fault = wire.ResponseFault(message=error.message)
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
-        """Build an event about the text of the response, which is a single part of a single message."""
+        """Build an event about the text of the response, which is the only part of its only message."""
         return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> bytes:

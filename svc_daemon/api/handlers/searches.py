@@ -21,9 +21,9 @@ from svc_daemon.wire.codes import ErrorCode
 
 #: The query string parameter that corresponds to `query` in the body.
 QUERY = "q"
-#: Parameters that may be repeated to form a list.
+#: Parameters that may be repeated, to give several values.
 LISTS = ("buckets", "source_ids", "tags")
-#: The parameters that may be given only once, with the functions that parse them.
+#: Parameters that may be given only once, with the function that parses each.
 SINGLES: dict[str, Callable[[str], Any]] = {
     QUERY: str,
     "agent": str,
@@ -47,7 +47,7 @@ async def get(request: Request) -> Response:
     except ServiceError as error:
         if error.code is not ErrorCode.INVALID_REQUEST:
             raise
-        # Report the name of the query string parameter, not that of the body's field.
+        # Errors must name the parameter of the query string, not the field of the body.
         errors = [(each["path"], each["message"]) for each in error.details["errors"]]
         raise refusals([(QUERY if path == "query" else path, message) for path, message in errors]) from error
 
@@ -68,7 +68,7 @@ def _fields(request: Request) -> dict[str, Any]:
     """Convert the query string to the fields of the equivalent POST body. Raises `invalid_request` if it is invalid."""
     sent = request.query_params
     meant = {name: wire.SearchRequest.field_meant_by(name) for name in sent}
-    # Replace synonyms, such as `bucket_ids` for `buckets`, with the name of the field.
+    # Replace a synonym, such as `bucket_ids` for `buckets`, by the name of the field.
     named = {name: field if field in (*SINGLES, *LISTS) else name for name, field in meant.items()}
     for name, field in named.items():
         if name != field and list(named.values()).count(field) > 1:

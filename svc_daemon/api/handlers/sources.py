@@ -1,4 +1,4 @@
-"""HTTP handlers for sources, for their membership of buckets, and for tasks."""
+"""HTTP handlers for sources, for adding them to buckets and removing them, and for tasks."""
 
 from dataclasses import replace
 from email.utils import format_datetime
@@ -46,7 +46,7 @@ from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.imports import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 
-#: Values of the query parameter `status` of a list; without it, only sources that are active in the bucket are listed.
+#: Values of the query parameter `status` of a list. Without it, only sources that are active in the bucket are listed.
 STATUSES = ("all", "queued", "indexing", "active", "failed")
 TYPES = ("file", "page", "qa")
 
@@ -63,7 +63,7 @@ async def list_members(request: Request) -> Response:
         sha256=query.get("sha256"),
         mapping=query.get("mapping"),
         after=query.get("after", ""),
-        # Fetch one extra row to detect whether there are more.
+        # Read one row more than requested, to find out whether there are more.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
     bucket_id, revision, found = await verbs.list_members(
@@ -135,7 +135,7 @@ async def update(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.SourceUpdate)
     limits = context_of(request).limits
-    # The fields in the body, each validated like that of a new source.
+    # The fields to change, each validated like the same field of a new source.
     change: dict[str, Any] = {}
     if body.title is not None:
         change["title"] = source_fields.check_title(body.title, limits)
@@ -168,7 +168,7 @@ async def refresh(request: Request) -> Response:
     body = await optional_body_of(request, Refresh)
     source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
     response = answer(request, wire.SourceRefreshed, view_source(source, key), changed=changed)
-    # 202, because searches find the new content only after it has been indexed.
+    # 202 means that the new content is accepted, but not yet found by searches, since it must be indexed first.
     response.status_code = 202 if changed else 200
     return response
 
@@ -179,9 +179,9 @@ async def content(request: Request) -> Response:
     blob = context_of(request).blobs.blob(source.blob_name)
     facts = await blob.find()
     if facts is None:
-        # A delete has removed the blob since the source was read.
+        # The source was deleted, and its stored file with it, after the source was read.
         raise NotFound(E.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
-    # The name under which browsers save the file (RFC 6266).
+    # The file name that browsers suggest when they save the file (RFC 6266).
     quoted = quote(source.filename)
     name = f'filename="{quoted}"' if quoted == source.filename else f"filename*=utf-8''{quoted}"
     headers = {
@@ -191,7 +191,7 @@ async def content(request: Request) -> Response:
         "Last-Modified": format_datetime(facts.modified_at, usegmt=True),
         "Accept-Ranges": "none",
         "X-Content-Type-Options": "nosniff",
-        # A stored page must never execute scripts in this origin.
+        # The stored file may be a web page with scripts. They must not run with the rights of this service's own pages.
         "Content-Security-Policy": "sandbox",
     }
     if request.method == "HEAD":
@@ -267,7 +267,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # Read the counts after the task, so that a finished task is never shown with old counts.
+    # Read the counts after the task, so that a finished task is never shown with the counts from before its end.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     chunks = context.progress.get((task.id, task.token)) if task.status == "running" else None
     if chunks is not None:

@@ -1,7 +1,7 @@
-"""HTTP handlers for upload sessions, and for storage URLs, which accept their bytes by Google's resumable protocol.
+"""HTTP handlers for upload sessions, and for their storage URLs, which receive bytes by Google's resumable protocol.
 
-The token in a storage URL authorizes the request. Pages of any origin may send to storage URLs (`response_headers`),
-because browsers upload directly, but to no other route.
+The token in a storage URL authorizes the request. Browsers upload directly to storage URLs, so requests from pages of
+any origin are allowed there (`response_headers`), but on no other route.
 """
 
 from starlette.requests import Request
@@ -60,7 +60,7 @@ async def create(request: Request) -> Response:
 async def open_session(
     request: Request, creating: Creating, destination: Destination, body: wire.UploadCreate
 ) -> Response:
-    """Open the requested session, for the resolved buckets."""
+    """Open the requested upload session, for these buckets."""
     context = context_of(request)
     wanted = new_upload(context, creating.key, destination, body)
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
@@ -88,7 +88,7 @@ async def open_session(
         request_id=request_id_of(request.scope),
     )
     response = respond(request, opened, 200 if outcome.replayed else 201)
-    # Clients of Google's resumable protocol read the upload URL from here.
+    # Clients of Google's resumable protocol expect the upload URL in this header.
     response.headers["Location"] = url
     response.headers["Cache-Control"] = "no-store"
     return mark_replayed(response) if outcome.replayed else response
@@ -113,7 +113,7 @@ async def finalize(request: Request) -> Response:
         judged = await judge_finalize(context_of(request), upload)
         if judged.error is not None:
             raise judged.error
-        # The fields of the source that are known before it is created.
+        # The fields of the new source that are known before it is created.
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
         source = judged.source
         return would_create(request, view_source(source, key).model_dump(include=known) if source else None)
@@ -128,20 +128,23 @@ async def finalize(request: Request) -> Response:
 
 
 def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """Find the session in the path. Raises `session_not_found` if it belongs to another bucket."""
+    """Return the session in the path. Raises `session_not_found` if it belongs to another bucket."""
     bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
     return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
 
 
 def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """Like _find, but raises `forbidden_project_key` unless the key can access all of the session's buckets."""
+    """Return the session in the path.
+
+    Raises `forbidden_project_key` unless the key can reach all of the session's buckets.
+    """
     upload = _find(request, key, to_finalize=to_finalize)
     refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
     return upload
 
 
 def new_upload(context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate) -> UploadRow:
-    """Validate the body and create its session. Raises the same errors as a one-call upload."""
+    """Build an upload session from the validated body. Raises the same errors as an upload in one request."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
     # Refuse an empty file before the client sends it.
@@ -171,13 +174,13 @@ def new_upload(context: Context, key: KeyRow, destination: Destination, body: wi
 
 
 def url_of(request: Request, upload: UploadRow) -> str:
-    """Build the session's storage URL for a response. The URL is never stored."""
+    """Build the session's storage URL, which is not stored anywhere."""
     return storage_url(request, upload.id, verbs.upload_token(context_of(request), upload))
 
 
 def storage_url(request: Request, session_id: str, token: str) -> str:
-    """Build a storage URL with its token. The id is that of a session, or of a batch if the URL accepts its pack."""
-    # Don't use `url_for`: it would search all routes for each of the files of a batch, up to a hundred.
+    """Build a storage URL with its token. The id is that of a session or, for the URL of a pack, that of a batch."""
+    # Don't use `url_for`: it would search all routes for each of up to a hundred files of a batch.
     return f"{str(request.base_url).rstrip('/')}{STORAGE_PREFIX}{session_id}/{token}"
 
 
@@ -202,7 +205,7 @@ async def preflight(_request: Request) -> Response:
         "Access-Control-Allow-Methods": "PUT, OPTIONS",
         "Access-Control-Allow-Headers": "Content-Type, Content-Range, X-Guploader-No-308",
         "Access-Control-Max-Age": "3600",
-        # Allow a page on a public address to upload to a service on a private address or on the user's own machine.
+        # Allow pages of public addresses to upload to a service on a private address or on the user's own machine.
         "Access-Control-Allow-Private-Network": "true",
     }
     return Response(status_code=204, headers=headers)
@@ -241,10 +244,10 @@ def _chunk_body(request: Request) -> verbs.ChunkBody:
 
 
 def _partial(request: Request, received_bytes: int) -> Response:
-    """Report the stored range of an upload that is not complete."""
+    """Respond with the stored range of an upload that is not complete."""
     stored = rules.stored_range(received_bytes)
     headers = {} if stored is None else {"Range": stored}
-    # A client in a browser sends this header, because `fetch` can't read a response with status 308.
+    # Clients in browsers send this header, because `fetch` can't read a response with status 308.
     if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
         return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
     return Response(status_code=308, headers=headers)

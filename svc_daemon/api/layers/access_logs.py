@@ -1,4 +1,4 @@
-"""The access log: one line per request, with the route template instead of the path, so no token or query is logged.
+"""The access log: one line per request, with the route's template instead of the path, so that no token is logged.
 
 The same facts are counted for `/metrics`.
 """
@@ -10,10 +10,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
-#: Logged instead of the path if a request matches no route, since the path may contain anything.
+#: Logged instead of a route if a request matches none. The path is not logged, since it may contain anything.
 NO_ROUTE = "-"
 
-#: Called with the method, the route, the status (None if the client has left) and the seconds of each request.
+#: A function that counts a request: method, route, status (None if the client disconnected) and seconds.
 CountRequest = Callable[[str, str, int | None, float], None]
 
 
@@ -22,7 +22,7 @@ class AccessLogs:
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float], count: CountRequest) -> None:
         self.app = app
-        #: Monotonic clock, in seconds.
+        #: Returns the seconds of a monotonic clock.
         self.clock = clock
         self.count = count
 
@@ -54,5 +54,5 @@ class AccessLogs:
                 "sent_bytes": sent_bytes,
             }
             logger.info("answered", extra={"fields": fields})
-            # Of a request without a route, the method may be any word.
+            # If there is no route, the method is not counted either, because a client may send any word as a method.
             self.count(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status, seconds)

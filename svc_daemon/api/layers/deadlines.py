@@ -1,7 +1,7 @@
-"""Deadlines: how long a client may take to send a body.
+"""Deadlines: limits how long a client may take to send a body.
 
-Only time spent waiting for the client counts; a handler may take as long as it needs between two chunks.
-`Deadlines` times bodies; `connections.protocols` times request heads, idle connections and unread responses.
+Only time spent waiting for the client counts: a handler may take as long as it needs between two pieces of the body.
+`Deadlines` limits bodies; `connections.protocols` limits request heads, idle connections and unread responses.
 """
 
 import asyncio
@@ -14,37 +14,36 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 
-#: Headers that only a request with a body has.
+#: Headers that a request has only if it has a body.
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """The limits of one connection in time and bytes."""
+    """The limits of one connection, in time and in bytes."""
 
     #: Maximum time from the first byte of a request (or the opening of the connection) to the end of its headers.
     head_s: float = Limits.header_seconds
-    #: Total time that a body may lag behind its minimum rate.
+    #: How many seconds later a body may arrive than at its minimum rate.
     body_grace_s: float = 10
-    #: Minimum rate of a body once the grace period is used up.
+    #: Minimum rate of a body, in bytes per second.
     body_bytes_per_s: float = Limits.body_bytes_per_second
-    #: Maximum total wait for a body, whatever its rate.
+    #: Maximum time in total to wait for a body, whatever its rate.
     body_total_s: float = Limits.body_seconds
-    #: How long an idle connection is kept open for another request.
+    #: How long an idle connection stays open for another request.
     keep_alive_s: int = 15
-    #: How long a client may leave a response unread once its buffers are full.
+    #: How long a client may leave a response unread, once the buffers between are full.
     unread_answer_s: float = 60
-    #: How long a client may go on sending a request that has already been answered; then the connection is closed.
+    #: How long a client may continue to send a request that was already answered, before the connection is closed.
     linger_s: float = 5
-    #: How many bytes a client may still send of a request that has already been answered; then the connection is
-    #: closed.
+    #: How many bytes of a request that was already answered a client may still send, before the connection is closed.
     linger_bytes: int = 64 * 1024 * 1024
     #: Maximum number of open connections.
     max_connections: int = 800
 
 
 class Deadlines:
-    """Middleware that raises ServiceError `request_timeout` from `receive` if a body is too slow.
+    """Middleware that raises ServiceError `request_timeout` from `receive` if a body arrives too slowly.
 
     It must run inside the `Faults` middleware, which turns the error into a response.
     """
@@ -52,7 +51,7 @@ class Deadlines:
     def __init__(self, app: ASGIApp, limits: ClientLimits, clock: Callable[[], float]) -> None:
         self.app = app
         self.limits = limits
-        #: Monotonic clock, in seconds.
+        #: Returns the seconds of a monotonic clock.
         self.clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,7 +61,7 @@ class Deadlines:
 
 
 class _PacedBody:
-    """A request body with a minimum transfer rate."""
+    """A request body for which a minimum transfer rate is required."""
 
     def __init__(self, receive: Receive, limits: ClientLimits, clock: Callable[[], float]) -> None:
         self._receive = receive
@@ -74,7 +73,8 @@ class _PacedBody:
 
     async def receive(self) -> Message:
         if not self._more:
-            # Once the body is complete, the only remaining message is the disconnect, which has no deadline.
+            # After the end of the body, the only remaining message is that the client has disconnected, which has no
+            # deadline.
             return await self._receive()
         began, limits = self._clock(), self._limits
         pace_s = limits.body_grace_s + self._received_bytes / limits.body_bytes_per_s

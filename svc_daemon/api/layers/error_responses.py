@@ -1,12 +1,12 @@
-"""Faults: maps exceptions to responses, in the service's error envelope or OpenAI's.
+"""Converts exceptions to responses, in the service's own error format or in OpenAI's.
 
-Every exception ends here as a ServiceError, and every ServiceError as one JSON response. An unexpected exception
-becomes `internal_error`: its traceback is logged with the request's id, and nothing of it is shown to the caller. Once
-the response has begun, no error can be sent, so the server closes the connection.
+Every exception is converted to a ServiceError, and every ServiceError to one JSON response. An unexpected exception
+becomes `internal_error`: its traceback is logged with the request's id, and the caller sees nothing of it. Once the
+response has begun, no error can be sent, so the server closes the connection.
 
 On the routes that OpenAI's clients call, errors have the format that these clients expect (specification, Errors):
-`{"error": {"code", "message", "type", "param"}}` and nothing else. A header of every response has the request's id, and
-a header of every error says whether to retry.
+`{"error": {"code", "message", "type", "param"}}` and nothing else. Every response has a header with the request's id,
+and every error has one that shows whether to retry.
 """
 
 import errno
@@ -35,26 +35,26 @@ from svc_daemon.wire.scopes import faults_of
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of invalid fields that one error reports.
+#: Maximum number of invalid fields that are listed in one error.
 MAX_ERRORS_SHOWN = 20
 
-#: Maximum number of characters of an unknown path in the error message.
+#: Maximum number of characters of an unknown path that the error message contains.
 MAX_PATH_SHOWN = 200
 
 SHOULD_RETRY = names.SHOULD_RETRY.lower().encode()
 
-#: Error codes for Starlette's own HTTPExceptions, by status.
+#: The error code for each status of Starlette's own HTTPExceptions.
 _OF_STATUS = {
     400: ErrorCode.INVALID_REQUEST,
     404: ErrorCode.NOT_FOUND,
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: OS errors of a disk that can't be written to for a reason other than a lack of space.
+#: Errors of the operating system if a disk can't be written for a reason other than a lack of space.
 _DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
-#: OpenAI's error `type`, by status.
+#: The `type` of an error in OpenAI's format, by its status.
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
@@ -68,17 +68,17 @@ class ErrorResponse:
 
 
 def response_of(error: ServiceError, request_id: str, *, openai_style: bool = False) -> ErrorResponse:
-    """Build the response to an error, in the service's envelope or in OpenAI's, which has no request id in its body."""
+    """Build the response to an error, in the service's format or in OpenAI's, whose body has no request id."""
     if openai_style:
         document = openai_error(error).model_dump()
     else:
         document = {"error": {**error.as_error(), "details": error.details}, "request_id": request_id}
-    # ASCII only, so that a message that contains a lone surrogate can still be sent.
+    # Use ASCII only, so that a message with half a surrogate pair can be sent.
     body = json.dumps(document, default=str, separators=(",", ":")).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
-        # OpenAI's clients honor this header; without it they retry 408, 409, 429 and every 5xx.
+        # OpenAI's clients obey this header. Without it, they would retry 408, 409, 429 and every 5xx.
         (SHOULD_RETRY, b"true" if error.rule.retryable else b"false"),
     ]
     if isinstance(error, FramingFault):
@@ -88,7 +88,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
     if "retry_after_seconds" in error.details:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.details["retry_after_seconds"]))))
     if error.details.get("range"):
-        # Clients of resumable uploads read the offset to continue from in this header.
+        # Clients of resumable uploads expect the offset at which to continue in this header.
         headers.append((b"range", error.details["range"].encode()))
     if "allowed_methods" in error.details:
         headers.append((b"allow", ", ".join(error.details["allowed_methods"]).encode()))
@@ -96,7 +96,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
 
 
 def is_openai_path(path: str) -> bool:
-    """Return whether OpenAI clients call this path and expect OpenAI's error format."""
+    """Return whether OpenAI's clients call this path, and expect errors in OpenAI's format."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _OPENAI_PATHS)
 
 
@@ -114,7 +114,7 @@ def openai_error(error: ServiceError) -> OpenAIError:
 
 
 def service_error(error: Exception) -> ServiceError:
-    """Convert an exception to the ServiceError that the caller gets."""
+    """Convert any exception to the ServiceError that the caller gets."""
     if isinstance(error, ServiceError):
         return error
     lack = find_lack(error)
@@ -129,12 +129,12 @@ def service_error(error: Exception) -> ServiceError:
 
 
 def invalid_fields(error: ValidationError) -> ServiceError:
-    """Create a 400 `invalid_request` with `details.errors: [{path, message}]`, without the values that were sent."""
+    """Create a 400 `invalid_request` that lists paths and messages of the invalid fields, without their values."""
     return refusals(faults_of(error)[:MAX_ERRORS_SHOWN])
 
 
 async def raise_again(_request: Request, error: Exception) -> Response:
-    """Re-raise Starlette's exceptions, so that Faults answers them instead of Starlette's plain-text handlers."""
+    """Raise Starlette's exception again, so that `Faults` answers it, and not Starlette's own plain-text handler."""
     raise error
 
 
@@ -143,7 +143,7 @@ class Faults:
 
     def __init__(self, app: ASGIApp, openai_style: Callable[[str], bool] = is_openai_path) -> None:
         self.app = app
-        #: Returns whether errors on a path (as decoded by the server) have OpenAI's format.
+        #: Returns whether errors on this path (as the server decoded it) have OpenAI's format.
         self.openai_style = openai_style
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -173,13 +173,13 @@ class Faults:
     async def _respond(self, fault: ServiceError, scope: Scope, send: Send) -> None:
         path = scope["path"]
         if fault.code is ErrorCode.NOT_FOUND and fault.message == ERRORS[fault.code].sentence:
-            # The message shows the path, so that a client notices if its base URL has /v1 twice or not at all.
+            # The message contains the path, so that a client notices if its base URL has /v1 twice or not at all.
             message = f"There is nothing at {path[:MAX_PATH_SHOWN]!r}."
             fault = ServiceError(
                 fault.code, f"{message} The API's paths begin with /v1 once; /openapi.json lists them all."
             )
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:
-            # Collect the methods of all routes with this path, since Starlette returns only those of the first.
+            # Collect the methods of all routes with this path, since Starlette considers only those of the first.
             routes = scope["router"].routes if "router" in scope else []
             partial = [each for each in routes if isinstance(each, Route) and each.matches(scope)[0] is Match.PARTIAL]
             methods = sorted({method for route in partial for method in route.methods or ()})

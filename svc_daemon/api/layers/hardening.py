@@ -1,4 +1,4 @@
-"""Hardening: the middleware around the routes, and its order.
+"""The middleware around the routes, which makes the service robust, and its order.
 
 From the outermost to the innermost:
 
@@ -30,15 +30,15 @@ from svc_daemon.process.traces import Traces
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardening:
-    """The settings of the middleware."""
+    """The settings of all middleware."""
 
-    #: Creates complete request ids, such as `req_01k2…`.
+    #: Creates ids of requests, such as `req_01k2…`.
     new_id: Callable[[], str]
     rules: GuardRules = field(default_factory=GuardRules)
     limits: ClientLimits = field(default_factory=ClientLimits)
-    #: Monotonic clock, in seconds.
+    #: Returns the seconds of a monotonic clock.
     clock: Callable[[], float] = time.monotonic
-    #: Counts each request.
+    #: Counts a request for `/metrics`.
     count: CountRequest = lambda *_: None
     traces: Traces = field(default_factory=Traces)
     #: Returns whether errors on a path have OpenAI's format.
@@ -47,12 +47,12 @@ class Hardening:
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
-#: For `Starlette(exception_handlers=…)`: without it, Starlette answers 404 and 405 itself, as plain text.
+#: Given to Starlette as `exception_handlers`. Otherwise it would answer 404 and 405 itself, as plain text.
 EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {HTTPException: raise_again}
 
 
 def middleware(hardening: Hardening, successors: Mapping[str, str] = NO_ALIASES) -> list[Middleware]:
-    """Return the list for `Starlette(middleware=…)`; `successors` is passed to `ResponseHeaders`."""
+    """Return the middleware for `Starlette(middleware=…)`. `successors` is passed to `ResponseHeaders`."""
     return [
         Middleware(ResponseHeaders, new_id=hardening.new_id, successors=successors),
         Middleware(AccessLogs, clock=hardening.clock, count=hardening.count),

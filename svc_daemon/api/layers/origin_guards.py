@@ -1,8 +1,8 @@
-"""Guards before routing: requests that no handler should ever see are refused here.
+"""Refuses some requests before they are routed, because no handler should ever see them.
 
-A web page can make a browser send requests to a local daemon, directly or through a host name that resolves to
-loopback (DNS rebinding). The headers Host, Origin and Sec-Fetch-Site reveal this. Requests with both Content-Length and
-Transfer-Encoding are refused too, because a proxy could interpret them differently (request smuggling).
+A web page can make a browser send requests to a local daemon, directly or through a host name that resolves to the
+local machine (DNS rebinding). The headers Host, Origin and Sec-Fetch-Site show this. Requests with both Content-Length
+and Transfer-Encoding are refused too, because a proxy could interpret them differently (request smuggling).
 """
 
 import re
@@ -18,14 +18,14 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: The headers that `Guards` checks; a request may repeat them.
+#: The headers that `Guards` checks. Repeated ones are all checked.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class FramingFault(ServiceError):
-    """The end of this request is ambiguous, so nothing more may be read from its connection."""
+    """It is ambiguous where this request ends, so nothing more may be read from its connection."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])
@@ -33,21 +33,21 @@ class FramingFault(ServiceError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """Which hosts and origins may access this daemon, and the maximum size of a request head."""
+    """Which hosts and origins may use this daemon, and the maximum size of a request head."""
 
-    #: Host names accepted besides the loopback ones, on any port; IPv6 addresses are in brackets.
+    #: Host names that are accepted, on any port, besides those of the local machine; IPv6 addresses are in brackets.
     hosts: Collection[str] = ()
-    #: Origins of web pages that may access this daemon, such as `https://docs.example.org`.
+    #: Origins of web pages that may use this daemon, such as `https://docs.example.org`.
     origins: Collection[str] = ()
-    #: Maximum size of request line and headers together, in bytes; h11's own limit covers only incomplete heads.
+    #: Maximum size in bytes of request line and headers together. h11's own limit is only for incomplete ones.
     max_head_bytes: int = 16 * 1024
-    #: Returns whether Origin is not checked on a path (as decoded by the server), because a token in the path
+    #: Returns whether Origin is not checked for a path (as the server decoded it), because a token in the path
     #: authorizes the request.
     exempt: Callable[[str], bool] | None = None
 
 
 class Guards:
-    """Middleware that refuses requests by raising ServiceError; must run inside the `Faults` middleware."""
+    """Middleware that refuses requests by raising ServiceError. It must be inside the `Faults` middleware."""
 
     def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
         self.app = app
@@ -60,7 +60,7 @@ class Guards:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        # Approximate size of request line and headers, with four bytes per header for colon, space and end of line.
+        # The approximate size of request line and headers: each header has four bytes for colon, space and line end.
         target_bytes = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         headers = scope["headers"]
         head_bytes = target_bytes + 4 * len(headers) + sum(map(len, chain.from_iterable(headers)))
@@ -68,16 +68,16 @@ class Guards:
             raise ServiceError(ErrorCode.HEADERS_TOO_LARGE, max_bytes=self.rules.max_head_bytes)
         watched = [header for header in headers if header[0] in _WATCHED]
         hosts = [value for name, value in watched if name == b"host"]
-        # A request target in absolute form also names a host.
+        # A request line with a whole URL names another host, which is checked too.
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests have only the Host header, and skip these checks.
+        # Most requests have only the header Host, so that these checks can be skipped.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
         query = scope["query_string"]
-        # SQLite and other C code may ignore everything after a NUL.
+        # Refuse NUL: SQLite and other C code may ignore everything after it.
         if b"%00" in query or b"\0" in query:
             raise refusal("", "The query string has NUL in it.")
         if query and any(name == "team_id" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)):
@@ -88,7 +88,7 @@ class Guards:
         origins = [value.lower() for name, value in watched if name == b"origin"]
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
         # Origin takes precedence over Sec-Fetch-Site, because requests from allowed origins may be cross-site. Browsers
-        # send Origin with every request whose method is unsafe, such as POST.
+        # send Origin with every POST and every other request that may change something.
         is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
         exempt = self.rules.exempt
         if is_foreign and not (exempt and exempt(scope["path"])):
@@ -96,7 +96,7 @@ class Guards:
 
 
 def _refuse_odd_framing(names: set[bytes], scope: Scope) -> None:
-    """Refuse a Transfer-Encoding in HTTP/1.0 or together with Content-Length (request smuggling, RFC 9112, 6.1)."""
+    """Refuse Transfer-Encoding in HTTP/1.0, or together with Content-Length (request smuggling, RFC 9112, 6.1)."""
     if b"transfer-encoding" not in names:
         return
     if b"content-length" in names:

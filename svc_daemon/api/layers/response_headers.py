@@ -20,10 +20,10 @@ from svc_daemon.logs import REQUEST_ID as LOGGED_REQUEST_ID
 from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_FAULT, SVC_VERSION
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
-#: A header as in ASGI: name in lower case, and value.
+#: A header as in ASGI: its name in lower case, and its value.
 Header = tuple[bytes, bytes]
 
-#: On paths with this prefix, the token in the path authorizes the request.
+#: Beginning of the paths in which a token authorizes the request.
 STORAGE_PREFIX = "/v1/storage/"
 
 _REQUEST_ID = REQUEST_ID.lower().encode()
@@ -54,18 +54,18 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Set the bucket for the successor link of the response, if the successor's path contains a bucket."""
+    """Set the bucket for the link to the successor route, whose path may contain a bucket."""
     request.state.successor_bucket = slug
 
 
 class ResponseHeaders:
-    """Middleware that sets the request id, in `scope["state"]["request_id"]` and in the logs, and adds the headers."""
+    """Middleware that sets the id of each request, for the handlers and the logs, and adds headers to each response."""
 
     def __init__(self, app: ASGIApp, new_id: Callable[[], str], successors: Mapping[str, str]) -> None:
         self.app = app
-        #: Creates complete ids, such as `req_01k2…`.
+        #: Creates ids of requests, such as `req_01k2…`.
         self.new_id = new_id
-        #: Maps the path template of each alias to that of its successor.
+        #: For each alias, its path template and that of its successor.
         self.successors = successors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,10 +91,11 @@ class ResponseHeaders:
         await self.app(scope, receive, send_with_headers)
 
     def _successor(self, scope: Scope) -> str | None:
-        """Return the successor path of the route in the scope (set by the router); None if it is not an alias."""
+        """Return the path of the successor if the request's route is an alias; otherwise None."""
         route = scope.get("route")
         if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
             return None
-        # Braces are not allowed in URLs, so an unknown bucket becomes %7Bbucket%7D.
+        # The successor's path contains a bucket, but the request's path does not. If no handler has set one, a
+        # placeholder is sent, with its braces escaped as in every URL.
         bucket = scope["state"].get("successor_bucket", quote(_BUCKET))
         return self.successors.get(route.path, "").replace(_BUCKET, bucket)

@@ -1,7 +1,7 @@
-"""The extractors: one reader per format converts a `Given` file to a Document.
+"""The extractors: for each format, a reader that converts a file to a Document.
 
-`READERS` maps the keys of `core.text.media_types.FORMATS` to the readers. Modules are imported on first use, so that
-the PDF parser, for example, is not loaded before the first PDF.
+`READERS` maps the keys of `core.text.media_types.FORMATS` to the readers. Modules are imported when they are first
+used, so that the PDF parser, for example, is not loaded before the first PDF.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ class Given:
 
     data: bytes
     filename: str
-    #: The media type detected from the bytes.
+    #: The media type that was detected from the bytes.
     content_type: str
     limits: CageLimits
 
 
 Reader = Callable[[Given], Document]
 
-#: Maps each format key to a module of this package and the function to call.
+#: For each format's key, a module of this package and the function to call.
 READERS = {
     "text": ("texts", "read_text"),
     "markdown": ("markdown", "read"),

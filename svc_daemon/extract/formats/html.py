@@ -1,7 +1,8 @@
-"""HTML: the main article of a page if there is one, else all of its visible text. Pages are parsed, never rendered.
+"""HTML: the main article of a page if there is one, otherwise all of its visible text.
 
-trafilatura finds the article, without menus and footers. If it omits most of the text (as for data tables or generated
-manuals), the whole page is read instead, because missing text is worse than an included menu.
+Pages are parsed, but no script is run. trafilatura finds the article, without menus and footers. If it omits most of
+the text (as for data tables or generated manuals), the whole page is read instead, because missing text is worse than
+an included menu.
 """
 
 import re
@@ -19,9 +20,9 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 
-#: Minimum share of the page's visible text, and of its blocks, for trafilatura's article to be used.
+#: The article that trafilatura finds is used only if it has at least this share of the page's visible text and blocks.
 _ARTICLE_SHARE = 1 / 3
-#: Maximum length of a page given to trafilatura, which takes a second per million characters.
+#: Longer pages are not given to trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
 
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})
@@ -35,14 +36,17 @@ _BLOCKS = {
 _KINDS = {"li": "item", "dd": "item", "pre": "code", "tr": "row"}
 _LINE_BREAK = re.compile(r"<br\b[^>]{0,200}>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
-#: A page that the fork server reads, so that children inherit what the parsers set up on first use. For a page as short
-#: as this one, trafilatura also runs jusText, whose first use takes 140 ms.
+#: The fork server reads this page once, so that children need not set up the parsers. For a page as short as this one,
+#: trafilatura also runs jusText, whose first use takes 140 ms.
 SAMPLE = b"<html lang=en><title>a</title><article><h1>b</h1><p>c d e.</p><ul><li>f</ul></article></html>"
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", re.IGNORECASE)
 
 
 def read(given: Given) -> Document:
-    """Read the main article, or else the whole page. Raises ExtractionFailed if the page declares XML entities."""
+    """Read the main article, or the whole page if there is none.
+
+    Raises ExtractionFailed if the page declares XML entities.
+    """
     check_entities([given.data])
     markup, warnings = decode(given.data)
     declared = _CHARSET.search(given.data[:4096])
@@ -54,11 +58,11 @@ def read(given: Given) -> Document:
     _add_page(whole, page, _UNSEEN | _FURNITURE)
     if len(markup) <= _ARTICLE_CHARACTERS:
         _add_article(article, markup)
-    # Compare both text and blocks: for a short page, trafilatura may return all the text as a single block.
+    # Compare the text and the blocks: for a short page, trafilatura may return all the text as a single block.
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
     if not flow.size:
-        # All of the text is in menus and forms: include them, which is better than no text.
+        # All text is in menus and forms. Include these, which is better than no text.
         _add_page(flow, page, _UNSEEN)
     title = page.css_first("title") or page.css_first("h1")
     return flow.finish(
@@ -69,13 +73,13 @@ def read(given: Given) -> Document:
 
 
 def add_markup(flow: FlowDocument, markup: str) -> None:
-    """Append all visible text of an HTML fragment or page."""
+    """Add all visible text of an HTML fragment or page."""
     _add_page(flow, LexborHTMLParser(markup), _UNSEEN)
 
 
 def _add_article(flow: FlowDocument, markup: str) -> None:
     found = trafilatura.bare_extraction(
-        # Replace line breaks, which trafilatura drops in table cells: this would join the words around them.
+        # Replace line breaks by spaces. In table cells, trafilatura drops them, which would join the words around them.
         _LINE_BREAK.sub(" ", markup),
         include_comments=False,
         include_formatting=True,
@@ -92,7 +96,7 @@ def _add_article(flow: FlowDocument, markup: str) -> None:
             for row in element.iter("row"):
                 flow.add_row(_words(cell) for cell in row.iter("cell"))
         elif element.tag in {"code", "quote"}:
-            # trafilatura returns preformatted text that isn't code as a quote.
+            # trafilatura returns preformatted text as a quote, unless it is code.
             flow.add("code" if element.tag == "code" else "paragraph", _text(element))
         else:
             flow.add("paragraph", _words(element))
@@ -104,7 +108,7 @@ def _words(element: Any) -> str:
 
 
 def _text(element: Any, without: str = "") -> str:
-    """Return the text of an element with its line breaks, skipping descendants with the tag `without`."""
+    """Return the text of an element with its line breaks, without descendants that have the tag `without`."""
     pieces = [element.text or ""]
     for child in element:
         if child.tag != without:
@@ -114,7 +118,7 @@ def _text(element: Any, without: str = "") -> str:
 
 
 def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]) -> None:
-    """Append the visible text of a page, without recursion, because HTML may be nested arbitrarily deep."""
+    """Add the visible text of a page. This uses no recursion, because HTML may be nested to any depth."""
     root = page.body
     if root is None:
         return
@@ -138,7 +142,7 @@ def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]
 
 
 class _Writer:
-    """Collects the text between block boundaries and appends it with the kind of the innermost block."""
+    """Collects the text up to the next boundary of a block, and adds it with the kind of the innermost block."""
 
     def __init__(self, flow: FlowDocument) -> None:
         self._flow = flow
@@ -146,7 +150,7 @@ class _Writer:
         self._pieces: list[str] = []
 
     def take(self, node: LexborNode, *, entered: bool) -> None:
-        """Process a node; called when the traversal enters it and again when it leaves it."""
+        """Process a node. This is called when the traversal enters the node, and again when it leaves it."""
         tag = node.tag or ""
         if tag == "-text":
             if entered:
@@ -167,7 +171,7 @@ class _Writer:
         return bool(self._blocks) and self._blocks[-1] == tag
 
     def _flush(self) -> None:
-        """Append the text collected so far as a block; called at block boundaries."""
+        """Add the text collected so far as a block; called at the boundaries of blocks."""
         text, self._pieces = "".join(self._pieces), []
         tag = self._blocks[-1] if self._blocks else ""
         if tag in _HEADINGS:

@@ -1,4 +1,4 @@
-"""Jupyter notebooks: Markdown cells with their headings; code cells and their text output as fenced code."""
+"""Jupyter notebooks: Markdown cells with their headings; code cells and their text output as code blocks."""
 
 import json
 import re
@@ -30,13 +30,13 @@ def read(given: Given) -> Document:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise failures.unreadable("The file is not a Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)
-    # Line numbers of the Markdown are not line numbers of the file.
+    # The line numbers of the Markdown are not those of the file.
     blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)
     return replace(document, blocks=blocks)
 
 
 def _fenced(code: str) -> str:
-    """Wrap code in a fence longer than any run of backticks in it."""
+    """Put code between fences that are longer than any run of backticks in it."""
     fence = "`" * (1 + max(map(len, _BACKTICKS.findall(code)), default=2))
     return f"{fence}\n{code}\n{fence}"
 

@@ -14,7 +14,10 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def read(given: Given) -> Document:
-    """Read the file. Raises ExtractionFailed if the extra is missing, or if the file is damaged or over the limits."""
+    """Read the file.
+
+    Raises ExtractionFailed if the extra is not installed, or if the file is damaged or over the limits.
+    """
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
     try:

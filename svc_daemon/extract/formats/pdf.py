@@ -10,10 +10,10 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.builders import FlowDocument, pages_named
 from svc_daemon.extract.formats import Given
 
-#: PDFium's marker for a hyphen at a line break; the word continues on the next line.
+#: What PDFium returns for a hyphen at a line break, where the word continues on the next line.
 _BROKEN_WORD = re.compile("[\ufffe\x02]\\s*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-#: A PDF that the fork server reads, so that children inherit what PDFium sets up on first use, which takes 3 ms.
+#: The fork server reads this PDF once, so that children need not set up PDFium, which takes 3 ms.
 SAMPLE = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
 2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
@@ -28,7 +28,7 @@ trailer <</Root 1 0 R>>
 
 
 def read(given: Given) -> Document:
-    """Read a PDF, with 1-based page numbers. Raises ExtractionFailed if the file can't be opened."""
+    """Read a PDF, with pages counted from 1. Raises ExtractionFailed if the file can't be opened."""
     try:
         pdf = pypdfium2.PdfDocument(given.data)
     except pypdfium2.PdfiumError as error:
@@ -51,7 +51,7 @@ def read(given: Given) -> Document:
             joined = _BROKEN_WORD.sub("", text.get_text_range().replace("\r\n", "\n"))
             if not flow.add_all("paragraph", _BLANK_LINE.split(joined)):
                 empty.append(number)
-            # Pages need much memory, so close each one instead of keeping all of them open.
+            # Pages need much memory, so close each page before the next one is opened.
             text.close()
             page.close()
         language = (raw.FPDF_WCHAR * 64)()

@@ -1,4 +1,4 @@
-"""PPTX: one page per slide, with the title as its heading; shapes in order, tables by rows, then speaker notes."""
+"""PPTX: each slide is a page, with its title as the heading; shapes in order, tables by rows, then speaker notes."""
 
 from collections.abc import Iterable
 from io import BytesIO
@@ -27,7 +27,7 @@ def read(given: Given) -> Document:
             flow.page = number
             title = slide.shapes.title
             words = title.text_frame.text if title is not None else ""
-            # A slide without a title must not inherit the previous slide's heading.
+            # A slide without a title must not be below the heading of the previous slide.
             flow.headings.clear()
             flow.add_heading(1, words)
             has_text = _add_shapes(flow, slide.shapes, getattr(title, "shape_id", None)) or bool(words.strip())
@@ -41,7 +41,7 @@ def read(given: Given) -> Document:
 
 
 def _add_shapes(flow: FlowDocument, shapes: Iterable[Any], title_id: int | None) -> bool:
-    """Append the text of shapes and groups, except the title. Returns False if there is no text."""
+    """Add the text of shapes and groups, except the title. Returns False if there is no text."""
     added: list[bool] = []
     for shape in shapes:
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:

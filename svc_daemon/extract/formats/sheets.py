@@ -1,4 +1,4 @@
-"""XLSX, ODS and XLS: one page per sheet, with its name and column names as headings, and one line per row."""
+"""XLSX, ODS and XLS: each sheet is a page, with its name and column names as headings; each row is a line."""
 
 from datetime import date, datetime, time, timedelta
 from io import BytesIO
@@ -44,7 +44,7 @@ def read(given: Given) -> Document:
 
 
 def _cell_text(cell: Cell) -> str:
-    """Format a cell like a spreadsheet program: integers without a fraction, dates without a time of midnight."""
+    """Format a cell like a spreadsheet program: whole numbers without a fraction, dates without a time of midnight."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, datetime) and cell.time() == time():

@@ -1,4 +1,4 @@
-"""Plain text, source code, JSON and CSV: the original lines, so that line numbers are those of the file."""
+"""Plain text, source code, JSON and CSV: keeps the original lines, so that line numbers are those of the file."""
 
 import csv
 import re
@@ -46,10 +46,10 @@ def read_code(given: Given) -> Document:
 
 
 def read_json(given: Given) -> Document:
-    """Read JSON or NDJSON, with the escape sequences in strings replaced by their characters.
+    r"""Read JSON or NDJSON, with the escape sequences in strings replaced by their characters.
 
-    The JSON is not parsed, which keeps the line numbers and permits files with comments. The escape sequences are
-    replaced, because `\\u00e9` would hide a word from search, and `\\n` would attach a letter to the next word.
+    The JSON is not parsed, which keeps the line numbers and allows files with comments. The escape sequences are
+    replaced, because `\u00e9` would hide a word from searches, and `\n` would attach a letter to the next word.
     """
     text, warnings = decode(given.data)
     document = LineDocument(_ESCAPE.sub(_unescape, text))
@@ -63,7 +63,7 @@ def _unescape(escape: re.Match[str]) -> str:
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     if single:
-        # Replace control characters, which could break the line.
+        # Replace control characters by spaces, since they could break the line.
         return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
     return _PLAIN.get(plain, " ")
 
@@ -78,7 +78,7 @@ def read_csv(given: Given) -> Document:
     first = next((number for number, line in enumerate(document.lines) if line.strip()), 0)
     line = document.lines[first]
     cells: list[str] = []
-    # Don't parse a line with an unclosed quote, or one that may exceed the csv module's field limit of 128 KB.
+    # Don't parse a line with an unclosed quote, or one that may exceed the csv module's limit of 128 KB.
     if line.count('"') % 2 == 0 and len(line) <= csv.field_size_limit():
         cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
     header = column_heading(cells)
@@ -91,7 +91,10 @@ def read_csv(given: Given) -> Document:
 
 
 def column_heading(cells: list[str]) -> str | None:
-    """Join the cells of a table's first row to a heading. None if they are data rather than column names."""
+    """Join the cells of a table's first row to a heading.
+
+    Returns None if they are data rather than names of columns.
+    """
     names = [" ".join(cell.split()) for cell in cells]
     is_header = len(names) > 1 and all(names) and not any(_NUMBER.fullmatch(name) for name in names)
     heading = ", ".join(names)
