@@ -1,8 +1,7 @@
 """The steps of indexing that change the state: claim a task, complete it, fail it, queue it again, or release it.
 
 Each step is one transaction. A worker that claims a task gets a token for it. If the source is deleted or the worker's
-lease expires, the token becomes invalid (the claim is stale), and the worker's later steps change nothing. Progress
-within a task is kept in memory, and is lost with the process.
+lease expires, the token becomes invalid (the claim is stale or lost), and the worker's later steps change nothing.
 
 Completing a task makes its source `active`. If the index has the document with exactly the source's current buckets and
 title, the source's memberships become active in the same transaction, and the source is ready. Otherwise the sync
@@ -153,10 +152,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
 
 
 def note_progress(context: Context, claim: IndexingClaim, chunks: int) -> None:
-    """Record the number of chunks being indexed, shown to clients.
-
-    The caller must call `forget_progress` when the task ends.
-    """
+    """Record for clients how many chunks are being indexed. Call `forget_progress` when the task ends."""
     context.progress[claim.task.id, claim.task.token] = chunks
 
 
@@ -187,11 +183,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks in this transaction.
-
-    Returns the documents whose tasks this worker no longer holds, the ids of the sources that are ready, and the
-    asyncio events to set after the commit.
-    """
+    """Complete the tasks. Returns the documents with lost claims, the ids of ready sources, and the events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
@@ -257,8 +249,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
         for document in documents:
             source = _held_source(connection, document.claim)
             if source is not None:
-                # Raise the generation to that in the index: the next claim adds one, and the index then replaces its
-                # text.
+                # The next claim adds one to this generation, so that the index replaces its text.
                 kept = max(document.entry.kept_generation or 0, source.generation)
                 update_state(connection, replace(source, generation=kept))
                 put_back(connection, context, document.claim.task)
@@ -268,10 +259,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 
 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
-    """Schedule another attempt for each task after a pause.
-
-    If no attempt is left or the failure is permanent, the source fails instead.
-    """
+    """Schedule another attempt for each task, or let the source fail if no attempt is left or none can help."""
 
     def work(connection: Connection) -> list[tuple[TaskRow, Failure]]:
         held = [(each, source) for each in failures if (source := _held_source(connection, each[0])) is not None]
@@ -313,17 +301,13 @@ def put_back(connection: Connection, context: Context, task: TaskRow, lane: str 
 
 
 async def release_expired(context: Context, now_s: float) -> int:
-    """Queue the tasks whose lease ended by `now_s` again; infinity, used at startup, selects all.
-
-    Returns their number.
-    """
+    """Queue tasks again whose lease ended by `now_s` (infinity, used at startup, means all). Returns how many."""
 
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
             if task.type in (CASCADE, REBUILD, TEAM_REMOVAL):
-                # Tasks of this kind can't be interrupted by one bad document, so the interruption is not counted as an
-                # attempt.
+                # No single document can crash a task of this kind, so the interruption does not count as an attempt.
                 park_task(connection, task)
                 continue
             if task.lane != lanes.SUSPECT:
