@@ -14,7 +14,10 @@ from svc_cli.settings import CliSettings
 
 
 def write_bucket_names() -> bool:
-    """Write the slugs as `svc bucket ls --names` does. Returns False if that failed; the command reports why."""
+    """Print the slug of each bucket, as `svc bucket ls --names` does.
+
+    Returns False if that fails; then the caller runs the command itself, which reports the error.
+    """
     try:
         console = Console(sys.stdout, sys.stderr, os.environ, is_quiet=True)
         with connected(CliSettings.load(os.environ, Path.cwd()), console, autostart=False) as (client, _):

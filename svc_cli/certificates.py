@@ -1,4 +1,4 @@
-"""Which certificates are accepted of services at https addresses."""
+"""Decides which TLS certificates `svc` accepts from a service at an https address."""
 
 import os
 import ssl
@@ -11,9 +11,10 @@ from svc_daemon.wire.certificates import pin
 def tls_context(certificate: str | None = None) -> ssl.SSLContext:
     """Return the TLS context for connections to a service.
 
-    With `certificate`, in PEM form, only that one is accepted: it comes from the data directory of the local daemon.
-    Otherwise the authorities of SSL_CERT_FILE and SSL_CERT_DIR are trusted, as other programs do it; without these
-    variables, those of certifi, which are the same on every system. Raises UsageError if the file can't be used.
+    If `certificate` (in PEM form) is given, only this certificate is accepted; it comes from the data directory of the
+    local daemon. Otherwise, certificates are accepted if they are signed by an authority in SSL_CERT_FILE or
+    SSL_CERT_DIR or, if neither variable is set, in the list of the package certifi, which is the same on every system.
+    Raises UsageError if the file can't be used.
     """
     if certificate is not None:
         return _pinned(certificate)
@@ -30,7 +31,7 @@ def _trusting(file: str | None, folder: str | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder)
     except OSError as error:
-        # An SSLError has no `strerror` that explains anything.
+        # The `strerror` of an SSLError doesn't explain the problem, so it is replaced by our own words.
         reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
         raise UsageError(f"SSL_CERT_FILE names {file}, which can't be used: {reason}.") from error
     context.set_alpn_protocols(["http/1.1"])

@@ -29,7 +29,7 @@ class ServiceConnection:
     destination: ServiceAddress
     health: DaemonHealth
     credential: Credential
-    #: Whether this run of `svc` started the daemon, so that the daemon has the environment of this run.
+    #: Whether this run of `svc` started the daemon. If so, the daemon has the environment variables of this run.
     is_new: bool = False
 
 
@@ -138,7 +138,10 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
-    """Note that the service is of another release than this `svc`, which is what is installed on this machine."""
+    """Print a note if the service has another version than this `svc`.
+
+    `is_ours` is whether the service is the local daemon, which the note then advises to restart.
+    """
     if running == VERSION:
         return
     installed, served = (tuple(map(int, re.findall(r"\d+", version))) for version in (VERSION, running))

@@ -26,15 +26,16 @@ def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
 def replacing(output: str) -> Iterator[BinaryIO]:
     """Open a draft in the folder of `output`, and rename it to `output` at the end of the block.
 
-    If `output` is a symbolic link, its target is replaced. A draft that a killed command left is written again. Raises
-    UsageError if `output` is anything but a regular file, or in no folder, or if another command is writing it.
+    If `output` is a symbolic link, its target is replaced. A draft that was left by a killed command is overwritten.
+    Raises UsageError if `output` exists but is not a regular file, if its folder does not exist, or if another command
+    is writing it.
     """
     path = Path(os.path.realpath(output))
     if output == "-":
         raise UsageError("A file is written, not standard output.", hint="name it, or ./- if that is its name.")
     if path.is_dir():
         raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
-    # The rename would put a file in the place of a device or pipe: as root, of /dev/null.
+    # The rename would replace the device or pipe by a regular file. A user with root rights could replace /dev/null.
     if path.exists() and not path.is_file():
         raise UsageError(f"{output} is not a regular file.", hint="name a file that may be replaced.")
     if not path.parent.is_dir():
@@ -57,7 +58,7 @@ def replacing(output: str) -> Iterator[BinaryIO]:
 
 
 def _is_ours(file: BinaryIO, draft: Path) -> bool:
-    """Lock the open draft. False if another process has it, has just renamed it, or if it is another user's."""
+    """Lock the open draft. Returns False if another process has locked or renamed it, or if another user owns it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         facts = os.fstat(file.fileno())

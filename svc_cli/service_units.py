@@ -16,8 +16,8 @@ from pathlib import Path
 from svc_cli.errors import UsageError
 from svc_daemon import paths
 
-#: Prefixes of the variables that are written to unit files: our settings, the authorities that `svc` trusts, and where
-#: traces are sent.
+#: Prefixes of the variables that are written to unit files: our settings, the certificate authorities that `svc`
+#: trusts, and the destination of traces.
 CARRIED = ("SVC_", "SSL_CERT_", "OTEL_")
 #: Variables that are not written to unit files: keys, and those that only matter for one command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
@@ -33,8 +33,8 @@ _ALWAYS = (
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
 #: For a daemon that notifies systemd when it is ready, and that it is alive. A start takes long if the schema changes.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
-#: Takes away what none of our programs needs. Folders are not hidden: user services can hide them only where the kernel
-#: lets users make namespaces, and would fail elsewhere.
+#: Directives that take away privileges which none of our programs needs. They don't hide folders: a user service can
+#: hide folders only if the kernel lets users create namespaces, and would fail to start elsewhere.
 _CONFINED = (
     "NoNewPrivileges=yes",
     "UMask=0077",
@@ -80,7 +80,8 @@ class Unit:
     name: str
     path: Path
     text: str
-    #: Whether the service manager starts it itself. A program with a timer is started by that.
+    #: Whether the service manager starts the program at each login. A program with a timer is started by the timer
+    #: instead.
     is_enabled: bool = True
 
 
@@ -183,7 +184,7 @@ class Launchd:
         return Unit(label, self._folder / f"{label}.plist", plistlib.dumps(agent).decode())
 
     def timer(self, _service: Service) -> Unit | None:
-        """Return None: the property list itself has the time."""
+        """Return None: the property list itself contains the time."""
         return None
 
     def load(self, units: Sequence[Unit]) -> None:

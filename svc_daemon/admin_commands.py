@@ -91,12 +91,14 @@ def list_teams(as_json: JsonFlag = False) -> None:
 @teams.command("rm")
 def remove_team(
     team: TeamArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm that everything of the team is to be removed.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Confirm the removal of everything that the team has; required.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Remove a team and everything that it has: sources, buckets, agents, keys, events and its search index.
 
-    Its keys stop working at once. If the daemon is not running, the rest is done when it is started.
+    Its keys stop working at once. If the daemon is not running, the other data is removed when it is started.
     """
     from svc_daemon.operations.team_removals import queue_removal
     from svc_daemon.operator_commands import Errand
@@ -154,7 +156,7 @@ def create_key(
     ] = None,
     expires: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z."),
+        typer.Option(metavar="TIME", help="Let the key expire after a time (30d) or on a date (2030-01-31T12:00:00Z)."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Set a name that shows what the key is for.")] = None,
     save: Annotated[

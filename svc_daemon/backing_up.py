@@ -1,14 +1,14 @@
 """`svc-daemon backup`: copies a data directory, also while its daemon serves requests.
 
-1. hold all files that are removed from now on (`store.removals`)
-2. copy the state database as it is at one moment: the backup has everything that was acknowledged before
+1. from now on, make the daemon keep all files that it removes (`store.removals`)
+2. copy the state database in one snapshot, which contains everything that was acknowledged before
 3. copy the search indexes; they may be newer than the state, and a restore compares them with it
-4. copy the files that the copied state names, or link those that the previous backup has
+4. copy the files named in the copied state, or link them if the previous backup has them
 5. check the copy like `svc-daemon verify`, make it durable, and rename it to its final name
 6. remove the oldest backups
 
-This process only reads the data directory, except for the held files. It needs no request to the daemon, which may
-start and stop meanwhile.
+Apart from step 1, this process only reads the data directory. It sends no request to the daemon, which may be started
+and stopped during the backup.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,9 +37,9 @@ from svc_daemon.wire.versions import VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupOptions:
-    #: How many backups are kept, this one included.
+    #: Number of backups to keep, including this one.
     keep: int
-    #: Whether the stored files are read again, also those of the previous backup.
+    #: Whether to read all stored files again and check them, including those shared with the previous backup.
     read_data: bool
     now: Callable[[], datetime]
     report: Report
@@ -50,7 +50,7 @@ class BackupSummary:
     backup: Backup
     counts: CopyCounts
     problems: list[Problem]
-    #: How many old backups were removed.
+    #: Number of old backups that were removed.
     removed: int
 
     def as_json(self) -> dict[str, Any]:
@@ -96,7 +96,8 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
         copy = DirectoryCopy(files, folder.partial, earlier, read_data=options.read_data)
         copied_indexes = _copy_databases(files, folder.partial, copy, previous)
         installation_id, count = _copy_files(folder, copy, previous, options.report)
-        # The copy is complete: nothing in the data directory needs to wait for the check.
+        # The copy is complete, so the daemon may now delete the files that were kept for it; the check reads only the
+        # copy.
         held.close()
         problems = check_files(folder.partial, read_data=options.read_data, has_indexes=False).problems
         record = BackupRecord(
@@ -109,7 +110,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
             indexes=copied_indexes,
         )
         backup = folder.finish(record, syncer)
-        # A backup with problems replaces none that has fewer.
+        # A backup with problems does not cause the removal of older ones, which may have fewer problems.
         removed = 0 if problems else folder.keep_last(options.keep)
         return BackupSummary(backup=backup, counts=copy.counts, problems=problems, removed=removed)
 
@@ -130,7 +131,7 @@ def _copy_files(folder: BackupFolder, copy: DirectoryCopy, previous: Backup | No
 def _copy_databases(
     files: DataFiles, partial: DataFiles, copy: DirectoryCopy, previous: Backup | None
 ) -> dict[str, Sequence[int]]:
-    """Copy the state and the indexes. Returns what each index looked like before it was copied."""
+    """Copy the state and the indexes. Returns the size, time and inode that each index had before it was copied."""
     copy_database(files.state, partial.state)
     partial.index.mkdir(mode=0o700, exist_ok=True)
     known = previous.record.indexes if previous else {}
@@ -143,15 +144,15 @@ def _copy_databases(
                 copy_database(files.index / name, partial.index / name)
             looks[name] = look
         except (StorageError, FileNotFoundError):
-            # The index is damaged, or is just being rebuilt. A restore makes it again.
+            # The index is damaged or is being rebuilt. It is left out of the backup, and a restore rebuilds it.
             (partial.index / name).unlink(missing_ok=True)
     return looks
 
 
 def _look_at(path: Path) -> list[int]:
-    """Return the size, date and inode of the index and its log, which differ after every change."""
+    """Return size, modification time and inode of the index and of its log; at least one differs after every change."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
-    # Reading a database without a log leaves an empty one.
+    # Reading a database that has no log creates an empty log, so an empty log counts as none.
     ends = log.stat() if log_bytes(path) else None
     return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]

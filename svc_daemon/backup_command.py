@@ -32,18 +32,24 @@ if TYPE_CHECKING:
 
 def backup(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder of the backups, best on another disk.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The folder for the backups, preferably on another disk.", show_default=False
+        ),
     ],
-    keep: Annotated[int, typer.Option(metavar="N", min=1, help="Keep the last N backups.")] = 7,
+    keep: Annotated[int, typer.Option(metavar="N", min=1, help="Keep the last N backups, and remove older ones.")] = 7,
     read_data: Annotated[
         bool,
-        typer.Option("--read-data", help="Also read the stored files of the previous backup, which takes longer."),
+        typer.Option(
+            "--read-data", help="Also check the files that are shared with the previous backup, which takes longer."
+        ),
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Back up the data directory, also while the service is running.
 
-    Files that the previous backup has take no more space. If it is interrupted, the next run continues.
+    A file that is unchanged since the previous backup takes no additional space. If a backup is interrupted, run the
+    same command again to continue it.
     """
     started_s = time.monotonic()
     with _refusing("backup", as_json):
@@ -65,15 +71,17 @@ def backup(
 def restore(
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="The folder of the backups, or one of them.", show_default=False),
+        typer.Argument(
+            metavar="DIR", help="The folder with the backups, or the folder of one backup.", show_default=False
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make the data directory from the newest backup in a folder, or from the named one.
+    """Restore the data directory from the newest backup in a folder, or from the backup that you name.
 
-    The data directory must be empty. If it is interrupted, the next run continues.
+    The data directory must be empty. If a restore is interrupted, run the same command again to continue it.
 
-    In a cluster, run it without DIR after you have restored the database.
+    In a cluster, first restore the database with its own tools, then run this command without DIR.
     """
     if folder is None:
         _mark_restored(as_json)

@@ -18,9 +18,9 @@ class ServerCertificate:
     """A certificate that is valid now and belongs to its key."""
 
     context: ssl.SSLContext
-    #: The certificate itself, without the others of its file.
+    #: The daemon's own certificate, without any certificates of authorities that follow it in the file.
     pem: str
-    #: The host names and addresses that it is for.
+    #: The host names and addresses for which the certificate is valid.
     names: tuple[str, ...]
     expires_at: str
 
@@ -64,9 +64,10 @@ def _read(variable: str, path: Path) -> str:
 
 
 def _shake_hands(context: ssl.SSLContext, pem: str) -> dict[str, Any]:
-    """Return the certificate as a client sees it that trusts it by itself. Raises SSLError if it refuses it.
+    """Do a TLS handshake in memory with a client that trusts only this certificate; return the certificate's fields.
 
-    The standard library reads the fields of a certificate only in a handshake, which here needs no network.
+    The standard library reads the fields of a certificate only during a handshake. Raises SSLError if the client
+    refuses the certificate.
     """
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False

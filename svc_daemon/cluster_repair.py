@@ -1,9 +1,9 @@
-"""`svc-daemon verify` on a cluster: checks and repairs the three engines of an installation while its nodes serve.
+"""`svc-daemon verify` on a cluster: checks and repairs PostgreSQL, S3 and Milvus while the nodes serve requests.
 
-A check that finds problems is made again after a moment, and only what was found both times is reported: the stores
-can't be read at one moment, and what the nodes were changing looks like damage. A repair changes the rows of the state
-in transactions that read them again, like any other node; the workers of the nodes do the rest. Then everything is
-checked again, and the result is that of the last check.
+If a check finds problems, it is repeated after a short pause, and only problems found both times are reported: the
+three stores can't be read at the same moment, so a change that a node was just making may look like damage. A repair
+changes rows in transactions that read them again first, as the nodes themselves do; the nodes' workers do the rest.
+Then everything is checked once more, and the result of that check is returned.
 """
 
 import asyncio

@@ -55,14 +55,17 @@ def serve(
     ] = None,
     role: Annotated[
         Role,
-        typer.Option(help="In a cluster, only answer requests (api), or only work on what was accepted (worker)."),
+        typer.Option(
+            help="In a cluster, only answer requests (api), only do background work such as indexing (worker), or do "
+            "both (all)."
+        ),
     ] = Role.ALL,
     faults: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="For tests of clients: make the errors happen that this file describes. The data directory must be"
-            " new, or made with this option.",
+            help="For tests of clients: make requests fail, as the rules in this file say. The data directory must be"
+            " new, or have been created with this option.",
         ),
     ] = None,
 ) -> None:
@@ -81,9 +84,10 @@ def verify(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check the data of a service for damage: the data directory of a stopped one, or a cluster while it serves.
+    """Check the stored data for damage, and repair it with --repair.
 
-    Exits with code 0 if there are no problems, and with code 1 if there are any.
+    The service must be stopped. In a cluster, it may be running. Exits with code 0 if there are no problems, and with
+    code 1 if there are any.
     """
     from svc_daemon.cluster_repair import verify_cluster
     from svc_daemon.data_directory import DirectoryRefused

@@ -55,7 +55,7 @@ class DirectoryLocked(DirectoryRefused):
 
 
 class NotEmpty(DirectoryRefused):
-    """The data directory has files, and a restore replaces none."""
+    """The data directory is not empty, and a restore never overwrites files."""
 
     code = "svc_data_dir_not_empty"
 
@@ -152,5 +152,5 @@ def _size_bytes(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
-        # It was removed after it had been listed.
+        # The file was removed after it had been listed.
         return 0

@@ -1,7 +1,7 @@
-"""The engines of an installation: the embedded ones in its data directory, or those that several daemons share.
+"""Opens the engines of an installation: the embedded ones in its data directory, or those of a cluster.
 
-This is the only place that knows all of them. Libraries of a cluster are imported when it is opened, since the embedded
-engines need none of them.
+Embedded are SQLite and files; a cluster shares PostgreSQL, S3 and Milvus. No other module knows all of them. The
+libraries for a cluster are imported only when a cluster is opened.
 """
 
 import os
@@ -49,16 +49,17 @@ if TYPE_CHECKING:
     from svc_daemon.provider.milvus.server import MilvusServer
 
 OnBroken = Callable[[Exception], None]
-#: The variable with the authorities to trust, by which other programs are configured too; always set in what is below.
+#: The environment variable that names a file of trusted certificate authorities; other programs use it too. The
+#: functions below get it in `environ` even if the user has not set it.
 AUTHORITIES = "SSL_CERT_FILE"
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 
 def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
-    """Open the state in the data directory. Raises StorageError, also if it is missing although it has stored files."""
+    """Open the state in the data directory. Raises StorageError, also if stored files exist without a state."""
     refuse_lost_state(files)
     if has_state(files):
-        # A state of a newer release must stay as it is: opening it for writing would empty its write-ahead log.
+        # Don't open a state of a newer release for writing, which would empty its write-ahead log.
         list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
@@ -71,14 +72,14 @@ def open_folders(files: DataFiles, executor: Executor, on_broken: OnBroken) -> D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """What opens the stores of a daemon; the defaults are the embedded ones."""
+    """The functions that open the stores of a daemon; the defaults open those in the data directory."""
 
     open_state: Callable[[DataFiles, OnBroken], Database] = open_sqlite
     make_provider: Callable[..., SearchProvider] = EmbeddedProvider
     open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
     #: Returns the installation's secret.
     prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
-    #: Returns the context with what all daemons on these engines share; the stack ends that.
+    #: Returns the context with the parts that all daemons on these engines share; closing the stack ends the sharing.
     join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
 
 
@@ -87,7 +88,9 @@ EMBEDDED = Engines()
 
 @dataclass(slots=True)
 class _Time:
-    """The time that nodes write into the index: that of the database's server once the node has joined the others."""
+    """The clock for times that are written into the index: the database server's clock once the node has joined the
+    cluster.
+    """
 
     now_s: Callable[[], float] = time.time
 
@@ -96,10 +99,10 @@ class _Time:
 
 
 def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) -> Engines:
-    """Return what opens the engines of the cluster, or the embedded ones.
+    """Return the functions that open the engines of the cluster; without a cluster, those of the data directory.
 
-    `environ` has the variables that the libraries of the engines read, such as those of AWS. Raises StorageError if the
-    authorities that it names can't be used.
+    `environ` contains the variables that the libraries of the engines read, such as those of AWS. Raises StorageError
+    if the file of certificate authorities can't be used.
     """
     if cluster is None:
         return EMBEDDED
@@ -122,18 +125,14 @@ def _find_authorities(environ: Mapping[str, str]) -> str:
     try:
         ssl.create_default_context(cafile=file)
     except OSError as error:
-        # An SSLError has no `strerror` that explains anything.
+        # The `strerror` of an SSLError doesn't explain the problem, so it is replaced by our own words.
         reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
         raise StorageError(f"{AUTHORITIES} names {file}, which can't be used: {reason}.") from error
     return file
 
 
 def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
-    """Return the URL with `sslmode=verify-full`, unless the URL or `PGSSLMODE` sets a mode already.
-
-    By default, libpq encrypts if the server offers it, but doesn't check which server answers. The URL of a server on
-    this machine is returned unchanged.
-    """
+    """Return the file of certificate authorities for all three engines: the one in `environ`, or that of certifi."""
     parts = urlsplit(state_url)
     given = parse_qs(parts.query)
     host = given.get("host", [parts.hostname or ""])[0]
@@ -159,7 +158,7 @@ def _needing_extra() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class OpenCluster:
-    """The engines of a cluster, opened without joining its nodes."""
+    """The engines of a cluster, opened by a command that is not a node."""
 
     state: Database
     stores: ByteStores
@@ -176,7 +175,7 @@ def open_cluster(
     staging: Path,
     prepare: Callable[[Connection], None] = check_shared_current,
 ) -> Iterator[OpenCluster]:
-    """Open the engines for work beside the nodes, or without any; `staging` is a folder for bytes on their way.
+    """Open the engines for a command that may run beside the nodes. `staging` is a folder for bytes in transfer.
 
     By default, the schema is only checked. Raises StorageError.
     """
@@ -200,9 +199,10 @@ def open_cluster(
 
 
 def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) -> tuple[list[PendingMigration], int]:
-    """List what the database of the cluster lacks, and count the nodes that are connected to it. Changes nothing.
+    """List the migrations that the cluster's database still needs, and count the nodes connected to it. Changes
+    nothing.
 
-    Raises StorageError, and NotFound if it has no installation.
+    Raises StorageError, and NotFound if the database has no installation.
     """
     with _needing_extra():
         from svc_daemon.databases.postgres.servers import PostgresServer  # noqa: PLC0415
@@ -214,7 +214,8 @@ def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) ->
 
 
 def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
-    # PostgreSQL itself knows after a failure what it has stored, so only a schema of a newer release ends the process.
+    # After a failed commit, PostgreSQL knows what it has stored, so the process can continue. `on_broken` is called
+    # only if the schema belongs to a newer release.
     with _needing_extra():
         from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
 
@@ -253,7 +254,9 @@ def _open_milvus_server(cluster: ClusterSettings, authorities: str, clock: Calla
 
 
 def _share_secret(files: DataFiles, database: Database) -> bytes:
-    """Return the secret of all nodes, and write it where programs of this machine look, to recognize the daemon."""
+    """Return the secret that all nodes share, and write it to the data directory, where `svc` reads it to verify the
+    daemon.
+    """
     secret = prepare_shared_secret(database, os.urandom)
     write_secret(files.secret, secret.hex())
     return secret

@@ -3,9 +3,9 @@
 ServiceError            an error that is reported to the caller, with its code
  ├─ NotFound            `get_…` found no row that the caller may see
  └─ StorageError        the disk is full, or there was an I/O error
-         ├─ CommitUnknown   a commit failed so that it may have been carried out
-         ├─ StoreUnavailable    an engine of the cluster does not answer
-         └─ ShuttingDown    the databases are already closed
+     ├─ CommitUnknown   a commit failed, but may have taken effect
+     ├─ StoreUnavailable    an engine of the cluster does not answer
+     └─ ShuttingDown    the databases are already closed
 """
 
 from dataclasses import dataclass
@@ -134,14 +134,13 @@ class StorageError(ServiceError):
 
 
 class CommitUnknown(StorageError):
-    """A commit failed in a way that leaves open whether it was carried out: its rows may exist, so no byte of theirs
-    may be deleted."""
+    """A commit failed, but may have taken effect: its rows may exist, so bytes that they name must not be deleted."""
 
     def __init__(self) -> None:
         super().__init__("The database failed during a commit, which may have been carried out.", retry_after_seconds=1)
 
 
-#: When a request that met an unavailable store should be sent again, in seconds.
+#: The `Retry-After` of responses while a store is unavailable, in seconds.
 UNAVAILABLE_RETRY_S = 5
 
 

@@ -21,9 +21,9 @@ def migrate(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Upgrade the state to this release, as the next start would do.
+    """Upgrade the state database to this release, as the next start of the service would do.
 
-    The state is copied first. An interrupted upgrade is continued by the next one.
+    The state database is copied first. If an upgrade is interrupted, run the same command again to continue it.
 
     Example: svc-daemon migrate --dry-run
     """

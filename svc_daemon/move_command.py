@@ -27,7 +27,7 @@ from svc_daemon.settings import ClusterSettings, SettingError
 if TYPE_CHECKING:
     from svc_daemon.offline_move import Route
 
-#: The value of `--to` that names the engines in the environment.
+#: The value of `--to` for the cluster that the environment variables name.
 CLUSTER = "cluster"
 
 
@@ -36,19 +36,20 @@ def move(
         str,
         typer.Option(
             metavar="cluster|DIR",
-            help="Move the data directory into the cluster that SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL name, "
-            "or move that cluster into the folder DIR.",
+            help="Move the data directory into the cluster (cluster), or move the cluster into the folder DIR. The "
+            "cluster is at the addresses in SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL.",
         ),
     ],
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Let the installation be used again where it is or was, instead.")
+        bool,
+        typer.Option("--cancel", help="Don't move, but cancel the last move: the original data can be served again."),
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Move an installation from a data directory into a cluster, or from a cluster into a data directory.
 
-    The service must be stopped. Nothing is removed where the installation was. An interrupted move is continued by
-    running the command again.
+    The service must be stopped. The original data is not deleted. If a move is interrupted, run the same command again
+    to continue it.
 
     Example: svc-daemon move --to cluster
     """

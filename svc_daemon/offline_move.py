@@ -1,7 +1,8 @@
 """`svc-daemon move`: opens both sides of a move, which no service may be using, and runs it (see `operations.moving`).
 
-The data directory's lock is held throughout. A cluster has no lock; that no node is connected to its database is
-checked after it was marked, when no other node can start any more, and again at the end.
+The lock of the data directory is held throughout. A cluster has no such lock. Instead, the cluster is marked first, so
+that no other node can start. Then the move checks that no node is connected to the cluster's database, and checks it
+again at the end.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ class Route:
 
 
 def run_move(route: Route, note: Callable[[str], None]) -> tuple[MoveReport, str, str]:
-    """Move the installation, or continue a move that was begun. `note` gets lines of progress.
+    """Move the installation, or continue a move that was begun. `note` is called with lines of progress.
 
     Returns what was done, and the names of source and target. Raises NoDirectory, DirectoryLocked, MoveRefused, or
     ServiceError.
@@ -64,7 +65,10 @@ def run_move(route: Route, note: Callable[[str], None]) -> tuple[MoveReport, str
 
 
 def run_cancel(route: Route) -> tuple[Departure, str]:
-    """Let the source be served again. Returns its mark, which is removed, and its name. Raises as `run_move`."""
+    """Cancel a move, so that its source can be served again. Returns the mark that was removed, and the source's name.
+
+    Raises the errors of `run_move`.
+    """
     with ExitStack() as stack:
         source = _open_source(stack, route)
         return asyncio.run(cancel_move(source)), source.name

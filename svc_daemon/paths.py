@@ -64,7 +64,9 @@ class DataFiles:
 
     @property
     def fault_lab(self) -> Path:
-        """A mark: the directory was created with `--faults`, so it has nothing that must be safe from faults."""
+        """A marker file: the directory was created with `--faults`, so it contains only test data, which faults may
+        damage.
+        """
         return self.root / "fault.lab"
 
     @property

@@ -2,13 +2,13 @@
 
 Everything is done in the folder `restoring` of the data directory:
 
-1. copy the files, and compare the stored ones with their SHA-256
+1. copy the files, and compare the SHA-256 of the stored files with the state
 2. copy the databases, migrate the state, and give its buckets new revisions
 3. check the copy and repair it, like `svc-daemon verify --repair`: the indexes may be newer than the state
 4. write the file `ready`
 
-Then each file and folder is moved to its place, the state database last. While the folder exists, no daemon starts; an
-interrupted restore of the same backup is continued by the next one.
+Then each file and folder is moved to its place, the state database last. While the folder exists, no daemon starts. If
+a restore is interrupted, the next restore of the same backup continues it.
 """
 
 import json
@@ -40,7 +40,7 @@ from svc_daemon.store.uploads import list_open_ids
 
 #: The file in `restoring` that names the backup, and the one that shows that only the moves are left.
 ORIGIN, READY = "restoring.json", "ready"
-#: The name that the folder gets when it is empty; from then on, a daemon may start.
+#: The name that the folder gets when everything was moved out of it; from then on, a daemon may start.
 DONE = "restored"
 
 
@@ -92,13 +92,13 @@ class RestoreSummary:
 
 
 def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> RestoreSummary:
-    """Make the data directory from the backup, or continue to.
+    """Make the data directory from the backup, or continue an interrupted restore of this backup.
 
     Raises BackupRefused, NotEmpty, DirectoryLocked, StorageError if the state can't be used by this release, and
     OSError.
     """
     if files.root.resolve().is_relative_to(backup.path.resolve()):
-        # The backup is removed one day, and the data directory would be removed with it.
+        # The backup will be removed some day, and the data directory would be removed with it.
         raise BackupRefused(f"{files.root} is inside of the backup.", "Set SVC_DATA_DIR to another folder.")
     make_folders(files)
     with ExitStack() as stack:
@@ -108,7 +108,8 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
         _refuse_others(files, origin)
         copy, verdict = DirectoryCopy(backup.files, made), None
         if not (made.root / READY).exists():
-            # Read first: one that can't be read then leaves nothing in the way of an older backup.
+            # Read the state first: if it can't be read, nothing was written yet, and an older backup can be restored
+            # instead.
             with open_copy(backup.files.state) as state:
                 stored, open_ids = list_stored(state), list_open_ids(state)
             make_folders(made)
@@ -152,7 +153,7 @@ def _copy_databases(backup: Backup, made: DataFiles) -> None:
 
 
 def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
-    """Migrate the state, renew its revisions, and have the indexes made again that the backup doesn't have."""
+    """Migrate the state, renew its revisions, and queue the rebuild of the indexes that the backup doesn't have."""
     make_ids, known = Ids(now=now, random=os.urandom), set(list_teams(made.index))
 
     def work(connection: Connection) -> None:
@@ -167,10 +168,10 @@ def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
 
 
 def _move_in(made: DataFiles, files: DataFiles) -> None:
-    """Move everything to its place, the state last: without it, no daemon starts beside the stored files."""
+    """Move everything to its place, the state last. Without the state, no daemon starts in the meantime."""
     stays = (made.root / ORIGIN, made.root / READY)
     for path in sorted(made.root.iterdir(), key=lambda path: path == made.state):
-        # The data directory has all folders already; a rename replaces an empty one.
+        # Skip empty folders, which the data directory already has. Others replace the empty folder of their name.
         if path not in stays and (not path.is_dir() or any(path.iterdir())):
             path.rename(files.root / path.name)
     sync_folder(files.root)

@@ -113,7 +113,7 @@ def serve(settings: Settings) -> None:
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
-        # Of an installation whose state was moved away, the secret is left.
+        # After the state was moved to a cluster, only the secret is left of the installation.
         is_used = has_state(files) or files.secret.exists() or any(files.blobs.iterdir())
         if settings.faults is not None and is_used and not files.fault_lab.exists():
             raise StorageError(
@@ -272,7 +272,7 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 
 async def _repair(context: Context) -> None:
     """Clean up after an unclean shutdown. At startup, all leases and staging files are left from the last run."""
-    # Where several nodes share the state, the leases alone show which claims are left from a process that died.
+    # If several nodes share the state, only an expired lease shows that the process that held it is gone.
     until_s = inf if context.clock.shared is None else context.clock.lease_s()
     released = await release_expired(context, until_s) + await release_expired_syncs(context, until_s)
     await sort_leftovers(context)
@@ -303,7 +303,7 @@ async def _lifespan(process: Process, on_broken: Callable[[Exception], None], ap
 
 
 def _workers(process: Process) -> Sequence[Worker | Shortages]:
-    """Return the workers of the daemon's role, and those that every daemon needs for what it has in memory."""
+    """Return the workers that the daemon's role requires, and those that every daemon needs for its own memory."""
     context, extractor = process.context, process.extractor
     is_api = process.role is Role.API
     own = (CountingWorker(context), EmbeddingWorker(context, process.choice, opens_only=is_api), context.shortages)

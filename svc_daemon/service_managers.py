@@ -1,8 +1,8 @@
 """Notifies the service manager that started the daemon of its state, by systemd's protocol sd_notify.
 
-The daemon sends that it is ready once it answers requests. From then on, its event loop sends at intervals that it is
-alive, so that a daemon that hangs is restarted. When it has finished its requests, it sends that it stops. Nothing is
-sent unless the service manager asks for it.
+The daemon reports that it is ready as soon as it answers requests. From then on, its event loop reports at intervals
+that it is alive, so that the service manager can restart a daemon that hangs. When the daemon has finished its
+requests, it reports that it is stopping. Nothing is sent unless the service manager asks for it.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ READY, ALIVE, STOPPING = b"READY=1", b"WATCHDOG=1", b"STOPPING=1"
 
 @asynccontextmanager
 async def notifying_service_manager(environ: Mapping[str, str]) -> AsyncIterator[None]:
-    """Within the block, the daemon is ready and alive."""
+    """Report that the daemon is ready, then that it is alive until the block ends, then that it is stopping."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         yield
         return
     _notify(address, READY)
-    # The service manager restarts this process after so many seconds of silence; 0 for never.
+    # The service manager restarts this process after this many seconds without a message; 0 means never.
     is_watched = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     limit_s = int(environ.get("WATCHDOG_USEC", "0")) / 1e6 if is_watched else 0
     beating = asyncio.create_task(_beat(address, limit_s))
@@ -42,6 +42,6 @@ async def _beat(address: str, limit_s: float) -> None:
 def _notify(address: str, state: bytes) -> None:
     """Send the state. If that fails, the service manager treats this process as silent."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-        # A name with @ is in the abstract namespace, which Linux has beside the file system.
+        # A name with @ is a socket in Linux's abstract namespace, not in the file system.
         channel.connect(f"\0{address[1:]}" if address.startswith("@") else address)
         channel.send(state)

@@ -1,4 +1,4 @@
-"""Upgrades of an installation by hand, before the start of a new release, and reports of what one would do."""
+"""Upgrades an installation when the operator asks for it, or reports what an upgrade would do."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,18 +17,19 @@ from svc_daemon.wire.versions import VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeReport:
-    """What an upgrade does to an installation, or has done."""
+    """What an upgrade would do to an installation, or has done."""
 
     #: The path of the data directory, or a description of the cluster.
     name: str
     pending: Sequence[PendingMigration]
     is_done: bool
-    #: Where the state from before this upgrade, or from before the last one, is kept; None if it isn't.
+    #: The path of the copy of the state from before this upgrade, or from before the last one; None if there is no
+    #: copy.
     copy: Path | None = None
-    #: The bytes of the state, which its copy needs too, and how many are free on the disk.
+    #: The size of the state, which its copy needs too, and the free space on the disk, in bytes.
     state_bytes: int | None = None
     free_bytes: int | None = None
-    #: How many nodes of a cluster are connected, which must all be stopped first.
+    #: Number of connected nodes of a cluster; all of them must be stopped first.
     nodes: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -103,9 +104,10 @@ def _report(files: DataFiles, pending: Sequence[PendingMigration], *, is_done: b
 def upgrade_cluster(
     cluster: ClusterSettings, environ: Mapping[str, str], files: DataFiles, *, dry_run: bool
 ) -> UpgradeReport:
-    """Upgrade the database of the cluster, or only report what that would do.
+    """Upgrade the database of the cluster, or only report what an upgrade would do.
 
-    Raises NotFound if it has no installation, and StorageError, also while nodes are connected that it would disturb.
+    Raises NotFound if it has no installation, and StorageError, also if nodes are connected that the upgrade would
+    disturb.
     """
     pending, nodes = plan_shared_upgrade(cluster, environ)
     if not dry_run:

@@ -24,12 +24,12 @@ DEFAULT_MODEL = "svc-agent"
 
 
 class AnswerCalls(Calls):
-    """The client's methods that ask questions, and that read sources again to check an answer."""
+    """The client's methods that ask questions, and that have sources extracted again to check an answer."""
 
     def ask(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
     ) -> "ResponseDict":
-        """Answer a question, or the last one of a conversation, from the documents of an agent.
+        """Ask an agent a question, or the last question of a conversation, and return the answer.
 
         `answer_text` returns the text of the answer.
         """
@@ -40,9 +40,11 @@ class AnswerCalls(Calls):
     def ask_streaming(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
     ) -> Iterator[dict[str, Any]]:
-        """Yield OpenAI's events; the last, `response.completed` or `response.incomplete`, has the whole answer.
+        """Ask a question like `ask`, and yield the events of the response as they arrive, in the format of OpenAI's
+        API.
 
-        Raises ApiError if generating the answer fails, and NetworkFailed if the stream ends prematurely.
+        The last event, `response.completed` or `response.incomplete`, contains the whole answer. Raises ApiError if
+        generating the answer fails, and NetworkFailed if the stream ends prematurely.
         """
         body = {"model": model, "input": input, "stream": True, **options}
         request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)

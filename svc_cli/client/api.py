@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 LOCAL_URL = "http://127.0.0.1:7820"
 #: Rows per page of a long list; the API's maximum.
 PAGE_ROWS = 1000
-#: The query parameters with which buckets are returned with (True) or without (False) the ids of their sources.
+#: The query parameters of a request for buckets: the response contains the ids of their sources (True) or not (False).
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
@@ -68,18 +68,18 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     block, closes them.
 
     **Answers** are the API's JSON objects, as dicts; their types are in `svc_cli.client.types`. A service of an older
-    release may leave out fields that are newer than it: reading such a field raises BadAnswer, and `.get` returns None.
+    release may leave out fields that were added later: reading such a field raises BadAnswer, and `.get` returns None.
 
-    **Errors** are all SvcError. ApiError is an error response, with its `code`, `status`, `details` and `request_id`.
-    NetworkFailed means that the connection broke and retries did not help, BadAnswer that something else than the
-    service has answered, UsageError that a name can't be part of an address. NotReady and WaitTimedOut end a wait.
+    **Errors** are subclasses of SvcError. ApiError is an error response, with its `code`, `status`, `details` and
+    `request_id`. NetworkFailed means that the connection broke and retries did not help. BadAnswer means that the
+    response is not one of this API. UsageError means that a name can't be part of a URL. A wait ends with NotReady if a
+    source has failed, and with WaitTimedOut if its time is over.
 
-    **Retries**: requests are repeated after temporary errors, as often as `policy` says. Nothing is created twice by
-    that, because each call that creates something sends an idempotency key: yours, or one that it makes up. With a key
-    of yours, running your program again creates nothing twice either. After a 429, creates wait as long as the service
-    asks.
+    **Retries**: requests are repeated after temporary errors, as often as `policy` allows. This creates nothing twice,
+    because each call that creates something sends an idempotency key: yours, or a random one. If you pass your own key,
+    running your program again creates nothing twice either. After a 429, creates wait as long as the service asks.
 
-    **Threads** may share a client. When the service asks one of them for a pause, all of them wait before they create
+    **Threads** may share a client. When the service asks one of them to pause, all of them wait before they create
     anything. `stop` ends the waiting and sending of all threads.
     """
 
@@ -98,8 +98,9 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         `SVC_API_KEY_FILE`, or the key that `svc auth login` stored for the address. Raises NotAuthenticated if there is
         none.
 
-        `certificate`, in PEM form, is the only one to accept at an https address. Without it, those are accepted that
-        SSL_CERT_FILE or certifi's authorities vouch for. `service` is for the command line.
+        If `certificate` (in PEM form) is given, it is the only one that is accepted at an https address. Without it,
+        certificates are checked as `svc_cli.certificates.tls_context` describes. `service` is used by the command line
+        only.
         """
         base_url = base_url or os.environ.get("SVC_BASE_URL") or LOCAL_URL
         if api_key is None:
@@ -240,7 +241,10 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         idempotency_key: str | None = None,
         **fields: "Unpack[QaCreateDict]",
     ) -> "Reply[SourceAnswerDict]":
-        """Add a question with its answer, which searches of the whole team find, but those of a bucket don't."""
+        """Store a question together with its answer as a source.
+
+        Agents that search the whole team find it, and agents that list the source; searches of a bucket don't.
+        """
         body = {"question": question, "answer": answer, **fields}
         return self._create(f"/v1/buckets/{part(bucket)}/qa", body, idempotency_key)
 
@@ -255,9 +259,10 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def wait_until_ready(
         self, source_ids: str | Iterable[str], timeout_s: float | None = None
     ) -> "dict[str, SettledSource]":
-        """Wait until one source or several are found by searches of their buckets; return their states by id.
+        """Wait until searches find one or several sources, and return their states by id.
 
-        Raises NotReady if any of them has failed or was deleted, but not before all others are ready, and WaitTimedOut.
+        If any of them fails or is deleted, raises NotReady as soon as all others are ready or have failed too. Raises
+        WaitTimedOut if the time is over.
         """
         watch = Watch([source_ids] if isinstance(source_ids, str) else source_ids)
         states = wait_until_settled(self, watch, timeout_s=timeout_s)

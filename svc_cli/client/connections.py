@@ -28,7 +28,7 @@ class ConnectionFailed(Exception):
 
 
 class _Lines(io.BufferedReader):
-    """A reader that remembers the last line read."""
+    """A reader that remembers the last line read, so that `_Response` can check whether the headers were complete."""
 
     last = b""
 
@@ -49,7 +49,7 @@ class _Response(http.client.HTTPResponse):
         self._socket = sock
 
     def abort(self) -> None:
-        """End the connection, from another thread than the one that reads the response, which then ends."""
+        """Close the connection. Any thread may call this; the thread that reads the response then gets an error."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 

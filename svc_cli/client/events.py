@@ -1,8 +1,8 @@
-"""The event log: pages of it, and following it in a thread, so that waiting needs no polling.
+"""Reads the event log: page by page, or by following it in a thread, so that waiting needs no polling.
 
-A follower begins with the events after the moment at which it was opened. So a caller that opens it first, and then
-looks at what it waits for, misses nothing. If the connection ends, the follower resumes after the last event; if that
-is not possible, it yields an event of the type `RESYNC`, and the caller looks again.
+A follower yields the events that happen after it was opened. So a caller that first opens a follower and then looks up
+the current states misses nothing. If the connection ends, the follower reconnects and continues after the last event.
+If that is not possible, it yields an event of the type `RESYNC`, and the caller has to look up the states again.
 """
 
 import threading
@@ -21,9 +21,10 @@ from svc_daemon.wire import Json, headers
 if TYPE_CHECKING:
     from svc_cli.client.types import EventListDict, SourceListDict
 
-#: The type of the events that a follower makes itself, after it may have missed some.
+#: The type of an event that the follower adds itself when it may have missed events of the service.
 RESYNC = "svc.resync"
-#: The service sends at least a comment every 15 seconds.
+#: Read timeout in seconds. The service sends at least a comment every 15 seconds, so a longer silence means that the
+#: connection is lost.
 SILENCE_S = 45.0
 #: Maximum time to wait for the end of a follower's thread, in seconds.
 END_S = 1.0
@@ -46,12 +47,15 @@ class EventCalls(Calls):
         return EventFollower(self._transport, {"after": "latest"} | dict(filters or {}))
 
     def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":
-        """Return `{sources: [...], missing: [ids], replaced_by: {id: id}}` for at most `LOOKUP_IDS` ids."""
+        """Return `{sources: [...], missing: [ids], replaced_by: {id: id}}` for at most `LOOKUP_IDS` ids of sources."""
         return self._get("/v1/sources", {"ids": ",".join(source_ids)})
 
 
 class EventFollower:
-    """Follows the event log while its block runs. Entering it connects, and raises what `Transport.send` raises."""
+    """A context manager that follows the event log in a thread until its `with` block ends.
+
+    Entering the block opens the connection, and raises what `Transport.send` raises.
+    """
 
     def __init__(self, transport: Transport, filters: Mapping[str, str | int]) -> None:
         self._transport = transport
@@ -76,16 +80,16 @@ class EventFollower:
             self._is_over = True
             if self._stream is not None:
                 self._stream.abort()
-            # It ends at once, unless the service is away and the thread waits for its next try.
+            # The thread ends at once, unless it is waiting to reconnect to a service that can't be reached.
             self._thread.join(END_S)
 
     def take(self, timeout_s: float | None = None) -> list[Json]:
-        """Return the events that have come, after waiting for the first one; none if the time is over.
+        """Wait for the next event, and return all events that have arrived; an empty list if none arrives in time.
 
-        Raises NetworkFailed or ApiError if the service can't be followed any more.
+        Raises NetworkFailed or ApiError if the follower could not reconnect.
         """
         found: list[Json] = []
-        # A deadline may pass while its caller computes what is left.
+        # The timeout is negative if the caller's deadline passed while the caller was computing it.
         left_s = None if timeout_s is None else max(timeout_s, 0.0)
         while True:
             try:
@@ -108,7 +112,7 @@ class EventFollower:
         self._stream = self._stack.enter_context(self._transport.follow(request))
 
     def _run(self) -> None:
-        """Read the stream, and open it again whenever it ends, until the block is left."""
+        """Read the stream, and open it again whenever it ends, until the `with` block ends."""
         try:
             while True:
                 self._read()
@@ -130,7 +134,7 @@ class EventFollower:
                 if self._is_over:
                     return
         except NetworkFailed:
-            # The service was stopped or killed. The next connection is tried as often as any request.
+            # The service was stopped or killed. `follow` retries the next connection like any other request.
             return
 
     def _resume(self) -> None:

@@ -1,8 +1,8 @@
-"""Calls a receiver on this machine for what becomes ready or fails, as the service calls the webhooks of imports.
+"""Calls a webhook receiver on this machine for each source that becomes ready or fails.
 
-The calls have the same body, headers and signature, and a failed one is retried once after the same pause. They differ
-in that uploads are forwarded too, that calls are made one after the other, and that nothing is kept: what is due when
-the process ends is never called.
+The calls have the same body, headers and signature as those that the service makes for imports, and a failed call is
+retried once after the same pause. There are three differences: sources that were uploaded cause calls too, calls are
+made one after the other, and planned calls are lost when the process ends.
 """
 
 import time
@@ -35,7 +35,7 @@ MOST_ERROR_CHARACTERS = 200
 
 @dataclass(slots=True)
 class DueCall:
-    """A call that is to be made, for the first time or again."""
+    """A planned call: the first attempt, or the retry."""
 
     event: JsonMapping
     body: bytes
@@ -54,7 +54,7 @@ class Forwarder:
         metadata: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without a secret, the calls are signed like those of the service, with the team's."""
+        """Without a secret, the calls are signed with the team's secret, like the calls of the service."""
         self._client = client
         self._receiver = receiver
         self._secret = secret
@@ -62,11 +62,12 @@ class Forwarder:
         self._clock = clock
         self._connections = Connections(ANSWER_S, tls_context)
         self._due: list[DueCall] = []
-        #: The kind of event and the source of each call so far: the service calls once for each, too.
+        #: The event type and source id of each call so far. Like the service, the forwarder calls only once for each
+        #: pair.
         self._known: set[tuple[str, str]] = set()
 
     def secrets(self) -> Sequence[str]:
-        """Return the secrets that sign calls now, newest first."""
+        """Return the secrets with which calls are signed now, newest first."""
         if self._secret is not None:
             return [self._secret]
         answer = self._client.webhook_secret()
@@ -85,13 +86,15 @@ class Forwarder:
         sources: dict[str, JsonMapping] = {source["id"]: source for found in looked_up for source in found}
         for event in fresh:
             if (source := sources.get(event["source_id"])) is not None:
-                # The source may have changed since; the call says what the event says.
+                # The source may have changed since the event, so the call reports the status from the event.
                 facts = {**source, **{name: event["data"].get(name) for name in ("status", "ready", "error")}}
                 text = encode_body(event["type"], event["id"], event["created_at"], self._metadata, facts)
                 self._due.append(DueCall(event, text.encode(), self._clock()))
 
     def follow(self, follower: EventFollower) -> Iterator[JsonMapping]:
-        """Make the calls for all events that come, and yield the result of each; a `RESYNC` event is passed on."""
+        """Make the calls for the events as they arrive, and yield the result of each call. Also yields each `RESYNC`
+        event.
+        """
         while True:
             events = follower.take(self.pause_s())
             yield from (event for event in events if event["type"] == RESYNC)
@@ -107,7 +110,7 @@ class Forwarder:
         now_s = self._clock()
         due = [call for call in self._due if call.due_s <= now_s]
         self._due = [call for call in self._due if call.due_s > now_s]
-        # Asked for each time, because the secret may have been rotated.
+        # Read the secrets each time, because they may have been rotated.
         secrets = self.secrets() if due else []
         for call in due:
             began_s = self._clock()
@@ -128,7 +131,7 @@ class Forwarder:
             }
 
     def _post(self, call: DueCall, secrets: Sequence[str]) -> tuple[int | None, str | None]:
-        """Return the status of the response, or why there was none."""
+        """Make a call, and return the status of the response, or the reason why there is none."""
         headers: dict[str, str | bytes] = {
             "User-Agent": f"svc/{VERSION}",
             "Accept": "*/*",
@@ -142,12 +145,14 @@ class Forwarder:
         except ConnectionFailed as error:
             return None, str(error.__cause__)
         except (OSError, HTTPException) as error:
-            # A receiver that doesn't speak HTTP has its first line in the message.
+            # If the receiver doesn't speak HTTP, the message contains its first line, which may be long.
             return None, str(error)[:MOST_ERROR_CHARACTERS] or type(error).__name__
 
 
 def parse_receiver(url: str) -> SplitResult:
-    """Return the parts of a receiver's URL. Raises UsageError if it is no http or https URL, or has a password."""
+    """Return the parts of a receiver's URL. Raises UsageError if it is not an http or https URL, or contains a
+    password.
+    """
     try:
         parts = urlsplit(url)
         is_plain = parts.scheme in ("http", "https") and parts.hostname and parts.username is None

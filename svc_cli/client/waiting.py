@@ -1,11 +1,10 @@
 """Waits until sources and batches are settled, by following the events of the service, or until a task has ended.
 
-A source is settled when it is ready, has failed, or was deleted. A wait opens a stream of events, looks up all that it
-waits for, 200 at once, and reads the rest from the stream.
+A source is settled when it is ready, has failed, or was deleted. A wait first opens a stream of events. Then it looks
+up the current states, 200 sources with each request, and updates them from the events.
 
-A service of an older release has no events, and is polled at growing intervals. The first is 20 ms, so that waiting for
-one small file ends almost at once. The interval grows to 1 s while nothing changes, and is reset when a source has
-settled.
+A service of an older release has no events, so it is polled. The first interval is 20 ms, so that waiting for one small
+file ends almost at once. The interval grows to 1 s while nothing changes, and is reset when a source has settled.
 
 When polling, the states of sources that were sent in batches are read from the batches. Other sources are requested one
 by one if there are few, and read from the list of their bucket if there are many.
@@ -22,7 +21,7 @@ from svc_daemon.wire import JsonMapping
 
 T = TypeVar("T")
 
-#: The status, of the client's making, of a source that was deleted or replaced.
+#: The status of a source that was deleted or replaced. Only the client uses it; the service has no such status.
 GONE = "gone"
 #: The events after which a source may be settled.
 SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
@@ -150,7 +149,7 @@ def wait_until_settled(
 
 
 def look_up(client: EventReader, watch: Watch) -> None:
-    """Look up every unsettled source, many with one request."""
+    """Look up the state of every unsettled source, many with one request."""
     for some in batched(watch.open_ids, LOOKUP_IDS):
         found = client.look_up_sources(some)
         for source in found["sources"]:
@@ -178,11 +177,11 @@ def following(client: EventReader, types: Sequence[str]) -> Iterator[EventFollow
 
 
 def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping]) -> None:
-    """Record what the events say about the sources."""
+    """Update the states of the sources from the events."""
     for event in events:
         source_id, data = event.get("source_id"), event.get("data", {})
         if source_id is None:
-            # The index was rebuilt, or events may have been missed.
+            # After a RESYNC event, or when the search index was rebuilt, the known states may be wrong.
             look_up(client, watch)
         elif source_id in watch.seen and event["type"] in ("source.deleted", "source.replaced"):
             watch.see(source_id, _gone(source_id, data.get("replaced_by")))

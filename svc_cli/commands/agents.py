@@ -70,7 +70,8 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="JSON",
-            help="Let the agent search only sources whose metadata match this filter; {} means no filter.",
+            help='Let the agent search only sources whose metadata match this filter, such as {"type": "eq", "key": '
+            '"year", "value": 2024}; {} means no filter.',
         ),
     ] = None
     top_k: Annotated[

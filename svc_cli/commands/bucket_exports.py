@@ -45,9 +45,9 @@ def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None)
 
 @resumable
 def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
-    """Check the file, add to the bucket what it lacks, and report each source."""
+    """Check the file, add the sources that the bucket lacks, and report the result for each."""
     began_s = time.monotonic()
-    # Refused before anything is changed.
+    # Report an invalid duration before anything is changed.
     parse_duration(flags.timeout)
     with call.progress() as progress:
         opened = open_export(Path(flags.file), progress)
@@ -71,7 +71,7 @@ def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
 def _add_missing(
     call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
 ) -> list[str]:
-    """Send what the bucket lacks; returns the labels of all entries of the export."""
+    """Send the sources that the bucket lacks, and return the labels of all entries of the export."""
     client, manifest = run.client, opened.archive.manifest
     jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
     check_limits(manifest, limits)

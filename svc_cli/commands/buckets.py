@@ -42,12 +42,19 @@ MetaOption = Annotated[
 ChunkSizeOption = Annotated[
     int | None,
     typer.Option(
-        min=125, max=7272, metavar="N", help="Split documents into passages of about N characters, 125 to 7272."
+        min=125,
+        max=7272,
+        metavar="N",
+        help="Split documents into passages of about N characters, 125 to 7272; 1000 in new buckets.",
     ),
 ]
 ChunkOverlapOption = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Repeat the last N characters of each passage at the start of the next."),
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Repeat the last N characters of each passage at the start of the next; new buckets repeat none.",
+    ),
 ]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket, by slug or id.")]
 
@@ -201,10 +208,10 @@ def export(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; it is replaced if it exists.")],
     timeout: TimeoutOption = None,
 ) -> None:
-    """Write a bucket to one file: its files with their titles, tags, metadata and text, and its written answers.
+    """Write a bucket to one file: sources with their titles, tags, metadata and text, and questions with answers.
 
-    The same content makes the same file, byte for byte, whenever and wherever it is exported. The command waits until
-    nothing in the bucket is being indexed. FILE is replaced only after everything has been read.
+    Two exports of the same content are equal, byte for byte. The command first waits until nothing in the bucket is
+    being indexed. If FILE exists, it is replaced only when the export is complete.
     """
     from svc_cli.commands.bucket_exports import export_bucket
 
@@ -218,16 +225,20 @@ class BucketImportFlags:
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `svc bucket export` wrote.")]
     bucket: Annotated[
         str | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [default: as in FILE]"),
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [default: the one in FILE]"),
     ] = None
     as_new: Annotated[
-        bool, typer.Option("--as-new", help="Add a source even if the bucket has other content under its title.")
+        bool,
+        typer.Option(
+            "--as-new", help="Add a source even if the bucket has a source with the same title and other content."
+        ),
     ] = False
     keep_mapping: Annotated[
         bool,
         typer.Option(
             "--keep-mapping",
-            help="Keep the names of the sync mappings that own the sources; a sync with --prune may remove them.",
+            help="Let the sources belong to the same sync mappings as in the exported bucket. A sync of such a mapping "
+            "with --prune may then remove them.",
         ),
     ] = False
     wait: WaitOption = None
@@ -246,8 +257,9 @@ class BucketImportFlags:
 def import_file(call: Invocation, flags: BucketImportFlags) -> Exit:
     """Import the contents of an exported bucket into a bucket, and wait until they are searchable.
 
-    First, the whole file is checked. If it is damaged, or has anything that an upload may not have, nothing is changed.
-    The daemon extracts the text from the files again. If you run the same command again, nothing is added twice.
+    First, the whole file is checked. If it is damaged, or contains something that the service does not accept, nothing
+    is changed. The daemon extracts the text from the files again. If you run the same command again, nothing is added
+    twice.
     """
     from svc_cli.commands.bucket_exports import import_bucket
 

@@ -23,8 +23,13 @@ def completion(
 ) -> None:
     """Print the script that completes svc commands in a shell.
 
-    bash: eval "$(svc completion bash)" in ~/.bashrc. zsh: the same in ~/.zshrc, after compinit. fish: svc completion
-    fish > ~/.config/fish/completions/svc.fish. PowerShell: svc completion powershell | Out-String | Invoke-Expression.
+    bash: add this line to ~/.bashrc: eval "$(svc completion bash)"
+
+    zsh: add this line to ~/.zshrc, after compinit: eval "$(svc completion zsh)"
+
+    fish: run svc completion fish > ~/.config/fish/completions/svc.fish
+
+    PowerShell: add this line to $PROFILE: svc completion powershell | Out-String | Invoke-Expression
     """
     script = SCRIPTS[shell](grammar_of(call.root))
     call.console.show({"shell": shell, "script": script}, lambda: script.rstrip("\n"))

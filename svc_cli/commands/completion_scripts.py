@@ -201,7 +201,7 @@ FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "s
 
 
 def _flags_with_values(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
-    """Yield each flag that takes a value, with the shell patterns `path flag` that match the words before the value."""
+    """Yield each flag that takes a value, with shell patterns for the words before the value: command path and flag."""
     for place in places:
         for flag in place.flags:
             if flag.kind != "none":

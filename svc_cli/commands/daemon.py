@@ -19,7 +19,8 @@ from svc_cli.service_units import Launchd, Service, Systemd, Unit, manager_for, 
 app = new_app("Start, stop and inspect the local daemon.")
 
 ListenOption = Annotated[
-    str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on this address and port.  [SVC_LISTEN]")
+    str | None,
+    typer.Option("--listen", metavar="HOST:PORT", help="Listen on this address and port.  [env: SVC_LISTEN]"),
 ]
 FOLLOW_INTERVAL_S = 0.25
 _LEVEL_COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
@@ -34,8 +35,8 @@ def run(
         typer.Option(
             "--faults",
             metavar="FILE",
-            help="For tests of clients: make the errors happen that this file describes. The data directory must be"
-            " new, or made with this option.",
+            help="For tests of clients: make requests fail, as the rules in this file say. The data directory must be"
+            " new, or have been created with this option.",
         ),
     ] = None,
 ) -> None:
@@ -96,7 +97,9 @@ def status(call: Invocation) -> Exit:
 )
 def logs(
     call: Invocation,
-    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.")] = 50,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.  [default: 50]")
+    ] = 50,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep running, and show new lines as they are written.")
     ] = False,
@@ -123,8 +126,8 @@ def install(
 ) -> None:
     """Install the daemon and the watcher of all added folders as services that start at each login.
 
-    They are user services of systemd, or launchd agents on macOS. They get the SVC_ and SSL_CERT_ variables of the
-    current environment, but no API key.
+    They are user services of systemd, or launchd agents on macOS. They keep the variables of the current
+    environment that begin with SVC_, SSL_CERT_ or OTEL_, but no API key.
     """
     environ = call.settings.environ
     manager = manager_for(environ)

@@ -27,7 +27,8 @@ app = new_app()
 #: most `MOST_RESERVED_BYTES`.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
-#: A certificate that expires sooner is reported; most authorities renew it a month before that.
+#: A certificate that expires sooner is reported. Certificates are usually renewed a month before they expire, so in
+#: this case the renewal has probably failed.
 RENEW_BEFORE = timedelta(days=14)
 
 

@@ -25,7 +25,11 @@ class EventFlags:
     ] = False
     types: Annotated[
         str | None,
-        typer.Option(metavar="TYPE,…", help="Show only these types, such as source.ready,source.failed or bucket."),
+        typer.Option(
+            metavar="TYPE,…",
+            help="Show only these types, separated by commas, such as source.ready,source.failed; bucket means all "
+            "types that begin with it.",
+        ),
     ] = None
     bucket: Annotated[
         str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Show only events about this bucket.")

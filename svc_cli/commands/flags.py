@@ -23,10 +23,14 @@ class Flags:
         bool, typer.Option("--verbose", "-v", help="List every item instead of grouping similar ones.")
     ] = False
     progress: Annotated[
-        ProgressStyle | None, typer.Option(help="Choose how progress is shown.  [default: auto]  [SVC_PROGRESS]")
+        ProgressStyle | None,
+        typer.Option(
+            help="Show progress as a bar, as plain lines, or not at all (none); auto shows a bar on a terminal, and "
+            "lines elsewhere.  [default: auto]  [env: SVC_PROGRESS]"
+        ),
     ] = None
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Connect to the service at this URL.  [SVC_BASE_URL]")
+        str | None, typer.Option(metavar="URL", help="Connect to the service at this URL.  [env: SVC_BASE_URL]")
     ] = None
     no_autostart: Annotated[
         bool, typer.Option("--no-autostart", help="Fail if the local daemon is not running, instead of starting it.")

@@ -51,13 +51,17 @@ class ImportFlags:
     ] = None
     force: Annotated[
         bool,
-        typer.Option("--force", help="Import the content as the type in --as, even if it appears to be the other one."),
+        typer.Option(
+            "--force",
+            help="Import the content as --as says, even if it is a web page instead of a file, or vice versa.",
+        ),
     ] = False
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Fetch URLs again even if they are already in the bucket.")
     ] = False
     webhook: Annotated[
-        str | None, typer.Option(metavar="URL", help="Call this URL when a source is ready or has failed.")
+        str | None,
+        typer.Option(metavar="URL", help="Let the service call this URL when a source is ready or has failed."),
     ] = None
     webhook_meta: Annotated[
         list[str] | None,

@@ -54,7 +54,7 @@ class KeyOptions:
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z.",
+            help="Let the key expire after a time (30d) or on a date (2030-01-31T12:00:00Z).",
         ),
     ] = None
     dry_run: DryRunOption = False

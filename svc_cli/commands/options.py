@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from svc_cli.progress import Progress
 
 BucketOption = Annotated[
-    str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [SVC_BUCKET]")
+    str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [env: SVC_BUCKET]")
 ]
 BucketsOption = Annotated[
     list[str] | None,
-    typer.Option("--bucket", "-b", metavar="BUCKET", help="Search only this bucket; repeatable.  [SVC_BUCKET]"),
+    typer.Option("--bucket", "-b", metavar="BUCKET", help="Search only this bucket; repeatable.  [env: SVC_BUCKET]"),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 AgentOption = Annotated[
@@ -51,7 +51,7 @@ SourceArgument = Annotated[
 ]
 SourceBucketOption = Annotated[
     str | None,
-    typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE in this bucket only.  [SVC_BUCKET]"),
+    typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE only in this bucket.  [env: SVC_BUCKET]"),
 ]
 ModeOption = Annotated[
     Literal["hybrid", "keyword", "semantic"] | None,

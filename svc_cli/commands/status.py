@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 app = new_app()
 
 
-#: Shortest interval between two looks of `--watch`, in seconds.
+#: Shortest interval between two updates of `--watch`, in seconds.
 WATCH_INTERVAL_S = 1.0
-#: Longest one: a shortage, for which the service waits, is no event.
+#: Longest interval between two updates of `--watch`, in seconds. Some changes cause no event, for example a shortage of
+#: disk space for which the service waits.
 LONGEST_INTERVAL_S = 10.0
 #: Maximum number of unfinished and failed sources that are listed; more are only counted.
 MOST_ROWS = 30
@@ -105,7 +106,7 @@ class _View(ABC):
 
 @contextmanager
 def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
-    """Yield a function that waits until something may have changed, and WATCH_INTERVAL_S at least."""
+    """Yield a function that waits for an event, and then WATCH_INTERVAL_S; without events, up to LONGEST_INTERVAL_S."""
     with following(client, ("source", "bucket", "batch", "store")) as follower:
 
         def await_change() -> None:

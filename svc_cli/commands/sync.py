@@ -44,7 +44,7 @@ app = new_app()
 FolderArgument = Annotated[
     str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current folder]")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Sync all mappings in svc.toml instead of one folder.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Use all mappings in svc.toml instead of one folder.")]
 NameOption = Annotated[
     str | None,
     typer.Option("--name", metavar="NAME", help="Use this name for the mapping, instead of the path of its folder."),
@@ -110,7 +110,7 @@ class SyncFlags(DiffFlags):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Stop without removing anything if more than N files, or P percent of the files, would be removed."
+            help="Remove nothing, and stop, if more than N files, or P percent of the files, were deleted."
             "  [default: 25%]",
         ),
     ] = None

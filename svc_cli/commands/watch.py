@@ -203,7 +203,7 @@ def list_(call: Invocation) -> None:
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, which files are pending, and how many full syncs were made and why."""
+    """Show which mappings are watched, which files are pending, and how often and why whole folders were compared."""
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
 
@@ -239,7 +239,9 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
 def log(
     call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.")],
-    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.")] = 50,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.  [default: 50]")
+    ] = 50,
 ) -> None:
     """Show the log of the watcher of a mapping."""
     found = _watched(call, name)[0][0].read_log(lines)
@@ -307,7 +309,9 @@ def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
 
 
 def _state(record: Record, value: Json) -> Json:
-    """Return the last state that the watcher wrote, and whether the watcher runs (it then holds its lock)."""
+    """Return the last state that the watcher wrote, and whether the watcher is running: it holds its lock while it
+    runs.
+    """
     state, running = {**value, **record.read_state()}, record.is_held
     return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
 

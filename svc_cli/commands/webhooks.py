@@ -1,4 +1,4 @@
-"""`svc webhook …`: lists and resends calls, makes them to a local receiver, and verifies a received one."""
+"""`svc webhook …`: lists and resends webhook calls, makes calls to a local receiver, and verifies a received call."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from svc_daemon.wire import JsonMapping
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
-app = new_app("List and resend webhook calls, make them to a local receiver, and verify a received one.")
+app = new_app("List and resend webhook calls, send them to a program on this machine, and verify received ones.")
 
 
 SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
@@ -58,7 +58,7 @@ class DeliveryListFlags:
 
 @command(app, "deliveries", "svc webhook deliveries --status failed", "svc webhook deliveries --source guide.pdf")
 def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
-    """List the events of sources, with the webhook calls made for each."""
+    """List the events for which webhooks are called, with the calls that were made for each."""
     with call.client() as client:
         answer = client.deliveries(flags.filters(client))
     rows = []
@@ -112,14 +112,17 @@ def secret(
 
 # There is no flag for the secret itself, because other users could see its value in the process list.
 SecretFileOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Read the secret from this file.  [SVC_WEBHOOK_SECRET]")
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Read the secret from this file, instead of from the variable SVC_WEBHOOK_SECRET."
+    ),
 ]
 
 
 def read_secret(path: Path | None) -> str | None:
     """Read the secret from the file or the environment; None if neither is given.
 
-    Raises UsageError if the file can't be read, or if the secret is none.
+    Raises UsageError if the file can't be read, or if the text in it is not a valid secret.
     """
     try:
         given = os.environ.get(SECRET_VARIABLE) if path is None else path.read_text(encoding="utf-8")
@@ -197,10 +200,11 @@ class ListenFlags:
         str, typer.Option("--forward-to", metavar="URL", help="Call this address, such as http://localhost:8000/hook.")
     ]
     bucket: Annotated[
-        str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Call only for sources of this bucket.")
+        str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Make calls only for sources of this bucket.")
     ] = None
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="Begin after the event with this id, instead of now.")
+        str | None,
+        typer.Option(metavar="ID", help="Begin after the event with this id, instead of with the next event."),
     ] = None
     meta: Annotated[
         list[str] | None,
@@ -223,11 +227,12 @@ class ListenFlags:
     "svc webhook listen --forward-to http://localhost:8000/hook -b handbook --ndjson",
 )
 def listen(call: Invocation, flags: ListenFlags) -> None:
-    """Call an address on this machine for each source that becomes ready or fails, until Ctrl-C.
+    """Call a URL on this machine for each source that becomes ready or fails, until Ctrl-C.
 
-    The calls are like those that the service makes for imports with a webhook, but for all sources, including uploads:
-    the same body, headers and signature, and one retry after 5 seconds. They are signed with the team's secret, as
-    printed by `svc webhook secret`, unless you give another one. Each call is shown with its result.
+    The calls have the same body, headers and signature as those that the service makes for imports with a webhook, and
+    a failed call is repeated once, after 5 seconds. Sources that were uploaded cause calls too. The calls are signed
+    with the team's secret, which `svc webhook secret` prints, unless you give another one. Each call is shown with its
+    result.
     """
     from svc_cli.client.events import RESYNC
     from svc_cli.client.forwarding import Forwarder, parse_receiver
@@ -239,7 +244,7 @@ def listen(call: Invocation, flags: ListenFlags) -> None:
     secret_text = read_secret(flags.secret_file)
     with call.client() as client:
         forwarder = Forwarder(client, receiver, secret_text, metadata)
-        # Fail now if the key may not see the secret.
+        # Fail now if the API key is not allowed to read the secret.
         forwarder.secrets()
         with client.follow_events(flags.filters()) as follower:
             console.message(f"calling {flags.forward_to} for what becomes ready or fails, until Ctrl-C.")

@@ -1,13 +1,13 @@
-"""Exports of buckets: one file with all that a bucket contains, to be imported elsewhere.
+"""Exports of buckets: a file with everything that a bucket contains, which can be imported elsewhere.
 
-`docs/reference/exports.md` describes the format. `manifests` and `archives` know it, `writing` exports a bucket,
-and `adding` imports one.
+`docs/reference/exports.md` describes the format. `manifests` and `archives` read and write it, `exporting` exports a
+bucket, and `importing` imports one.
 
-An export is canonical: its content allows one sequence of bytes only. So two exports of the same content are equal, and
-whatever differs from what `svc` would have written for a manifest is refused: links, devices, sparse files, names of
-other files, doubled or missing members, trailing bytes.
+An export is canonical: for the same content there is only one valid sequence of bytes. So two exports of the same
+content are equal. An import refuses every file that `svc` would not have written: one with links, devices, sparse
+files, unknown file names, duplicate or missing members, or trailing bytes.
 
-An export may be a stranger's. Nothing of it becomes a path. It is read to its end before anything is changed: sizes,
-hashes, and all fields against the limits of the service. The service receives only bytes and descriptive fields, and
-extracts the text from the bytes itself.
+An export may come from a stranger. Therefore no text in it is used as a path. Before anything is changed, the whole
+file is read, and sizes, hashes and all fields are checked against the limits of the service. The service receives only
+bytes and descriptive fields, and extracts the text from the bytes itself.
 """

@@ -43,7 +43,7 @@ class ArchiveWriter:
             self.add(name, len(data), [data])
 
     def add(self, name: str, size_bytes: int, blocks: Iterable[bytes]) -> None:
-        """Write a member. Raises BadAnswer if the blocks don't have the size."""
+        """Write a member. Raises BadAnswer if the blocks together don't have this size."""
         self._write(header_of(name, size_bytes))
         begin_bytes = self.size_bytes
         for block in blocks:
@@ -101,14 +101,14 @@ def read_archive(file: BinaryIO, on_read: Callable[[int], None]) -> Archive:
         if name.rpartition("/")[2] != digest.hexdigest():
             raise ExportRefused(f"The export is damaged: the SHA-256 of {name} is {digest.hexdigest()}.")
     rest_bytes = _end_bytes(file.tell())
-    # One byte more would show that the file doesn't end there.
+    # Try to read one byte more than the padding, to detect data after the end of the archive.
     if file.read(rest_bytes + 1) != bytes(rest_bytes):
         raise ExportRefused("The export is damaged: it does not end where it should.")
     return Archive(manifest, offsets)
 
 
 def _member(file: BinaryIO, name: str, size_bytes: int) -> Iterator[bytes]:
-    """Yield the bytes of the member that begins here, and read the zeros after it."""
+    """Yield the bytes of the member at the current position, and skip the zeros that pad it."""
     left_bytes = size_bytes
     while left_bytes:
         block = file.read(min(BLOCK_BYTES, left_bytes))
@@ -126,6 +126,9 @@ def _checksum(manifest: bytes) -> bytes:
 
 
 def _end_bytes(size_bytes: int) -> int:
-    """Return how many zeros end an archive whose members take this size: two blocks, up to a whole record."""
+    """Return the number of zero bytes that end an archive whose members take up this size.
+
+    A tar archive ends with two blocks of zeros, followed by zeros up to a multiple of the record size.
+    """
     least_bytes = size_bytes + 2 * tarfile.BLOCKSIZE
     return least_bytes - size_bytes + -least_bytes % tarfile.RECORDSIZE

@@ -1,6 +1,7 @@
-"""Exports a bucket: lists it once nothing in it is being indexed, then reads texts and bytes source by source.
+"""Exports a bucket: waits until nothing in it is being indexed, lists its sources, then reads their texts and bytes.
 
-The texts go to a nameless file first, because the manifest, which has their hashes, comes before them in the archive.
+The texts are first written to a temporary file without a name. The manifest contains their hashes, so it can be written
+only after all texts were read, but it comes before them in the archive.
 """
 
 import hashlib
@@ -38,7 +39,7 @@ class BucketChanged(SvcError):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A bucket that was exported."""
+    """The result of an export."""
 
     manifest: ExportManifest
     #: SHA-256 of the whole file.
@@ -70,9 +71,10 @@ class TextSpool:
 
 
 def write_export(client: Client, bucket: str, output: str, progress: Progress, timeout_s: float | None) -> Exported:
-    """Export a bucket to the file `output`, which is replaced once everything is in it.
+    """Export a bucket to the file `output`. An existing file is replaced only when the export is complete.
 
-    Raises WaitTimedOut if something is still being indexed after `timeout_s`, and BucketChanged.
+    Raises WaitTimedOut if a source is still being indexed after `timeout_s`, and BucketChanged if a source is deleted
+    or replaced during the export.
     """
     if output == "-":
         raise UsageError("An export is written to a file, not to standard output.")
@@ -93,7 +95,9 @@ def write_export(client: Client, bucket: str, output: str, progress: Progress, t
 
 
 def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: float | None) -> list[JsonMapping]:
-    """Wait until each source of the bucket is ready or has failed; return all, as they were at one moment."""
+    """Wait until each source of the bucket is ready or has failed. Returns all sources, listed when none was being
+    indexed.
+    """
     deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         pages = list(client.source_pages(bucket_id, {"status": "all"}))
@@ -113,7 +117,7 @@ def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: 
 def _read_manifest(
     client: Client, bucket: JsonMapping, listed: list[JsonMapping], spool: TextSpool, progress: Progress
 ) -> ExportManifest:
-    """Read the texts of the listed sources into the spool, and describe the bucket."""
+    """Read the texts of the listed sources into the spool, and return the manifest, which describes the bucket."""
     files = [source for source in listed if source["type"] != "qa"]
     asked = [source for source in listed if source["type"] == "qa"]
     progress.begin("reading texts", len(files))
@@ -143,7 +147,7 @@ def _read_manifest(
 def _write_members(
     client: Client, archive: ArchiveWriter, listed: list[JsonMapping], spool: TextSpool, progress: Progress
 ) -> Exported:
-    """Write the listed sources' bytes and their texts, which are in the spool, and the end of the archive."""
+    """Write the bytes of the listed sources, the texts in the spool, and the end of the archive."""
     by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
     progress.begin("reading files", len(members))
     for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):

@@ -1,8 +1,10 @@
-"""Imports an export into a bucket: reads the whole file, decides what the bucket lacks, and sends that.
+"""Imports an export into a bucket: reads and checks the whole file, decides which sources the bucket lacks, and sends
+them.
 
-A source of the bucket is the same as one of the export if title and SHA-256 are the same, and a question if its words
-are. What the bucket has is not sent again, so an import that was killed is finished by running it again. If it has
-other content under a title, the source is a conflict, unless both are wanted.
+A source of the bucket and a source of the export are the same if title and SHA-256 are equal; two questions with
+answers are the same if their texts are equal. What the bucket has is not sent again, so an import that was killed can
+be completed by running it again. If the bucket has other content under the title of a source, the source is a conflict,
+unless the user wants both.
 """
 
 import hashlib
@@ -30,7 +32,7 @@ from svc_cli.uploads.transfers import Transfer, stops_everything
 from svc_daemon.wire import JsonMapping
 
 Entry = ExportedSource | ExportedQuestion
-#: The bytes after which the progress of reading is shown again.
+#: Number of bytes that are read between two updates of the progress display.
 SHOWN_BYTES = 1024**2
 
 
@@ -39,7 +41,8 @@ class OpenedExport:
     """An export that was read to its end, and is undamaged."""
 
     path: Path
-    #: The stamp of the file; what is sent later is refused if it has changed since.
+    #: Device, inode, size and modification time of the file. If they change after the check, nothing more is sent from
+    #: it.
     stamp: Stamp
     archive: Archive
 
@@ -53,7 +56,7 @@ class OpenedExport:
 class PlannedEntry:
     """What to do with an entry of the export, and the source of the bucket that it concerns, if any."""
 
-    #: The title or question; the second entry with the same one is marked by a number.
+    #: The title or question; if several entries have the same, the later ones get a number.
     label: str
     entry: Entry
     #: `created`: the bucket lacks it. `unchanged`: the bucket has it. `retried`: the bucket has it, but it has failed.
@@ -90,8 +93,8 @@ def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_ne
     exported = {_identity(entry) for entry in entries}
     files = [source for source in known if source["type"] != "qa"]
     others = {str(each["title"]): each for each in files if _identity_in_bucket(each) not in exported}
-    # Sources that are the same in every field are paired first: among several with the same title and bytes, those that
-    # the bucket lacks are then the ones that are left.
+    # First pair the sources that are equal in every field. If several sources have the same title and bytes, the ones
+    # that remain are then those that the bucket lacks.
     pairs: dict[int, JsonMapping] = {}
     for is_pair in (_is_equal, lambda *_: True):
         for place, entry in enumerate(entries):
@@ -136,17 +139,17 @@ def _is_equal(entry: Entry, source: JsonMapping) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adding:
-    """Carries out a plan in one bucket."""
+    """Carries out a planned import in one bucket."""
 
     client: Client
     bucket_id: str
     opened: OpenedExport
-    #: Whether the sources still belong to the sync mappings of the bucket that was exported.
+    #: Whether imported sources keep the names of the sync mappings that owned them in the exported bucket.
     keeps_mappings: bool
     is_dry: bool
 
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
-        """Yield a transfer for each source to send, and an item for each other one."""
+        """Yield a transfer for each source to send, and a report item for each other source."""
         for planned in plan:
             source = planned.entry
             if not isinstance(source, ExportedSource):

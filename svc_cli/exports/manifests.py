@@ -16,16 +16,17 @@ from svc_daemon.wire.file_names import clean_name, find_flaw
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
 
-#: Maximum depth of the manifest's JSON. The service accepts 32 levels; in its requests, metadata is one level deeper.
+#: Maximum nesting depth of the manifest's JSON. The service accepts 32 levels in a request, and metadata is nested one
+#: level deeper in a request than in the manifest.
 MOST_LEVELS = 31
-#: Integers that the service accepts.
+#: The smallest and the largest integer that the service accepts in JSON.
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ExportRefused(SvcError):
-    """The file is not an export, is damaged, or has something that the service would refuse; nothing was changed."""
+    """The file is not an export, is damaged, or contains what the service would refuse; nothing was changed."""
 
     code = "svc_export_refused"
     exit = Exit.FAILED
@@ -43,7 +44,7 @@ class ExportedBucket(_Shape):
     chunking: Chunking | None
 
     def fields(self) -> "BucketFieldsDict":
-        """Return the fields with which a new bucket becomes the same."""
+        """Return the fields with which a bucket like the exported one can be created."""
         fields: BucketFieldsDict = {"name": self.name, "description": self.description, "metadata": self.metadata}
         if self.chunking is not None:
             sizes = self.chunking
@@ -93,17 +94,17 @@ class ExportManifest(_Shape):
     members: dict[str, Annotated[int, Field(ge=0, lt=8**11)]]
 
     def encode(self) -> bytes:
-        """Return the only form in which this manifest may be written."""
+        """Return the canonical JSON of the manifest, the only form that an import accepts."""
         return canonical(self.model_dump()) + b"\n"
 
 
 def canonical(value: Any) -> bytes:
-    """Encode a value as JSON in its canonical form. Raises ValueError for what the form can't have."""
+    """Encode a value as canonical JSON. Raises ValueError if it contains NaN or infinity, which JSON does not have."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def in_order(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the distinct entries, sorted as a manifest has them."""
+    """Return the distinct entries in the order that a manifest must have."""
     distinct = {canonical(entry.model_dump()): entry for entry in entries}
     return [distinct[key] for key in sorted(distinct)]
 
@@ -137,7 +138,7 @@ def parse_manifest(data: bytes) -> ExportManifest:
         place = ".".join(map(str, first["loc"]))
         raise ExportRefused(f"The manifest of the export is invalid: {place}: {plain(first['msg'])}") from error
     is_sorted = in_order(manifest.sources) == manifest.sources and in_order(manifest.questions) == manifest.questions
-    # It differs from its own encoding if it relies on default values.
+    # If a field is missing and its default is used, the manifest's encoding differs from the data.
     if not is_canonical or not is_sorted or manifest.encode() != data:
         raise ExportRefused("The manifest of the export is not in canonical form.")
     if set(manifest.members) != members_of(manifest.sources):
@@ -146,7 +147,9 @@ def parse_manifest(data: bytes) -> ExportManifest:
 
 
 def check_limits(manifest: ExportManifest, limits: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ExportRefused for the first field that the service would refuse; `limits` is its answer about them."""
+    """Raise ExportRefused for the first field that the service would refuse; `limits` is its response to `GET
+    /v1/limits`.
+    """
     most = {name: int(limit["value"]) for name, limit in limits.items()}
     for flaw in _flaws(manifest, most):
         raise ExportRefused(f"The service would refuse this export: {flaw}")
@@ -193,7 +196,7 @@ def _flaws_in_metadata(name: str, metadata: Mapping[str, Any], most: Mapping[str
 
 
 def _flaws_in_json(value: Any, levels: int) -> Iterator[str]:
-    """Yield what the service refuses in the JSON of any request."""
+    """Yield a description of each part of this JSON that the service would refuse in any request."""
     if isinstance(value, str) and "\0" in value:
         yield f"{value[:80]!r} contains a NUL character."
     elif isinstance(value, int) and not LEAST_INTEGER <= value <= MOST_INTEGER:

@@ -86,7 +86,8 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
-        """Return the rows to save of files with unchanged bytes but a new fingerprint, and of unsupported types.
+        """Return the rows to save: those of files with a new fingerprint but the same bytes, and those of unsupported
+        types.
 
         Returns an empty list if there are fewer than `at_least` such rows. Each row is returned only once.
         """

@@ -37,7 +37,7 @@ class Report:
     is_strict: bool = False
     #: Exit with PENDING if the sync changed something, or would in a dry run.
     exits_pending: bool = False
-    #: The error that ended the sync early, such as Ctrl-C, a time-out or a safety stop.
+    #: The error that ended the sync early, such as Ctrl-C, a timeout or a safety stop.
     stopped_by: SvcError | None = None
 
     def add(self, item: ReportItem) -> None:
@@ -65,7 +65,9 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of files by outcome, and as `pending` those whose sources are not searchable yet."""
+        """Return the number of files for each outcome; `pending` is the number of those whose sources are not
+        searchable yet.
+        """
         counted = Counter(item.action for item in self.items.values())
         counted["unchanged"] += self.unchanged
         pending = sum(item.is_pending for item in self.items.values())

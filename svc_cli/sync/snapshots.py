@@ -191,7 +191,8 @@ class Snapshot:
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
-            # This file may have been moved here, in which case it looks deleted at its old path.
+            # The file may have been moved here from a path at which it now looks deleted. Marking the walk as
+            # incomplete prevents the removal of its source.
             self.is_complete = False
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None

@@ -119,7 +119,7 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # It is not too late to check this after the walk: if the walk found no files, nothing has been sent or removed.
+    # Checking this after the walk is early enough: if the walk found no files, nothing has been sent or removed.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
     # If the disk was unmounted during the walk, files that were not visited yet look deleted.

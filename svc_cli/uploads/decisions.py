@@ -55,7 +55,7 @@ def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -
 
 
 def title_conflict(source: JsonMapping, hint: str) -> Json:
-    """Return the error for a file, not sent because a source of the bucket has its title and other content."""
+    """Return the error for a file that was not sent, because a source in the bucket has its title and other content."""
     return {
         "code": "svc_title_conflict",
         "message": f"the bucket has different content under this title ({source['id']}); nothing was sent.",

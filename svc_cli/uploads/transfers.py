@@ -217,7 +217,9 @@ class Sender:
         return dead
 
     def _send_pack(self, pack: Pack, *, resume: bool) -> bool:
-        """Send the bytes of all files together; returns False if the pack is refused: then send each file by itself."""
+        """Send the bytes of all files together. Returns False if the service refuses this; then the caller sends each
+        by itself.
+        """
         try:
             pack.count(self.client.send_bytes(pack.upload_url, pack, resume=resume, on_sent=self._on_sent))
         except ApiError as error:

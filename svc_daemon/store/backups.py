@@ -30,7 +30,7 @@ _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(?:-\d+)?")
 
 
 class BackupRefused(DirectoryRefused):
-    """The folder can't be used for backups, or has none that can be used."""
+    """The folder can't be used for backups, or contains no backup that can be used."""
 
     code = "svc_backup_refused"
 

@@ -127,7 +127,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
     extracted = f"json_extract(s.metadata, {path})"
     if isinstance(value, str):
         return f"({found} = 'text' AND {extracted} {_OPERATORS[kind]} {bound})"
-    # In PostgreSQL, AND may evaluate the cast of a text that is no number; CASE never does.
+    # With AND, PostgreSQL might evaluate the cast even if the text is not a number, and fail. With CASE, it doesn't.
     number = f"CAST({extracted} AS DOUBLE PRECISION)"
     return f"CASE WHEN {found} IN ('integer', 'real') THEN {number} {_OPERATORS[kind]} {bound} END"
 

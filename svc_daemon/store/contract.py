@@ -24,7 +24,7 @@ CALLS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class BlobFacts:
-    """What a byte store knows of a blob without reading it."""
+    """Facts about a blob that can be found out without reading it."""
 
     size_bytes: int
     modified_at: datetime

@@ -99,7 +99,7 @@ class DirectoryCopy:
             report(done, len(stored))
             if not ids.BLOB_NAME.fullmatch(name):
                 continue
-            # A name is never used twice, so a file of this name and size has the same content.
+            # Names are never reused, so a file with the same name and size has the same content.
             origin = f"{previous}/{name}" if previous else None
             if origin is not None and not self._is_whole(origin, facts):
                 origin = None
@@ -119,7 +119,7 @@ class DirectoryCopy:
                     break
 
     def copy_rest(self) -> None:
-        """Copy the secret, the admin key, the embedding model, and the files that were set aside."""
+        """Copy the secret, the admin key, the embedding model, and the files that were moved aside."""
         for path in (self._source.secret, self._source.admin_key):
             self._put(path, path.name)
         for folder in (self._source.models, self._source.aside):

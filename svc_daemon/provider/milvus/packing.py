@@ -86,7 +86,7 @@ def unpack_text(pieces: Sequence[str], chunks: Sequence[Chunk]) -> str:
     gaps = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
     parts, end = [gaps[0]], 0
     for chunk, gap in zip(chunks, gaps[1:], strict=True):
-        # Chunks may overlap.
+        # Chunks may overlap: append only what comes after the previous one.
         start = max(end, chunk.char_start)
         parts += [chunk.text[start - chunk.char_start :], gap]
         end = max(end, chunk.char_end)
