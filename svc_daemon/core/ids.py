@@ -31,6 +31,8 @@ COMPLETION = "chatcmpl"
 
 _ULID = "[0-9A-Za-z]{26}"
 _BASE_32 = "0123456789abcdefghjkmnpqrstvwxyz"
+#: Ten bits in base 32.
+_DIGIT_PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
 #: Names of stored files (blobs): the id of the source. If a refresh of the source stored the file, another ULID
 #: follows. Older releases named refreshed files without the source id.
@@ -60,9 +62,10 @@ class Ids:
         made: list[str] = []
         while len(made) < count:
             stem = self.make(prefix)[:-4]
-            for place in range(min(count - len(made), 2**20)):
-                digits = [_BASE_32[place >> shift & 31] for shift in (15, 10, 5, 0)]
-                made.append(stem + "".join(digits))
+            made += [
+                stem + _DIGIT_PAIRS[place >> 10] + _DIGIT_PAIRS[place & 1023]
+                for place in range(min(count - len(made), 2**20))
+            ]
         return made
 
 

@@ -4,13 +4,15 @@ All work on a database is a function that takes a connection. Such a function ma
 rolled back, so it must change nothing but the database. The caller gets the result of the last run.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
+#: The parameters of each run of a statement: by name, or in the order of the statement's `?`.
+ParameterRows = Iterable[Parameters | Sequence[Any]]
 
 #: A limit for lists of rows that have no limit.
 MOST_ROWS = 2**63 - 1
@@ -62,7 +64,8 @@ class Connection(Protocol):
     def execute(self, statement: str, parameters: Parameters = ..., /) -> Cursor:
         """Run a statement. Its named parameters are written `:name`."""
 
-    def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> Cursor: ...
+    def executemany(self, statement: str, parameters: ParameterRows, /) -> Cursor:
+        """Run a statement for each row of parameters. Giving them in order is faster."""
 
 
 class Database(Protocol):

@@ -10,11 +10,12 @@ from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.events import NewEvent, record_events
+from svc_daemon.operations.events import record_events
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import BatchMember
+from svc_daemon.store.events import NewEvent
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
@@ -59,11 +60,11 @@ def end_batches(
         store.end_batch(connection, batch_id, now)
         ended.append(
             NewEvent(
-                EventType.BATCH_EXPIRED if status.status == "expired" else EventType.BATCH_COMPLETED,
-                bucket_ids=tuple(dict.fromkeys(bucket_id for member in members for bucket_id in member.bucket_ids)),
+                str(EventType.BATCH_EXPIRED if status.status == "expired" else EventType.BATCH_COMPLETED),
+                " ".join(dict.fromkeys(bucket_id for member in members for bucket_id in member.bucket_ids)),
+                json.dumps({"status": status.status, "ready": status.ready, "counters": status.counters}),
                 batch_id=batch_id,
                 key_id=key_id,
-                data={"status": status.status, "ready": status.ready, "counters": status.counters},
             )
         )
     record_events(connection, context.ids, team_id, ended)

@@ -32,6 +32,7 @@ from svc_daemon.operations.webhooks import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
 from svc_daemon.store.buckets import touch_buckets, touch_buckets_of
+from svc_daemon.store.events import NewEvent
 from svc_daemon.store.memberships import activate_memberships, schedule_syncs
 from svc_daemon.store.sources import SourceRow, find_source, find_sources, update_state, update_statuses
 from svc_daemon.store.tasks import (
@@ -206,10 +207,12 @@ def _complete(
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
-    active_events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    record_events(connection, context.ids, team_id, active_events)
+    events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
+    if not synced or any(source.replaces for source in synced):  # these come before the events of replaced sources
+        record_events(connection, context.ids, team_id, events)
+        events = []
     activate_memberships(connection, [source.id for source in synced])
-    wakes |= _make_ready(connection, context, [active[source.id] for source in synced])
+    wakes |= _make_ready(connection, context, [active[source.id] for source in synced], events)
     for source in unsynced:
         schedule_syncs(connection, source.id, now)
         wakes.add(context.wakes.syncing)
@@ -217,8 +220,10 @@ def _complete(
     return stale, {source.id for source in synced}, wakes
 
 
-def _make_ready(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> set[asyncio.Event]:
-    """Record that these sources are ready, and delete the sources that they replace.
+def _make_ready(
+    connection: Connection, context: Context, sources: Sequence[SourceRow], earlier: Sequence[NewEvent]
+) -> set[asyncio.Event]:
+    """Record the earlier events and that these sources are ready, and delete the sources that they replace.
 
     Returns the asyncio events to set after the commit, to wake the workers for the next steps.
     """
@@ -234,7 +239,7 @@ def _make_ready(connection: Connection, context: Context, sources: Sequence[Sour
         # A source no longer exists if another document of the same wave has just replaced it.
         found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
         sources = [found[source.id] for source in sources if source.id in found]
-    record_outcomes(connection, context, sources)
+    record_outcomes(connection, context, sources, earlier)
     return wakes
 
 
@@ -247,8 +252,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 
     def work(connection: Connection) -> None:
         for document in documents:
-            source = _held_source(connection, document.claim)
-            if source is not None:
+            if (source := _held_source(connection, document.claim)) is not None:
                 # The next claim adds one to this generation, so that the index replaces its text.
                 kept = max(document.entry.kept_generation or 0, source.generation)
                 update_state(connection, replace(source, generation=kept))
@@ -295,8 +299,7 @@ async def park_indexing(
 def put_back(connection: Connection, context: Context, task: TaskRow, lane: str | None = None) -> None:
     """Queue the task again without counting an attempt. This makes the worker's current claim invalid."""
     park_task(connection, task, lane=lane)
-    source = find_source(connection, task.team_id, task.source_id or "")
-    if source is not None:
+    if (source := find_source(connection, task.team_id, task.source_id or "")) is not None:
         _mark_queued(connection, context, [source])
 
 
@@ -327,11 +330,9 @@ async def release_expired(context: Context, now_s: float) -> int:
     if not context.read(lambda connection: list_expired(connection, now_s)):
         return 0
     released = await context.write(work)
-    context.wakes.indexing.set()
-    context.wakes.cascading.set()
-    context.wakes.rebuilding.set()
-    context.wakes.removing.set()
-    context.wakes.delivering.set()
+    wakes = context.wakes
+    for wake in (wakes.indexing, wakes.cascading, wakes.rebuilding, wakes.removing, wakes.delivering):
+        wake.set()
     return released
 
 

@@ -43,7 +43,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.events import NewEvent, record_events
+from svc_daemon.operations.events import maintenance_event, record_events
 from svc_daemon.operations.indexing import indexed, put_back
 from svc_daemon.operations.readings import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.sources import requeue
@@ -64,7 +64,6 @@ from svc_daemon.store.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.teams import find_team
 from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)
@@ -101,12 +100,8 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
     tasks.create_task(connection, task)
     memberships.withdraw_syncs(connection, task.team_id, task.created_at)
     touch_buckets_of_team(connection, task.team_id)
-    record_events(connection, make_ids, task.team_id, [_maintenance("began", task)])
+    record_events(connection, make_ids, task.team_id, [maintenance_event("began", task.id)])
     return task
-
-
-def _maintenance(status: str, task: TaskRow) -> NewEvent:
-    return NewEvent(EventType.STORE_MAINTENANCE, None, data={"status": status, "task_id": task.id})
 
 
 async def rebuild_store(context: Context, team: str) -> TaskRow:
@@ -240,7 +235,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
     def work(connection: Connection) -> None:
         tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
         touch_buckets_of_team(connection, task.team_id)
-        record_events(connection, context.ids, task.team_id, [_maintenance("ended", task)])
+        record_events(connection, context.ids, task.team_id, [maintenance_event("ended", task.id)])
 
     await context.write(work)
     context.wakes.syncing.set()

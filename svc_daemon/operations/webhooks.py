@@ -29,6 +29,7 @@ from svc_daemon.store.deliveries import (
     find_generation,
     rotate_secret,
 )
+from svc_daemon.store.events import NewEvent
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.wire import webhook_calls
@@ -64,14 +65,20 @@ class Logged:
     attempts: Sequence[Attempt]
 
 
-def record_outcomes(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
-    """Record that these sources of one team became ready or failed: in the event log, for webhooks and for batches."""
+def record_outcomes(
+    connection: Connection, context: Context, sources: Sequence[SourceRow], earlier: Sequence[NewEvent] = ()
+) -> None:
+    """Record that these sources of one team became ready or failed: in the event log, for webhooks and for batches.
+
+    `earlier` are events to record before those, because one call for all of them is cheaper.
+    """
     if not sources:
         return
     team_id = sources[0].team_id
     kinds = [EventType.SOURCE_FAILED if each.status == readiness.FAILED else EventType.SOURCE_READY for each in sources]
     new_events = [source_event(kind, each) for kind, each in zip(kinds, sources, strict=True)]
-    for source, event_id in zip(sources, record_events(connection, context.ids, team_id, new_events), strict=True):
+    event_ids = record_events(connection, context.ids, team_id, [*earlier, *new_events])
+    for source, event_id in zip(sources, event_ids[len(earlier) :], strict=True):
         record_call(connection, context, source, event_id)
     end_batches(connection, context, team_id, (source.batch_id for source in sources))
 

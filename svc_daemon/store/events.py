@@ -11,10 +11,11 @@ The functions `this_turn` and `unsettled_turn` differ between the engines: see `
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from svc_daemon.databases.contract import Connection, Parameters, Row
+from svc_daemon.databases.contract import Connection, Row
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,17 +52,29 @@ class EventSpan:
     is_full: bool
 
 
-def create_events(connection: Connection, events: Iterable[Parameters]) -> None:
-    """Append the events to the log, in this order.
+class NewEvent(NamedTuple):
+    """An event to be added to the log."""
 
-    Each is a mapping with the columns of the table except `turn` and `seq`. `bucket_ids` are separated by spaces, or
-    None if the event concerns the whole team; `data` is JSON. Mappings are used because creating objects for the four
-    events of each small document would take too long.
-    """
+    type: str
+    #: Ids of the buckets that the event is about, at the time of the event, separated by spaces; None if it is about
+    #: the whole team.
+    bucket_ids: str | None
+    #: JSON.
+    data: str
+    source_id: str | None = None
+    batch_id: str | None = None
+    #: The API key whose request caused the event; None if the service caused it.
+    key_id: str | None = None
+
+
+def create_events(
+    connection: Connection, team_id: str, created_at: str, event_ids: Sequence[str], events: Sequence[NewEvent]
+) -> None:
+    """Append the events of a team to the log, with these ids, in this order."""
     connection.executemany(
-        "INSERT INTO events (turn, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at)"
-        " VALUES (this_turn(), :id, :team_id, :type, :bucket_ids, :source_id, :batch_id, :key_id, :data, :created_at)",
-        events,
+        "INSERT INTO events (turn, id, team_id, created_at, type, bucket_ids, data, source_id, batch_id, key_id)"
+        " VALUES (this_turn(), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(event_id, team_id, created_at, *event) for event_id, event in zip(event_ids, events, strict=True)],
     )
 
 

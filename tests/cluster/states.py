@@ -6,14 +6,14 @@ Their daemons share locks, leases and wakes by it, as the nodes of a cluster do.
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from svc_daemon.databases.contract import Connection, Cursor, Database, Parameters
+from svc_daemon.databases.contract import Connection, Cursor, Database, ParameterRows, Parameters
 from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.databases.postgres.servers import PostgresServer
 from svc_daemon.databases.postgres.sessions import ShortTransactions
@@ -104,5 +104,5 @@ class _AheadConnection:
     def execute(self, statement: str, parameters: Parameters | None = None, /) -> Cursor:
         return self._connection.execute(statement.replace("clock_timestamp()", self._clock), parameters or {})
 
-    def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> Cursor:
+    def executemany(self, statement: str, parameters: ParameterRows, /) -> Cursor:
         return self._connection.executemany(statement, parameters)

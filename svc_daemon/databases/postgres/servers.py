@@ -6,7 +6,7 @@ tries to connect again and again; when it succeeds, the outage ends.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from psycopg import conninfo
 from psycopg.types.numeric import NumericLoader
 from psycopg.types.string import StrDumper
 
-from svc_daemon.databases.contract import Cursor, Parameters
+from svc_daemon.databases.contract import Cursor, ParameterRows, Parameters
 from svc_daemon.databases.postgres.statements import translate
 from svc_daemon.errors import StorageError
 
@@ -87,7 +87,7 @@ class ServerConnection:
         cursor: Cursor = self._opened.execute(query, _values(names, parameters or {}) or None)
         return cursor
 
-    def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> Cursor:
+    def executemany(self, statement: str, parameters: ParameterRows, /) -> Cursor:
         query, names = translate(statement)
         cursor = self._opened.cursor()
         cursor.executemany(query, [_values(names, each) for each in parameters])
@@ -234,8 +234,8 @@ def is_demoted(error: BaseException) -> bool:
     return any(cause.sqlstate == "25006" for cause in _causes_of(error))
 
 
-def _values(names: Sequence[str], parameters: Parameters) -> list[Any]:
-    values = [parameters[name] for name in names]
+def _values(names: Sequence[str], parameters: Parameters | Sequence[Any]) -> list[Any]:
+    values = [parameters[name] for name in names] if isinstance(parameters, Mapping) else parameters
     # PostgreSQL's texts can't contain NUL characters. Like HTML, replace them with the replacement character.
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 

@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-#: Matches a quoted text, or a named parameter.
-_PARAMETER = re.compile(r"'[^']*'|:([a-z_]\w*)")
+#: Matches a quoted text, a named parameter, or a parameter `?`.
+_PARAMETER = re.compile(r"'[^']*'|:([a-z_]\w*)|\?")
 _REFERENCE = re.compile(r" REFERENCES \w+ \(\w+\)")
 #: Matches statements that define columns.
 _DEFINING = re.compile(r"\s*(CREATE|ALTER) TABLE\b")
@@ -12,11 +12,11 @@ _DEFINING = re.compile(r"\s*(CREATE|ALTER) TABLE\b")
 
 @lru_cache(maxsize=1024)
 def translate(statement: str) -> tuple[bytes, tuple[str, ...]]:
-    """Replace named parameters by numbered ones. Returns the statement, and the names in the order of the numbers."""
+    """Replace the parameters by numbered ones. Returns the statement, and the names in the order of the numbers."""
     numbers: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
-        name = match[1]
+        name = f"?{len(numbers)}" if match[0] == "?" else match[1]
         return match[0] if name is None else f"${numbers.setdefault(name, len(numbers) + 1)}"
 
     if _DEFINING.match(statement):
