@@ -51,7 +51,7 @@ class DocumentState:
 
     #: Always `STATE_ACTIVE`, because every document in the index can be found.
     state: str
-    #: Identifies this generation of the document.
+    #: Id of the document. Each generation (extraction) of a source has another id.
     document_id: str
     generation: int
     #: Number of chunks of the document.
@@ -200,13 +200,13 @@ class Hit:
     keyword: KeywordMatch | None
     #: The chunk's match in the semantic search; None if this was a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
-    #: The rank fusion score of a hybrid search, higher is better; None in other modes.
+    #: The score that combines both rankings in a hybrid search, higher is better; None in other modes.
     fused: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitPage:
-    """The requested hits, best first. The order of ties is stable between calls."""
+    """The requested hits, best first. Hits with the same score have the same order in every call."""
 
     hits: tuple[Hit, ...] = ()
     #: Whether there are hits after this page.
@@ -220,10 +220,10 @@ class HitPage:
 
 
 class SearchProvider(Protocol):
-    """An index per team. Calls for one team never see another team's documents."""
+    """Stores and searches documents, in a separate index for each team."""
 
     def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
-        """Index these documents, in order, each replacing any earlier generation of its source.
+        """Index these documents, in order, each replacing any earlier extraction of its source.
 
         A document is skipped if the index already has its generation or a later one, so that a worker whose lease has
         expired can't undo later work. Returns the ids of sources of which every document was skipped.
@@ -242,7 +242,7 @@ class SearchProvider(Protocol):
         """Change the document's title, and index its new words. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
-        """Remove any generation of the document, and its vectors. Does nothing if there is none."""
+        """Remove the source's document, of whatever generation, and its vectors. Does nothing if there is none."""
 
     def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
         """Return the document's state in the index; None if it isn't there."""

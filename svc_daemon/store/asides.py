@@ -26,7 +26,7 @@ class Asides:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        #: The number of files when they were last counted.
+        #: The number of files in the folder when they were last counted.
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:

@@ -37,7 +37,7 @@ class BackupRefused(DirectoryRefused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupRecord:
-    """The content of `backup.json`."""
+    """The content of `backup.json`, which describes a backup."""
 
     v: int = LAYOUT
     #: Number of the backup within its folder, which gives the order even if the clock was set back between two backups.
@@ -144,7 +144,7 @@ class BackupFolder:
 
 
 def read_backup(path: Path) -> Backup:
-    """Read the record of a backup; raises BackupRefused."""
+    """Read `backup.json` of a backup; raises BackupRefused if the backup is incomplete or from a later release."""
     try:
         fields = json.loads((path / RECORD).read_text("utf-8"))
         if fields["v"] > LAYOUT:

@@ -45,7 +45,7 @@ class BatchMember:
     source_status: str | None
     source_error: str | None
     source_warnings: tuple[str, ...]
-    #: Pairs of bucket id and sync status, as in the `places` column of `source_views`.
+    #: The source's buckets, as pairs of bucket id and sync status (the column `places` of `source_views`).
     places: str | None
     in_maintenance: bool
 
@@ -75,7 +75,7 @@ def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
-    """Extend an expired batch, because the request that created it was replayed."""
+    """Extend the lifetime of an expired batch, because the client has repeated the request that created it."""
     connection.execute(
         "UPDATE batches SET expires_at = :expires_at, ended_at = NULL WHERE id = :id",
         {"id": batch_id, "expires_at": expires_at},
@@ -83,7 +83,7 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 
 
 def may_have_ended(connection: Connection, batch_id: str) -> bool:
-    """Whether the end of the batch is not recorded, although no file is missing, queued or being indexed."""
+    """Whether no file of the batch is missing, queued or being indexed any more, but its end isn't recorded yet."""
     row = connection.execute(
         "SELECT 1 FROM batches b WHERE b.id = :id AND b.ended_at IS NULL AND NOT EXISTS ("
         "   SELECT 1 FROM uploads u LEFT JOIN sources s ON s.id = u.source_id"
@@ -94,7 +94,7 @@ def may_have_ended(connection: Connection, batch_id: str) -> bool:
 
 
 def end_batch(connection: Connection, batch_id: str, ended_at: str | None) -> None:
-    """Record when the batch ended. None means that it hasn't ended, because one of its files is being indexed again."""
+    """Record when the batch ended; None if it hasn't, because one of its files is being indexed again."""
     connection.execute("UPDATE batches SET ended_at = :ended_at WHERE id = :id", {"id": batch_id, "ended_at": ended_at})
 
 

@@ -52,7 +52,7 @@ class FolderSync:
         self._failure: OSError | None = None
 
     def sync(self) -> None:
-        """Return when every rename done before this call is durable; raises OSError."""
+        """Return when all renames in the folder that were done before this call are durable; raises OSError."""
         with self._count_lock:
             self._asked += 1
             ticket = self._asked
@@ -142,7 +142,7 @@ class Blobs(Staging):
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
         errors = self.removals.remove([self.path(name) for name in names])
-        # A deletion must be durable before its tombstone is removed.
+        # Make the deletion durable before the caller deletes the tombstones, which are the records of what to delete.
         self.sync_folder()
         return dict(errors)
 

@@ -29,7 +29,7 @@ class BucketRow:
     #: `active`, `archived` or `deleting`.
     status: str = readiness.ACTIVE
     metadata: dict[str, Any]
-    #: Options of the chunker; None means the defaults.
+    #: Sizes of the chunks into which documents are split; None means the defaults.
     chunking: dict[str, Any] | None = None
     last_delete_error: str | None = None
     created_at: str
@@ -38,7 +38,7 @@ class BucketRow:
     @classmethod
     def from_row(cls, row: Row) -> "BucketRow":
         values = dict(row)
-        # This column has only the changes from before each node got its own row; the current revision needs a query.
+        # Leave out this column. It has only the changes from before each node counted in a row of its own.
         del values["revision"]
         values["metadata"] = json.loads(row["metadata"])
         values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
@@ -47,27 +47,27 @@ class BucketRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """Counts of the members of one bucket, all from the same snapshot of the database."""
+    """Counts of the sources in one bucket (its members), all from the same snapshot of the database."""
 
-    #: Grows with each change of the members.
+    #: The bucket's revision, which grows with each change of its members.
     revision: int = 1
-    #: Active members, oldest first; empty if they were not requested.
+    #: Ids of the active members, oldest first; empty if they were not requested.
     active_ids: tuple[str, ...]
     #: Number of members by source type.
     types: dict[str, int]
-    #: Members that a search of the bucket can find.
+    #: Number of members that a search of the bucket can find.
     retrievable: int
-    #: Members whose indexing and sync are complete.
+    #: Number of members whose indexing and sync are complete.
     indexed: int
-    #: Members that are being indexed or synced.
+    #: Number of members that are being indexed or synced.
     pending: int
-    #: Members whose document could not be indexed.
+    #: Number of members whose document could not be indexed.
     failed: int
-    #: Members whose sync failed and will be retried.
+    #: Number of members whose sync failed and will be retried.
     failed_syncs: int
     #: Whether the team's search index is being rebuilt.
     in_maintenance: bool = False
-    #: Members whose text must still be split again, because the chunking options have changed.
+    #: Number of members whose text must still be split again, because the chunk sizes have changed.
     rechunking: int = 0
     #: Total size of the members' stored files in bytes.
     size_bytes: int = 0
@@ -125,7 +125,7 @@ def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]
 
 
 def chunking_of(bucket: BucketRow) -> ChunkingOptions:
-    """Return the chunking options for the bucket's documents."""
+    """Return the chunk sizes for the bucket's documents."""
     return ChunkingOptions(**(bucket.chunking or {}))
 
 
@@ -177,12 +177,12 @@ def delete_bucket(connection: Connection, bucket_id: str) -> None:
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
-    """Increment the revision, because the bucket's members or their listed fields have changed."""
+    """Increment the bucket's revision, because its members or their listed fields have changed."""
     _touch(connection, "id = :id", {"id": bucket_id})
 
 
 def touch_buckets(connection: Connection, bucket_ids: Iterable[str]) -> None:
-    """Increment the revision of each of these buckets once, however many of their members have changed."""
+    """Increment the revision of each of these buckets by one, even if several of its members have changed."""
     for bucket_id in sorted(set(bucket_ids)):
         touch_bucket(connection, bucket_id)
 

@@ -21,7 +21,7 @@ Filter = Mapping[str, Any]
 #: Attributes that have a column of their own. The column is used even if the metadata has a key of the same name.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-#: Comparisons that are the negation of another one.
+#: Comparisons that are evaluated as the negation of another one.
 _OPPOSITES = {"ne": "eq", "nin": "in"}
 #: Keys that need no escaping in a quoted JSON path.
 _PLAIN_KEY = re.compile(r"[\w.:/@ -]{1,200}", re.ASCII)
@@ -156,10 +156,9 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
-    #: The generations that were extracted from the source's current bytes; search hits of other generations are
-    #: outdated.
+    #: Numbers of the extractions of the source's current bytes. Search hits with any other number are outdated.
     generations: range
-    #: Maps bucket ids to sync status, oldest bucket first.
+    #: Maps the ids of the source's buckets to the status of the sync; oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
 
     @classmethod

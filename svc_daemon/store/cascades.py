@@ -13,15 +13,15 @@ class Cascade:
     task_id: str
     team_id: str
     bucket_id: str
-    #: Members up to this id have been processed; empty before the first.
+    #: Sources with ids up to this one have been processed; empty before the first.
     after_id: str = ""
-    #: Number of members when the deletion was requested.
+    #: Number of the bucket's sources when the deletion was requested.
     total: int
-    #: Number of members that were deleted, because they were in no other bucket.
+    #: Number of sources that were deleted, because they were in no other bucket.
     deleted: int = 0
-    #: Number of members that were only detached, because they are in another bucket.
+    #: Number of sources that were only detached, because they are in another bucket.
     detached: int = 0
-    #: Number of members that could not be deleted.
+    #: Number of sources that could not be deleted.
     failed: int = 0
     #: The reason for the most recent failure, as a sentence.
     reason: str | None = None

@@ -182,7 +182,7 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Check that columns have valid values. A flipped bit can make a value invalid.
+    """Check that columns have valid values. A flipped bit on the disk can make a value invalid.
 
     SQLite can't detect a flipped bit itself, because its pages have no checksums, and it ignores CHECK constraints in
     a database that is open read-only.
@@ -276,7 +276,7 @@ def count_every_source(connection: Connection) -> int:
 
 
 def list_uncleaned(connection: Connection) -> dict[str, str]:
-    """Map the ids of deleted sources that the sweeper hasn't cleaned up yet to their blob names."""
+    """Map the ids of deleted sources whose bytes haven't been deleted yet to the names of their blobs."""
     rows = connection.execute(
         "SELECT source_id, COALESCE(blob, source_id) AS name FROM tombstones WHERE cleaned_at IS NULL"
     )

@@ -1,7 +1,7 @@
-"""The contract of the byte stores: blobs of sources, and parts of open upload sessions.
+"""The interface of the byte stores: blobs are the bytes of sources, parts are the bytes of open upload sessions.
 
 `store.blobs`, `store.parts` and `store.packs` implement it with files in the data directory, `store.objects` with
-objects of an S3 store. Callers never see where bytes are: they read a range, read a stream, or open a local file.
+objects of an S3 store. Callers don't know where the bytes are: they read a range, read a stream, or open a local file.
 
 Methods that aren't coroutines and say "blocking" may wait for a disk or the network; call them in a thread.
 """
@@ -18,7 +18,7 @@ from svc_daemon.core.uploads.packs import PackItem
 
 T = TypeVar("T")
 
-#: Number of calls of a store that `gather` makes at the same time.
+#: Number of coroutines that `gather` runs at the same time.
 CALLS_AT_ONCE = 16
 
 
@@ -57,7 +57,7 @@ class StagedBytes(Protocol):
 
     @property
     def head(self) -> bytes:
-        """The first bytes, for sniffing the media type."""
+        """Return the first bytes, from which the media type is guessed."""
 
     @property
     def sha256(self) -> str: ...
@@ -134,10 +134,10 @@ class PartStore(Protocol):
         """Make the stored bytes of each session durable, so that they can be acknowledged, and return their number."""
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hexadecimal SHA-256 of the stored bytes, `size_bytes` as `measure` or `settle` counted them."""
+        """Return the hexadecimal SHA-256 of the session's first `size_bytes` bytes, as counted by `settle`."""
 
     async def head(self, session_id: str) -> bytes:
-        """Read the first bytes, for sniffing the media type."""
+        """Return the first bytes, from which the media type is guessed."""
 
     def stream(self, session_id: str) -> AsyncIterator[bytes]:
         """Read the stored bytes, in order. Raises FileNotFoundError or StorageError if the session has ended."""
@@ -177,7 +177,7 @@ class AsideStore(Protocol):
     They are kept for a while: the database may have been restored from an older copy, and their rows may come back.
     """
 
-    #: The number of files when they were last counted.
+    #: The number of files moved aside, when they were last counted.
     tally: Tally
 
     def list_names(self) -> Collection[str]:
@@ -192,7 +192,7 @@ class AsideStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ByteStores:
-    """The byte stores of one installation."""
+    """The blobs, upload parts and files moved aside of one installation."""
 
     blobs: BlobStore
     parts: PartStore

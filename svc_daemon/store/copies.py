@@ -20,7 +20,7 @@ from svc_daemon.store.asides import Asides
 
 #: Number of bytes that are read at a time.
 READ_BYTES = 1024 * 1024
-#: Called with the number of files that are done and the number of all files.
+#: A function that is called with the number of copied files and the number of all files.
 Report = Callable[[int, int], None]
 
 
@@ -83,7 +83,7 @@ class DirectoryCopy:
         self._previous = previous
 
     def copy_blobs(self, stored: Mapping[str, StoredFacts], report: Report) -> None:
-        """Copy the stored files.
+        """Copy the blobs with these names.
 
         Files that are missing or don't match their hash are left out; a later check reports them.
 
@@ -138,7 +138,7 @@ class DirectoryCopy:
         return is_sized and (not self._reads_data or hash_file(origin).hexdigest() == facts.sha256)
 
     def _is_kept(self, place: str, origin: str | None, facts: StoredFacts) -> bool:
-        """Whether an interrupted run has copied or linked this file completely."""
+        """Whether an interrupted earlier run has already copied or linked this file completely."""
         is_linked = origin is not None and Path(origin).samefile(place)
         if not is_linked and hash_file(place).hexdigest() != facts.sha256:
             return False

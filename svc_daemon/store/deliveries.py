@@ -1,6 +1,7 @@
 """Deliveries: each call of a webhook that reports an event, and the attempts to make it.
 
-A source has at most one delivery per event, even if it becomes ready several times. Pending deliveries have a due time.
+A source has at most one delivery of each event, even if it becomes ready several times. A pending delivery has a time
+at which the next attempt is due.
 """
 
 import json
@@ -16,7 +17,7 @@ from svc_daemon.wire.webhook_calls import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRow:
-    """An event to deliver to a URL."""
+    """A webhook call that reports an event to a URL, and its current status."""
 
     #: The id of the event, which is the same in every attempt.
     id: str
@@ -37,7 +38,7 @@ class DeliveryRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """An attempt to deliver an event, and its result."""
+    """One attempt to make a webhook call, and its result."""
 
     delivery_id: str
     started_at: str
@@ -62,7 +63,7 @@ class DeliveryFilter:
 
     status: str | None = None
     source_id: str | None = None
-    #: Only deliveries about members of these buckets.
+    #: Only deliveries about sources in these buckets.
     bucket_ids: tuple[str, ...] | None = None
     #: Only deliveries whose id is greater than this.
     after: str = ""
@@ -136,7 +137,7 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 
 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """List deliveries that are due, without those in `busy`, which other attempts are using.
+    """List deliveries that are due, without those with an id in `busy`, for which an attempt is running.
 
     The teams take turns: first comes the longest overdue delivery of each team, then the second of each team, and so
     on.
@@ -200,7 +201,7 @@ def is_unchanged(connection: Connection, delivery: DeliveryRow) -> bool:
 
 
 def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
-    """Update the delivery after an attempt; does nothing if its due time has changed since `delivery` was read."""
+    """Store the result of an attempt; does nothing if the delivery's due time has changed since it was read."""
     connection.execute(
         "UPDATE deliveries SET status = :status, tries_left = :tries_left, due_at = :due_at"
         " WHERE id = :id AND due_at = :was_due_at",

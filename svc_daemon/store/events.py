@@ -1,4 +1,4 @@
-"""The event log.
+"""The event log of each team, which clients read to follow changes.
 
 An event is written in the same transaction as the change it reports, and read in commit order. Events are ordered by
 `turn`, then by `seq`. Their ids contain the wall clock's time, so they don't give the order. SQLite has one writer at a

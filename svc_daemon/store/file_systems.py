@@ -19,7 +19,7 @@ _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994}
 
 @cache
 def is_syncable(folder: Path) -> bool:
-    """Return whether `sync` makes everything in the folder durable, and reports write errors."""
+    """Return whether `sync` makes all files in the folder durable and reports write errors."""
     if not sys.platform.startswith("linux"):
         return False
     release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())

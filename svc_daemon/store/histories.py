@@ -12,11 +12,11 @@ from svc_daemon.databases.contract import Connection
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The statements that list and delete the old rows of one kind."""
+    """SQL statements that find and delete the old rows of one kind, such as tasks."""
 
-    #: Statement that selects the ids of old rows, in order. It scans all rows of the kind.
+    #: A statement that selects the ids of old rows, in order. It reads all rows of the kind.
     listing: str
-    #: Statements that delete a row, after the rows that depend on it.
+    #: Statements that delete one row, after the rows that depend on it.
     deletions: Sequence[str]
 
 
@@ -41,7 +41,7 @@ _KINDS = {
         " (SELECT 1 FROM sources s WHERE s.id = t.source_id AND s.task_id = t.id) ORDER BY t.id LIMIT :limit",
         ["DELETE FROM cascades WHERE task_id = :id", "DELETE FROM tasks WHERE id = :id"],
     ),
-    # A delivery that has been scheduled again since it was listed has a due time, and is kept.
+    # A delivery that was scheduled again after it was listed has a due time, so it is kept.
     "deliveries": _Kind(
         "SELECT d.id FROM deliveries d WHERE d.due_at IS NULL AND d.created_at < :oldest AND d.id > :after"
         " AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.id = d.source_id) ORDER BY d.id LIMIT :limit",

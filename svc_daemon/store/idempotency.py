@@ -13,7 +13,7 @@ from svc_daemon.databases.contract import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """The stored response to a finished request, and what identifies the request."""
+    """A finished request with an idempotency key: what identifies it, and its response."""
 
     claim: Claim
     #: The JSON body, without `request_id` and without secrets.

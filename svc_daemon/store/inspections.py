@@ -19,9 +19,9 @@ class StoredBytes:
     #: The path of the file, or the key of the object.
     place: str
     size_bytes: int
-    #: False for symbolic links and anything else that is no regular file; they count as lost.
+    #: False for symbolic links and anything else that isn't a regular file; such blobs count as lost.
     is_plain: bool = True
-    #: Whether bytes without a row are normal here, because they are only deleted once they are old.
+    #: True if bytes without a row are normal in this store, because they are only deleted once they are old.
     may_wait: bool = False
 
 
@@ -32,11 +32,14 @@ class BytesInspector(Protocol):
     readers: int
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        """Return all blobs by name, including those that were moved aside unless a blob of that name exists."""
+        """Return all blobs by name.
+
+        Files that were moved aside are included, unless there is a blob of the same name.
+        """
         ...
 
     def list_parts(self) -> Mapping[str, StoredBytes]:
-        """Return the bytes of upload sessions by session id."""
+        """Return the bytes of each upload session by session id."""
         ...
 
     def list_staged(self) -> list[str]:
@@ -49,7 +52,7 @@ class BytesInspector(Protocol):
 
 
 class FolderInspector:
-    """Inspects the folders of a data directory while no process uses it."""
+    """Inspects the files of a data directory while no process uses the directory."""
 
     readers = 1
 

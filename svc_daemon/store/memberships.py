@@ -88,7 +88,7 @@ def count_members(connection: Connection, bucket_id: str) -> int:
 
 
 def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[str]:
-    """List ids of the bucket's members, in any state, that are greater than `after_id`, in order."""
+    """List the ids of the bucket's sources in any state, ordered by id and greater than `after_id`."""
     rows = connection.execute(
         "SELECT source_id FROM memberships WHERE bucket_id = :bucket_id AND source_id > :after_id"
         " ORDER BY source_id LIMIT :limit",
@@ -116,7 +116,7 @@ def list_searched_places(connection: Connection, team_id: str) -> dict[str, tupl
 
 
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
-    """Make the syncs of all the source's memberships due, because the source has just been indexed."""
+    """Make the syncs of all memberships of the source due, because the source has just been indexed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', due_at = :due_at, lease_until_s = NULL"
         " WHERE source_id = :source_id",
@@ -125,7 +125,7 @@ def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
 
 
 def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: int) -> list[SyncClaim]:
-    """Claim memberships that are due, the longest overdue first."""
+    """Claim memberships that must be synced to the search index, the longest overdue first."""
     rows = connection.execute(
         "UPDATE memberships SET sync_status = 'syncing', attempt = attempt + 1, due_at = NULL,"
         " lease_until_s = :lease_until_s WHERE (source_id, bucket_id) IN ("
@@ -158,7 +158,7 @@ def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> N
 
 
 def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Record that the provider failed, and schedule another attempt at `due_at`."""
+    """Record that the search provider failed, and schedule another sync of the membership at `due_at`."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'failed', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -167,7 +167,7 @@ def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> No
 
 
 def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Schedule another attempt at `due_at`, without recording a failure."""
+    """Schedule another sync of the membership at `due_at`, without recording a failure."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -185,7 +185,7 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
 
 
 def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
-    """Sync the indexed members of a bucket again after its deletion failed, because the index may lack some of them."""
+    """Sync the indexed sources of a bucket again after its deletion failed, because the index may lack some of them."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE bucket_id = :bucket_id AND source_id IN (SELECT id FROM sources WHERE status = 'active')",
@@ -211,7 +211,7 @@ def has_expired_syncs(connection: Connection, now_s: float) -> bool:
 
 
 def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
-    """Release claims whose lease has expired, or all claims if `now_s` is infinite, as at startup."""
+    """Release claims on memberships whose lease has expired, or all claims if `now_s` is infinite, as at startup."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :now"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
@@ -221,7 +221,7 @@ def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int
 
 
 def has_syncs_after(connection: Connection, latest: str) -> bool:
-    """Whether a sync is due after `latest`."""
+    """Whether the next sync of a membership is due after `latest`."""
     row = connection.execute("SELECT 1 FROM memberships WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 
@@ -235,7 +235,10 @@ def recall_syncs(connection: Connection, now: str, latest: str) -> int:
 
 
 def next_sync_due(connection: Connection) -> str | None:
-    """Return when the next sync becomes due, ignoring teams in maintenance; None if no sync is waiting."""
+    """Return when the next sync becomes due; None if none is waiting.
+
+    Teams whose index is being rebuilt are ignored.
+    """
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"

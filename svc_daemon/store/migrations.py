@@ -39,7 +39,7 @@ FORMER = (
     "m005_rebuilds",
     "m006_agents",
 )
-#: The migrations table, exactly as `sqlite_utils` creates it.
+#: The table that records migrations, exactly as `sqlite_utils` creates it.
 _RECORDS = """\
 CREATE TABLE IF NOT EXISTS "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
@@ -109,7 +109,7 @@ def add_events(connection: Connection) -> None:
 
 
 def add_traces(connection: Connection) -> None:
-    """Add a column for the trace id of the request that queued a task."""
+    """Add a column for the trace of the request that queued a task."""
     connection.execute("ALTER TABLE tasks ADD COLUMN trace TEXT")
 
 
@@ -153,7 +153,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PendingMigration:
-    """A migration that an upgrade runs."""
+    """A migration that an upgrade will run."""
 
     name: str
     #: What the migration does, as a sentence.
@@ -229,9 +229,9 @@ def _adopt_events(connection: Connection) -> None:
 
 
 def join_shared(connection: Connection) -> None:
-    """Lock the schema, so that newer releases can't change it while this connection is open.
+    """Take a lock so that newer releases can't change the schema while this connection is open.
 
-    Raises StorageError if one has changed it, which can only happen while this process has no such connection.
+    Raises StorageError if a newer release has changed it already.
     """
     connection.execute("SELECT pg_advisory_lock_shared(CAST(:lock AS BIGINT))", {"lock": SERVING})
     _applied_to_shared(connection)
@@ -305,7 +305,10 @@ def check_current(connection: Connection) -> None:
 
 
 def _applied(connection: Connection) -> list[str]:
-    """List the applied migrations, oldest first; raises StorageError if this release can't upgrade the database."""
+    """List the migrations that were applied, oldest first.
+
+    Raises StorageError if this release can't upgrade the database.
+    """
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
         return []
     query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"

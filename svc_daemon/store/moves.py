@@ -23,7 +23,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """Marks a database to which an installation is being moved, and records how many rows were copied so far."""
+    """Marks a database to which an installation is being moved, and records how far the copying of rows has got."""
 
     move_id: str
     installation_id: str

@@ -1,4 +1,4 @@
-"""Finds out for the sweeper which stored objects have a row in the database, a page of names at a time."""
+"""Looks up for the sweeper which stored objects have a row in the database."""
 
 import json
 from collections.abc import Collection

@@ -34,7 +34,7 @@ class PackMember:
     """The columns of an upload session that are needed to receive a pack."""
 
     id: str
-    #: One of the statuses in `store.uploads`.
+    #: The status of the session; one of those in `store.uploads`.
     status: str
     generation: int
     size_bytes: int
@@ -42,7 +42,7 @@ class PackMember:
 
 
 def list_members(connection: Connection, batch_id: str) -> list[PackMember]:
-    """List the sessions of a batch in the order of its manifest."""
+    """List the upload sessions of a batch in the order in which the client listed its files."""
     rows = connection.execute(
         "SELECT id, status, generation, size_bytes, expires_at FROM uploads WHERE batch_id = :batch_id"
         " ORDER BY position",
@@ -53,7 +53,7 @@ def list_members(connection: Connection, batch_id: str) -> list[PackMember]:
 
 @dataclass(slots=True)
 class _OpenPart:
-    """The part that bytes are currently appended to."""
+    """The file of an upload session to which bytes are being appended."""
 
     session_id: str
     descriptor: int
@@ -63,7 +63,7 @@ class _OpenPart:
 
     def append(self, data: memoryview) -> None:
         while data:
-            # An unbuffered write may write only some of the bytes.
+            # A write may write only some of the bytes, because the file isn't buffered.
             written = data[: os.write(self.descriptor, data)]
             self.end_bytes += len(written)
             if self.hash is not None:
@@ -88,12 +88,12 @@ class PackWriter:
         self._next = first
         lacking = [each for each in items if each.offset_bytes < end and each.offset_bytes + each.size_bytes > first]
         self._syncs_whole = len(lacking) >= FEW_FILES and file_systems.is_syncable(parts.folder)
-        #: Descriptor of the folder for `syncfs`, opened before the first write; None until then, or if each file is
-        #: fsynced.
+        #: Descriptor of the folder for `syncfs`, opened before the first write. None before that, and if each file is
+        #: fsynced by itself.
         self._folder: int | None = None
         self._buffer = bytearray()
         self._open: _OpenPart | None = None
-        #: Parts that were written and closed, to be recorded as durable after the sync.
+        #: Parts that were written and closed. They are recorded as durable after the sync.
         self._closed: list[_OpenPart] = []
         #: The size of each part before this stream wrote to it; `drop` truncates the part to this size.
         self._starts: dict[str, int] = {}

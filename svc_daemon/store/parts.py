@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Parts:
-    """The folder of unfinished uploads."""
+    """The folder with the bytes of open upload sessions, one file for each."""
 
     def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
         """`blobs` receives the finished parts; its threads also run this class's blocking work."""
@@ -37,14 +37,14 @@ class Parts:
         self._folder_sync = FolderSync(folder, on_broken)
         #: Number of bytes of each part that this process has synced.
         self._synced: dict[str, int] = {}
-        #: The number of hashed bytes and the running hash of each part that this process received, so that the part
-        #: needn't be read again.
+        #: For each part that this process received, the number of hashed bytes and their hash, so that the part needn't
+        #: be read again.
         self._hashed: dict[str, tuple[int, _Hash]] = {}
 
     def size_bytes(self, session_id: str) -> int:
         """Return the number of stored bytes, 0 if there is no file yet."""
         try:
-            # This is called three times per chunk, and `Path.lstat` would be slower.
+            # `Path.lstat` would be slower, and this is called three times for each chunk of an upload.
             return os.lstat(f"{self.folder}/{session_id}").st_size
         except FileNotFoundError:
             return 0
@@ -74,7 +74,7 @@ class Parts:
         return known.hexdigest()
 
     async def head(self, session_id: str) -> bytes:
-        """Read the first bytes, for sniffing the media type."""
+        """Return the first bytes, from which the media type is guessed."""
         return await self._blobs.run(lambda: _head(self.path(session_id)))
 
     def stream(self, session_id: str) -> AsyncIterator[bytes]:
@@ -83,8 +83,8 @@ class Parts:
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:  # noqa: ARG002
         """Turn parts into blobs by durable hard links; `sources` maps session ids to source ids.
 
-        Returns the first bytes of each part by session id, for sniffing the media type. If this fails or is cancelled,
-        the blobs are deleted.
+        Returns the first bytes of each part by session id, from which the media type is guessed. If this fails or is
+        cancelled, the blobs are deleted.
         """
         await self.settle(*sources)
         try:

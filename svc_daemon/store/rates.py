@@ -21,13 +21,16 @@ CREATE UNLOGGED TABLE IF NOT EXISTS rates (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRow:
-    """The state of a team's token bucket and byte window, in seconds of the server's clock."""
+    """How much of its rate limits a team has used: its token bucket, and its uploads in the last minute.
+
+    Times are in seconds of the server's clock.
+    """
 
     team_id: str
     tokens: float = 0.0
-    #: When `tokens` was computed. With 0, the bucket is full.
+    #: The time at which `tokens` was computed. With 0, the token bucket is full.
     updated_s: float = 0.0
-    #: Times and sizes of the charges that are in the window, oldest first.
+    #: Times and sizes of the uploads in the last minute, oldest first.
     charges: tuple[tuple[float, int], ...] = ()
 
 

@@ -48,7 +48,8 @@ class Removals:
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # If there is a held file with this name, it is the one that the backup needs.
+                    # If the folder already has a file of this name, the backup needs that one, so this one can be
+                    # deleted.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:
@@ -67,13 +68,13 @@ class Removals:
             log.warning("%s could not be removed: %s", name, error.strerror)
 
     def clear_held(self) -> int:
-        """Delete the held files, unless a backup is running, and return how many there were."""
+        """Delete the files that were held for a backup, unless one is running, and return how many there were."""
         with self._sharing() as is_free:
             return self._clear() if is_free else 0
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Within the block, files are held instead of removed.
+        """Within the block, `remove` moves files to the folder `held` instead of deleting them.
 
         Raises BackupRunning if there is another backup, and OSError if the folder can't be used.
         """

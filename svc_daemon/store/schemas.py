@@ -14,8 +14,8 @@ FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 
 #: A team has at most one unfinished rebuild task; until it ends, none of the team's sources is ready. The column
 #: `places` of the view `source_views` doesn't include buckets that are being deleted. `valid_from` of a source is the
-#: oldest generation whose search hits are valid: while a document is rechunked, the index has its old or its new
-#: generation.
+#: oldest extraction whose search hits are valid: while a document is split again, the index has either its old or its
+#: new chunks.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,

@@ -23,12 +23,12 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Number of the current extraction; incremented each time the source is indexed. The search provider keeps only the
-    #: newest generation.
+    #: Number of the current extraction; incremented each time the source is indexed. The search index keeps only the
+    #: newest one.
     generation: int = 1
-    #: The first generation that was extracted from the current bytes. None means the same as `generation`.
+    #: Number of the first extraction from the current bytes. None means the same as `generation`.
     valid_from: int | None = None
-    #: Whether the source still has to be rechunked, because the chunking options of its bucket have changed.
+    #: Whether the document must still be split again, because the chunk sizes of its bucket have changed.
     rechunk: bool = False
     title: str
     filename: str
@@ -38,7 +38,7 @@ class SourceRow:
     sha256: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: The name of the sync mapping that owns the source.
+    #: The name of the mapping (a folder that `svc sync` keeps in a bucket) that created the source, if any.
     mapping: str | None = None
     source_url: str | None = None
     #: The normalized URL, which is the same for equivalent spellings; unique within a team.
@@ -53,7 +53,7 @@ class SourceRow:
     blob: str | None = None
     #: Id of the source that this one will replace when it becomes ready.
     replaces: str | None = None
-    #: The batch in which it was uploaded.
+    #: Id of the batch in which the source was uploaded.
     batch_id: str | None = None
     task_id: str | None = None
     #: `code`, `message` and `retryable` of the failure; None unless indexing failed.
@@ -65,7 +65,7 @@ class SourceRow:
     updated_at: str
     task_type: str | None = None
     task_status: str | None = None
-    #: Maps bucket ids to sync status, oldest bucket first.
+    #: Maps the ids of the source's buckets to the status of the sync; oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
     #: Whether the team's search index is being rebuilt.
     in_maintenance: bool = False
@@ -88,7 +88,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Return the generations that were extracted from the current bytes; several if the source was rechunked."""
+        """Return the numbers of the extractions from the current bytes; several if the document was split again."""
         return generations_of(self.valid_from, self.generation)
 
     @property
@@ -204,7 +204,7 @@ def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRo
 
 
 def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
-    """List the bucket's members that match the filter, oldest first."""
+    """List the sources of the bucket that match the filter, oldest first."""
     # Escape the wildcards of LIKE.
     words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
     rows = connection.execute(
@@ -248,7 +248,7 @@ def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> li
 
 
 def update_description(connection: Connection, source: SourceRow) -> None:
-    """Update the fields that a `PATCH` request can change."""
+    """Update the fields that a client can change with a `PATCH` request."""
     connection.execute(
         "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
         " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
@@ -300,7 +300,7 @@ def update_statuses(
 
 
 def update_content(connection: Connection, source: SourceRow) -> None:
-    """Update the fields that a refresh changes: the facts about the bytes and the fetch."""
+    """Update the fields that change when a source is fetched again: the facts about its bytes and the fetch."""
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
@@ -338,7 +338,7 @@ def has_active(connection: Connection, team_id: str) -> bool:
 
 
 def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
-    """Map the id of each of the team's indexed sources to the generations that the index may contain."""
+    """Map the id of each of the team's indexed sources to the numbers of the extractions that the index may contain."""
     rows = connection.execute(
         "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
         {"team_id": team_id},
@@ -358,7 +358,7 @@ def list_all_blobs(connection: Connection) -> dict[str, int]:
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:
-    """Compute, from two columns of a source's row, the generations that were extracted from the current bytes."""
+    """Compute, from two columns of a source's row, the numbers of the extractions from the current bytes."""
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 
@@ -367,13 +367,13 @@ def _json(value: dict[str, Any] | None) -> str | None:
 
 
 def places_of(text: str | None) -> dict[str, str]:
-    """Parse the `places` column of `source_views` into a map of bucket id to sync status, oldest bucket first."""
+    """Parse the column `places` of `source_views` to a map of bucket id to sync status, oldest bucket first."""
     pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
     return {bucket_id: status for bucket_id, _, status in pairs}
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark the sources whose oldest bucket is this one for rechunking: the oldest bucket sets the chunk sizes."""
+    """Mark the sources whose oldest bucket is this one to be split again: the oldest bucket sets the chunk sizes."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"
@@ -385,9 +385,9 @@ def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
 
 
 def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
-    """Return the team id and source id of the next indexed source after `after_id` that is marked for rechunking.
+    """Return the team id and source id of the next indexed source after `after_id` that must be split again.
 
-    Sources of teams in maintenance are skipped. Returns None if there are no more.
+    Sources of teams whose index is being rebuilt are skipped. Returns None if there are no more.
     """
     row = connection.execute(
         "SELECT team_id, id FROM sources WHERE rechunk = 1 AND id > :after_id AND status = 'active'"

@@ -27,7 +27,7 @@ T = TypeVar("T")
 SPILL_BYTES = 1024 * 1024
 #: Pattern of the names of staging files.
 STAGED_NAME = re.compile("[0-9a-f]{32}")
-#: Number of leading bytes to keep for sniffing the media type.
+#: Number of bytes at the beginning that are kept for guessing the media type.
 HEAD_BYTES = 8192
 
 
@@ -43,7 +43,7 @@ def clear_away(path: Path) -> None:
 
 
 class Staging:
-    """The folder of staging files. Blocking work runs in `executor`."""
+    """The folder of staging files. Work that blocks runs in `executor`."""
 
     def __init__(self, folder: Path, executor: Executor, random_name: Callable[[], str]) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ class Staging:
         self._random_name = random_name
 
     def new_path(self) -> Path:
-        """Choose the path of a new file; nothing is written yet."""
+        """Choose the path of a new staging file; nothing is written yet."""
         return self.folder / self._random_name()
 
     def list_staged(self) -> list[str]:
@@ -80,7 +80,7 @@ class Staging:
             path.unlink(missing_ok=True)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run blocking disk work in the executor; raises StorageError if it raises OSError.
+        """Run work on the disk in a thread; raises StorageError if the work raises OSError.
 
         If the caller is cancelled, this still waits until the work has ended, so that no file is deleted while a
         thread writes it.
@@ -143,7 +143,7 @@ class StagedFile(ABC):
             clear_away(self._path)
 
     def _spill(self) -> BinaryIO:
-        """Write the buffered bytes to the staging file, and return the file, which may be new."""
+        """Write the buffered bytes to the staging file, which is created if necessary, and return the file."""
         if self._file is None:
             self._file = self._path.open("xb", buffering=0)
         _write_all(self._file, self._buffer)
@@ -158,7 +158,7 @@ class StagedFile(ABC):
 
 
 def _write_all(file: BinaryIO, data: bytearray) -> None:
-    """Write all bytes, since an unbuffered write may write only some of them."""
+    """Write all of the bytes. A single write may write only some of them, because the file isn't buffered."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

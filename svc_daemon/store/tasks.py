@@ -30,7 +30,7 @@ class TaskRow:
     #: Fencing token, which each claim increments. A worker may only write while this is still the token of its claim.
     token: int = 0
     max_attempts: int
-    #: When the lease expires, in seconds of the clock that all nodes share (`Clock.lease_s`).
+    #: When the worker's lease of the task expires, in seconds of the clock that all nodes share (`Clock.lease_s`).
     lease_until_s: float | None = None
     stage: str | None = None
     chunks_done: int = 0
@@ -84,7 +84,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """Return the id of the team's oldest due task of the type in the lane `single` (see `core.lanes`), or None."""
+    """Return the id of the team's oldest due task of this type in the lane `single`, or None (see `core.lanes`)."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = 'single'"
         " AND team_id = :team_id AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
@@ -181,7 +181,10 @@ def extend_lease(connection: Connection, task: TaskRow, lease_until_s: float) ->
 
 
 def succeed_task(connection: Connection, task: TaskRow, stage: str, chunks: int, finished_at: str) -> bool:
-    """End a claimed task as `succeeded`, with its final progress. Returns False if the worker has lost its claim."""
+    """End a task as `succeeded`, with its final progress.
+
+    Returns False if the worker has lost its claim on the task.
+    """
     cursor = connection.execute(
         "UPDATE tasks SET status = 'succeeded', finished_at = :finished_at, error = NULL, lease_until_s = NULL,"
         " stage = :stage, chunks_done = :chunks, chunks_total = :chunks"
@@ -200,7 +203,7 @@ def update_progress(connection: Connection, task: TaskRow, stage: str, done: int
 
 
 def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
-    """Increase `chunks_done` by `count`; does nothing if the worker has lost its claim."""
+    """Add `count` to the task's finished chunks; does nothing if the worker has lost its claim on the task."""
     connection.execute(
         "UPDATE tasks SET chunks_done = chunks_done + :count WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token, "count": count},
@@ -210,7 +213,7 @@ def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
 def finish_task(
     connection: Connection, task: TaskRow, status: str, finished_at: str, error: dict[str, Any] | None = None
 ) -> None:
-    """End a claimed task as `succeeded`, `failed` or `canceled`; does nothing if the worker has lost its claim."""
+    """End a task as `succeeded`, `failed` or `canceled`; does nothing if the worker has lost its claim on the task."""
     connection.execute(
         "UPDATE tasks SET status = :status, finished_at = :finished_at, error = :error, lease_until_s = NULL"
         " WHERE id = :id AND token = :token AND status = 'running'",
@@ -227,7 +230,7 @@ def finish_task(
 def retry_task(
     connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
-    """Queue a claimed task for another attempt; does nothing if the worker has lost its claim.
+    """Queue a task for another attempt; does nothing if the worker has lost its claim on the task.
 
     A task in the lane `suspect` stays there; any other task moves to the lane `single`. With `is_endless`, the attempts
     never reach `max_attempts`, so that the task is retried without limit.

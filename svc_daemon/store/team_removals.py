@@ -1,4 +1,4 @@
-"""Statements for removing a team: they end its work, and then delete its rows."""
+"""SQL statements for removing a team: they end the team's work, and then delete its rows."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -47,7 +47,7 @@ def list_uploads_among(connection: Connection, team_id: str, upload_ids: Collect
 
 
 def list_idle_sources(connection: Connection, team_id: str, limit: int) -> list[str]:
-    """List the ids of sources of the team that no worker is reading."""
+    """List the ids of those of the team's sources that no worker is processing."""
     rows = connection.execute(
         "SELECT s.id FROM sources s WHERE s.team_id = :team_id"
         " AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.source_id = s.id AND t.status = 'running')"

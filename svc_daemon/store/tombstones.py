@@ -121,7 +121,7 @@ def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s
         "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
         " VALUES (:source_id, :team_id, 1, :lease_until_s)"
         " ON CONFLICT (source_id) DO UPDATE SET lease_until_s = excluded.lease_until_s,"
-        # Changes whose lease has expired are not counted any more, since their process may have died.
+        # Don't count changes whose lease has expired, because their process may have died.
         " retitles = CASE WHEN detachments.lease_until_s > :now_s THEN detachments.retitles + 1 ELSE 1 END",
         {"source_id": source_id, "team_id": team_id, "now_s": now_s, "lease_until_s": lease_until_s},
     )
@@ -146,7 +146,7 @@ def has_expired_retitles(connection: Connection, now_s: float) -> bool:
 
 
 def end_retitles(connection: Connection, now_s: float) -> None:
-    """End the leases that have expired; if `now_s` is infinite (at startup), all leases."""
+    """End the leases on changes of titles that have expired, or all of them if `now_s` is infinite, as at startup."""
     connection.execute(
         "UPDATE detachments SET retitles = 0, lease_until_s = NULL"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
@@ -164,7 +164,7 @@ def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]
 
 
 def list_detachments(connection: Connection, *, now_s: float, after: str = "", limit: int) -> list[Detachment]:
-    """List up to `limit` detachments with source ids greater than `after`, ordered by id.
+    """List up to `limit` detachments (index updates that must still be made), ordered by source id, after `after`.
 
     Detachments with a lease, and those of teams whose index is being rebuilt, are skipped.
     """

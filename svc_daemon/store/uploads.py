@@ -22,12 +22,12 @@ class UploadRow:
 
     id: str
     team_id: str
-    #: The buckets that the source will belong to; the first is the one from the request's path.
+    #: Ids of the buckets that the source will belong to; the first is the one in the request's path.
     bucket_ids: tuple[str, ...]
     #: `open`, `finalized`, `canceled`, `expired` (its bytes were deleted) or `failed` (finalizing it again would fail
     #: again).
     status: str = OPEN
-    #: Part of the upload token: incrementing it invalidates earlier upload URLs.
+    #: A number that is part of the upload token. Incrementing it makes earlier upload URLs invalid.
     generation: int = 1
     filename: str
     #: The media type that the sender declared; empty if it declared none.
@@ -40,7 +40,7 @@ class UploadRow:
     replaces: str | None = None
     #: The hexadecimal hash that the sender declared.
     sha256: str | None = None
-    #: The source that was created from the session; None until the session is finalized.
+    #: Id of the source that was created from the session; None until the session is finalized.
     source_id: str | None = None
     #: `code`, `message` and `retryable` of the failure; None unless it failed.
     error: dict[str, Any] | None = None
@@ -104,7 +104,7 @@ def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None
 
 
 def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
-    """Find a session by its id in any team. Requests to an upload URL have a token instead of a team."""
+    """Find a session by its id in any team, for requests to an upload URL, which name no team."""
     row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
     return UploadRow.from_row(row) if row else None
 
@@ -129,7 +129,7 @@ def get_uploads(connection: Connection, upload_ids: Sequence[str]) -> list[Uploa
 
 
 def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
-    """List the sessions of a batch in the order of its manifest."""
+    """List the upload sessions of a batch in the order in which the client listed its files."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE batch_id = :batch_id ORDER BY position", {"batch_id": batch_id}
     ).fetchall()

@@ -50,7 +50,7 @@ def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
 
 
 def join(parts: Iterable[Signs | None]) -> Signs | None:
-    """Concatenate several Signs into one; None if all are empty."""
+    """Concatenate several `Signs` into one; None if all are empty."""
     some = [part for part in parts if part is not None and part.keys.size]
     if len(some) < 2:
         return some[0] if some else None
@@ -81,7 +81,7 @@ def nearest(
     """
     if document_keys is not None:
         signs = keep(signs, document_keys)
-    # The number of signs in which each chunk differs from the query.
+    # For each chunk, the number of signs in which it differs from the query.
     differences = np.zeros(signs.words.shape[1], dtype=np.uint16)
     for start in range(0, differences.size, BLOCK_VECTORS):
         check()
@@ -89,7 +89,8 @@ def nearest(
         for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
-        # Choose all chunks up to the smallest number of differences that yields at least `count`.
+        # Choose the chunks with the fewest differences, up to the number of differences at which there are at least
+        # `count`.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
         chosen = np.flatnonzero(differences <= enough)
     else:

@@ -165,7 +165,7 @@ def drop(database: SqliteDatabase, keep_model: str | None) -> None:
 
 
 def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
-    """Find the key of a chunk of a visible document; None if there is none."""
+    """Find the key of a chunk. None if there is no such chunk, or if its document is hidden."""
     source_id, generation, ordinal = parse_chunk_id(name)
     stored = documents.find(connection, source_id)
     if stored is None or stored["generation"] != generation or ordinal >= stored["chunks"]:
@@ -207,7 +207,7 @@ def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | Non
 def _delete_others(connection: sqlite3.Connection, keep_key: int | None, after: int) -> int | None:
     """Delete a batch of vectors of other models, with keys after this one.
 
-    Returns the last deleted key; None at the end.
+    Returns the last deleted key; None if there were no more.
     """
     rows = connection.execute(
         """

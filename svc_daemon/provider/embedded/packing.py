@@ -64,7 +64,7 @@ def is_large(chunks: int, pieces: int) -> bool:
 
 
 def pack(document: IndexDocument) -> PackedDocument:
-    """Convert a document to rows. Raises ProviderFailed if it has too many chunks to number."""
+    """Convert a document to rows. Raises ProviderFailed if it has more chunks than the index can number."""
     if len(document.chunks) > MAX_ORDINAL:
         raise ProviderFailed(
             f"{document.source_id} has {len(document.chunks)} chunks; the index takes {MAX_ORDINAL} of one document. "

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 #: an index of another version is rebuilt.
 VERSION = 3
 
-#: The number of low bits of a chunk's key that contain its ordinal; the view repeats this number.
+#: The number of low bits of a chunk's key that contain its ordinal. The view `indexed_chunks` has the same number.
 ORDINAL_BITS = 20
 MAX_ORDINAL = (1 << ORDINAL_BITS) - 1
 
@@ -131,7 +131,7 @@ STATEMENTS = (
 
 
 class WrongVersion(Exception):
-    """The file has the schema of another release."""
+    """Raised if the file has the schema of another release."""
 
 
 def prepare(connection: sqlite3.Connection) -> None:

@@ -47,7 +47,7 @@ class Scope:
         return f"buckets : ({words}) AND {expression}"
 
     def parameters(self) -> dict[str, str | None]:
-        """Return the parameters of the statement that looks up buckets and sources, as JSON lists or None."""
+        """Return the ids of buckets and sources to look up, as JSON for the parameters of a statement."""
         return {"bucket_ids": as_json(self.checked_buckets), "source_ids": as_json(self.source_ids)}
 
 

@@ -7,7 +7,7 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, pos
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
-#: Whether a new document may replace the visible one, which is None if there is none.
+#: Decides whether a new document may replace the visible one, whose row it gets (None if there is none).
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 

@@ -40,7 +40,7 @@ class Held:
 
     #: The revisions of the index and of its vectors; None if reading was interrupted, so that the entry is incomplete.
     revisions: tuple[int, int] | None = None
-    #: Maps the key of each included document to its `embedded_at`.
+    #: Maps the key of each included document to its `embedded_at`, which shows whether its vectors have changed since.
     documents: dict[int, int] = field(default_factory=dict)
     signs: "Signs | None" = None
 
@@ -70,7 +70,7 @@ class SignsCache:
         return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":
-        """Return the signs for the state of the index that this connection reads; None if there are none."""
+        """Return the vector signs for the state of the index that this connection reads; None if there are none."""
         row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
         revisions = (row["revision"], row["vector_revision"])
         with self._lock:
@@ -90,7 +90,7 @@ class SignsCache:
     def _refresh(self, connection: sqlite3.Connection, key: SignsKey, held: Held, revisions: tuple[int, int]) -> Held:
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
-        # Select each document that has vectors, with its `embedded_at`.
+        # Select the documents that have vectors, each with its `embedded_at`.
         rows = connection.execute(
             """
             SELECT document_key, embedded_at FROM documents
@@ -138,7 +138,7 @@ class SignsCache:
 
 
 def warm_up(connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, model: str, bucket_id: str) -> None:
-    """Load a bucket's signs of this model into the cache, unless it is already half full."""
+    """Load the signs of a bucket's vectors of this model into the cache, unless the cache is already half full."""
     model_key = find_model(connection, model)
     if model_key is not None and not cache.is_half_full:
         cache.at(connection, SignsKey(index, model_key, bucket_id))

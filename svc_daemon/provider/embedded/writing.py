@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Run(Protocol):
-    """Runs a step in a transaction and returns its result."""
+    """A function that runs a step in a transaction and returns its result."""
 
     def __call__(
         self, step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -138,7 +138,7 @@ def _transact(database: SqliteDatabase, work: Callable[[Run], None], *, in_slice
 
 
 def _each_in(database: SqliteDatabase) -> Run:
-    """Return a Run that runs each step in a separate transaction."""
+    """Return a function that runs each step in a separate transaction."""
 
     def run(step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return database.write(lambda connection: step(connection, *args, **kwargs))
@@ -147,7 +147,7 @@ def _each_in(database: SqliteDatabase) -> Run:
 
 
 def _all_on(connection: sqlite3.Connection) -> Run:
-    """Return a Run that runs each step in this connection's open transaction."""
+    """Return a function that runs each step in this connection's open transaction."""
 
     def run(step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return step(connection, *args, **kwargs)

@@ -32,7 +32,7 @@ class TeamCounts:
             self._known.clear()
         counted = count()
         if counted:
-            # Don't cache a count of 0, because another node may soon write the team's first chunks.
+            # Don't cache a count of 0, because another node may soon write the first chunks that are counted.
             self._known[name] = now_s, counted
         return counted
 

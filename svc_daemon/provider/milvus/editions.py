@@ -50,7 +50,7 @@ class Edition:
 def find(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, list[Edition]]:
-    """Return all editions of these sources, from first to last; a source without any is left out."""
+    """Return all editions (versions) of these sources' documents, oldest first; sources without any are left out."""
     found: dict[str, list[Edition]] = {}
     wanted = sorted(set(source_ids))
     for start in range(0, len(wanted), SOURCES_PER_CALL):
@@ -64,7 +64,7 @@ def find(
 def find_shown(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, Edition]:
-    """Return the edition of each source that searches see; a source without such an edition is left out."""
+    """Return the edition of each source that searches see; sources without such an edition are left out."""
     found = find(server, team_id, source_ids, deadline_s=deadline_s)
     return {source_id: shown for source_id, editions in found.items() if (shown := last_shown(editions)) is not None}
 
@@ -84,7 +84,7 @@ def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
 
 
 def list_all(server: MilvusServer, team_id: str) -> Iterator[Edition]:
-    """List all editions of the team's documents, also hidden ones, ordered by source and then from first to last."""
+    """List all editions of the team's documents, including hidden ones, ordered by source and then oldest first."""
     wanted = every(equals("team_id", team_id), equals("piece", 0), differs("source_id", ""))
     return map(_from_row, server.list_sorted(server.collections.documents, wanted, _FIELDS))
 
@@ -98,7 +98,7 @@ def list_teams(server: MilvusServer) -> list[str]:
 def announce(
     server: MilvusServer, team_id: str, drafts: Sequence[Edition], pieces: Mapping[str, Sequence[str]]
 ) -> None:
-    """Write the hidden rows of new editions, before their chunks; `pieces` are the further pieces of their texts."""
+    """Write the rows of new editions, still hidden, before their chunks; `pieces` has more pieces of their texts."""
     rows = [_to_row(team_id, draft) for draft in drafts]
     for draft in drafts:
         blank = replace(draft, bucket_ids=(), title="")

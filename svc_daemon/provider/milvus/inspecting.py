@@ -47,7 +47,7 @@ class MilvusInspector:
         """Read the edition of each of the team's sources that searches see, and the names of all editions."""
         shown: dict[str, Edition] = {}
         names = set()
-        # Later editions of a source come later, so the last one that is shown stays in the map.
+        # Editions of the same source come in order, so the last one that is shown stays in the map.
         for each in editions.list_all(self._server, team_id):
             names.add(each.edition)
             if each.is_shown:

@@ -15,7 +15,8 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: For how many milliseconds after it was shown an edition counts as recent. The nodes' clocks agree.
+#: For this many milliseconds after searches could first see it, a version of a document counts as recent. The clocks of
+#: the nodes agree.
 RECENT_MS = 10_000
 #: How many times a search is run while documents that it finds are changing. After that, these documents are left out.
 ROUNDS = 8
@@ -26,10 +27,10 @@ Ask = Callable[[Sequence[str]], Sequence[tuple[float, Row]]]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The rows that a search has found, best first, all of them from editions that are shown."""
+    """The rows that a search has found, best first, all from versions of documents that searches see."""
 
     rows: list[tuple[float, Row]]
-    #: The shown edition of each source, by source id.
+    #: For each source id, the edition (version of the document) that searches see.
     shown: Mapping[str, Edition]
 
 

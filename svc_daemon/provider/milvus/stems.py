@@ -18,7 +18,8 @@ TITLE_WEIGHT = 2
 #: Beginning of the encoded form of a word; no English word begins like this.
 _ENCODED = "0q"
 _ACCENTS = range(0x300, 0x370)
-#: Number of stems that are cached. Computing one takes 10 microseconds, and a few words occur in most documents.
+#: Number of stems that are cached. Computing a stem takes 10 microseconds, and most words of a document are common
+#: ones.
 MOST_CACHED = 50_000
 
 

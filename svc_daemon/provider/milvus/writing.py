@@ -164,7 +164,10 @@ def _change(
 
 
 def _copy(server: MilvusServer, team_id: str, origin: Edition, draft: Edition) -> Edition | None:
-    """Copy everything of an edition to the new edition `draft`. Returns None if the edition was removed meanwhile."""
+    """Copy everything that belongs to an edition to the new edition `draft`.
+
+    Returns None if the edition was removed meanwhile.
+    """
     body, *further = editions.read_pieces(server, team_id, origin) or [""]
     draft = replace(draft, body=body)
     editions.announce(server, team_id, [draft], {draft.edition: further})

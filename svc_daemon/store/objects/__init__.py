@@ -12,7 +12,7 @@ S3-compatible stores do.
 - A blob is stored before its row is committed. If the node is killed in between, no row names the blob, and it is
   deleted when it is old (`operations.sweeping.sweep_objects`).
 - Objects that no row names are not moved to another place: they stay where they are until they are old. If an older
-  copy of the state database is restored meanwhile, its rows find their objects again.
+  copy of the state database is restored in the meantime, its rows have their objects again.
 - The received bytes of a session are computed from a listing (`core.uploads.chains`). A node only remembers hashes, so
   that it doesn't have to read the bytes again.
 """

@@ -38,7 +38,7 @@ class ObjectBlobs(Staging):
         return BlobObject(self.client, _key(name), self.folder)
 
     async def put(self, name: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store a blob. If it raises StorageError, no row may refer to the blob."""
+        """Store the bytes as the blob of this name. If this raises StorageError, no row may refer to the blob."""
         await self.client.put(_key(name), content)
 
     async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
@@ -81,7 +81,7 @@ class ObjectBlobs(Staging):
 
 
 class StagedObject(StagedFile):
-    """The bytes of an upload, which are then stored as one object."""
+    """The bytes of an upload, which become one object in the store."""
 
     def __init__(self, blobs: ObjectBlobs) -> None:
         super().__init__(blobs)
@@ -104,7 +104,7 @@ class BlobObject:
 
     client: ObjectClient
     key: str
-    #: Where `open_file` puts its temporary file.
+    #: The folder for the temporary file of `open_file`.
     folder: Path
 
     async def find(self) -> BlobFacts | None:

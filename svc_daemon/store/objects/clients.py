@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 #: Size of the parts in which large objects are stored; S3 requires at least 5 MB.
 CHUNK_BYTES = 8 * 1024 * 1024
-#: Number of parts of one object that are sent at the same time; each takes `CHUNK_BYTES` of memory.
+#: Number of parts of one object that are sent at the same time. Each takes `CHUNK_BYTES` of memory.
 CHUNKS_AT_ONCE = 2
 #: Number of bytes to read at a time when an object is streamed.
 READ_BYTES = 1024 * 1024
@@ -53,7 +53,7 @@ _MESSAGE = "The object store does not answer or refuses; nothing was stored."
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An object in a listing."""
+    """An object as a listing describes it."""
 
     key: str
     size_bytes: int
@@ -73,7 +73,7 @@ class ObjectClient:
         self._errors: type[Exception] = obstore.exceptions.BaseError
 
     async def put(self, key: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store an object; a stream may have any length."""
+        """Store an object. The content may be a stream of unknown length."""
         options = {"chunk_size": CHUNK_BYTES, "max_concurrency": CHUNKS_AT_ONCE}
         await self._finish(lambda: self._obstore.put_async(self._store, key, content, **options))
 
@@ -183,7 +183,7 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
         prefix=address.path.strip("/") or None,
         config=config,
         client_options={
-            # Plain HTTP is only used if the configured endpoint begins with `http:`, as in tests on this machine.
+            # Plain HTTP is only used if the configured endpoint begins with `http:`, as it does in tests.
             "allow_http": endpoint.startswith("http://"),
             "connect_timeout": timedelta(seconds=CONNECT_S),
             "read_timeout": timedelta(seconds=SILENT_S),

@@ -10,11 +10,10 @@ from svc_daemon.store.objects.stores import ObjectStores
 
 
 class ObjectInspector:
-    """Inspects the objects below one prefix.
+    """Inspects the objects whose keys begin with one prefix.
 
-    Objects without a row are normal: the sweeper deletes them once they are old.
-
-    There are no staging files among the objects: these are in the data directories of the nodes.
+    Objects without a row are normal, because the sweeper deletes them only once they are old. Staging files are not
+    among the objects: they are in the data directories of the nodes.
     """
 
     readers = CALLS_AT_ONCE

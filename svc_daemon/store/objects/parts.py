@@ -36,14 +36,14 @@ OBJECT_BYTES = 8 * 1024 * 1024
 SMALL_BYTES = 64 * 1024
 #: If at least this many sessions were created at the same moment, list them together instead of each by itself.
 MANY_SESSIONS = 4
-#: Number of sessions for which this node remembers the hash of the bytes received so far.
+#: Maximum number of sessions for which this node remembers the hash of the bytes received so far.
 MOST_REMEMBERED = 10_000
 
 
 class ObjectParts:
     """The bytes of all open upload sessions in an object store.
 
-    An instance remembers hashes, but nothing that another node would need.
+    An instance remembers hashes of bytes, but nothing that another node would need.
     """
 
     def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
@@ -64,10 +64,10 @@ class ObjectParts:
         return [chain.size_bytes for chain in chains]
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hash of the session's stored bytes. The bytes are read only if the hash isn't known yet."""
+        """Return the hash of the session's stored bytes. They are read only if this node doesn't know the hash yet."""
         chain, _ = self.known(session_id, size_bytes)
         if chain is None:
-            # This node doesn't know the objects with these bytes, so list them.
+            # This node hasn't seen the objects with these bytes yet, so list them.
             (chain,) = await self._list([session_id])
         if chain.sha256 is not None:
             self.remember(session_id, chain, None)
@@ -165,7 +165,7 @@ class ObjectParts:
         return found
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
-        """Store the session's bytes as a blob, and return the first bytes."""
+        """Join the session's objects to a blob, and return its first bytes."""
         # Use the chain that `hash` has read. A new listing may include an object that was stored since then.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
@@ -188,7 +188,10 @@ class ObjectParts:
         return bytes(head)
 
     async def _stream(self, session_id: str, chain: Chain) -> AsyncIterator[bytes]:
-        """Read all bytes of the chain. Raises StorageError if an object is missing because the session has ended."""
+        """Read the bytes of these objects.
+
+        Raises StorageError if an object is missing because the session has ended.
+        """
         try:
             for link in chain.links:
                 async for chunk in self.client.stream(_key(session_id, link.part.name), link.skip_bytes):
@@ -200,7 +203,7 @@ class ObjectParts:
 class ObjectPartWriter:
     """Splits a stream into objects and stores them for the upload sessions of a batch.
 
-    After an error it stores nothing more.
+    After an error, it stores nothing more.
     """
 
     def __init__(self, parts: ObjectParts, items: Sequence[PackItem], first: int) -> None:

@@ -13,7 +13,7 @@ from svc_daemon.store.objects.parts import ObjectParts, session_of
 
 
 class ObjectAsides:
-    """Replaces the folder of files moved aside, because in an object store nothing is moved aside.
+    """Takes the place of the folder for files moved aside, because objects are never moved aside.
 
     Objects without a row stay where they are until they are old.
     """
