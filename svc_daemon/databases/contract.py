@@ -14,7 +14,7 @@ Parameters = Mapping[str, Any]
 #: The parameters of each run of a statement: by name, or in the order of the statement's `?`.
 ParameterRows = Iterable[Parameters | Sequence[Any]]
 
-#: A limit for lists of rows that have no limit.
+#: The limit for lists that must have all rows.
 MOST_ROWS = 2**63 - 1
 
 

@@ -56,7 +56,7 @@ class _Reader:
     """A thread's connection, which can't write; the lock is held during each read."""
 
     connection: sqlite3.Connection
-    #: A reentrant lock, so that a read within a read causes an SQLite error instead of a deadlock.
+    #: The lock is reentrant, so that a read within a read causes an SQLite error instead of a deadlock.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 

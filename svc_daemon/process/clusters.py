@@ -46,7 +46,7 @@ class Notices:
         self._send = send
         self._wakes = wakes
         self._announced: set[str] = set()
-        #: Function that interrupts the requests which hold the locks with these keys.
+        #: The function that interrupts the requests holding the locks with these keys.
         self.let_go: Callable[[Sequence[int]], object] = lambda _: None
         wakes.look_s = LOOK_S
         for name, wake in wakes.shared().items():
@@ -84,17 +84,17 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """This node's membership in a cluster: what it shares with the other nodes."""
+    """What a node that has joined a cluster shares with the other nodes."""
 
     locks: SharedLocks
     rate_limits: SharedRateLimits
-    #: Returns the time of the clock that all nodes share, in seconds.
+    #: Returns the current time of the clock that all nodes share, in seconds.
     now_s: Callable[[], float]
 
     def share(self, context: Context) -> Context:
-        """Return a copy of the context with the shared locks, limits and clock.
+        """Return a copy of the context that uses the locks, limits and clock of all nodes.
 
-        The context's wakes must be the cluster's.
+        The context must have the same `Wakes` as this cluster.
         """
 
         def now() -> datetime:

@@ -88,7 +88,7 @@ class Wake(asyncio.Event):
 
 @dataclass(slots=True)
 class Wakes:
-    """An event for each worker, which wakes it when it is set."""
+    """The events that wake the workers, one for each worker."""
 
     indexing: Wake = field(default_factory=Wake)
     syncing: Wake = field(default_factory=Wake)
@@ -108,7 +108,7 @@ class Wakes:
     unembedded: set[str] = field(default_factory=set)
 
     def shared(self) -> dict[str, Wake]:
-        """Return, by name, the events of workers whose work is in the state database, so that any node can do it."""
+        """Return the events of the workers whose work is in the state database, by name. Any node can do that work."""
         names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking", "removing")
         return {name: getattr(self, name) for name in names}
 
@@ -136,7 +136,7 @@ class Context:
     blobs: BlobStore
     parts: PartStore
     asides: AsideStore
-    #: The blobs, parts and files moved aside together, for work that only one kind of store needs.
+    #: All three of the stores above, for work that needs a certain kind of store.
     stores: ByteStores
     provider: SearchProvider
     fetcher: Fetcher
@@ -156,8 +156,8 @@ class Context:
     #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: The number of chunks of each document that is being written to the index, by task id and token. Only used on the
-    #: event loop.
+    #: Number of chunks of each document that is being written to the index, by the task's id and token. Only used on
+    #: the event loop.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
     followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Followers:
-    """One asyncio event for each follower of the event log. Use it only on the event loop."""
+    """The followers of the event log in this process, with an asyncio event for each. Use it only on the event loop."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Event] = set()

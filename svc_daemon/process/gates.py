@@ -22,7 +22,7 @@ class Gates:
 
     @contextmanager
     def uploading(self) -> Iterator[None]:
-        """Count an upload whose bytes have all arrived and are being stored."""
+        """Count an upload while the block stores it, after all of its bytes have arrived."""
         self._uploads += 1
         self._no_uploads.clear()
         try:

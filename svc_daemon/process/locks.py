@@ -65,14 +65,14 @@ class LocalLocks:
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """Hold those of the locks that are free; see `Locks.hold_free`."""
+        """Hold those of the locks that are free, without waiting for the others; see `Locks.hold_free`."""
         free = [name for name in names if name not in self._holders]
         with self._holding(free, None):
             yield free
 
     @asynccontextmanager
     async def take_over(self, *names: str, lets_go: bool = True) -> AsyncIterator[None]:
-        """Hold all of the locks; see `Locks.take_over`."""
+        """Hold all of the locks, interrupting other holders; see `Locks.take_over`."""
         await self._interrupt(names)
         patience = asyncio.timeout(None)
         with self._holding(names, patience if lets_go else None):

@@ -28,7 +28,7 @@ class Durations:
 
     @contextmanager
     def timing(self, monotonic: Callable[[], float]) -> Iterator[None]:
-        """Add the time that the block takes, even if it raises an error."""
+        """Measure how long the block takes, and add that to the histogram, even if the block raises an error."""
         began_s = monotonic()
         try:
             yield

@@ -55,7 +55,7 @@ class LocalRateLimits:
 
 
 def refuse_create(wait_s: float, limits: Limits) -> None:
-    """Raise `upload_rate_limited` if `wait_s` isn't 0: the time until the team's next create request is allowed."""
+    """Raise `upload_rate_limited` if the team must wait for `wait_s` seconds before its next create request."""
     if wait_s > 0:
         raise ServiceError(
             ErrorCode.UPLOAD_RATE_LIMITED,
@@ -68,7 +68,7 @@ def refuse_create(wait_s: float, limits: Limits) -> None:
 def refuse_bytes(wait_s: float, window: ByteWindow, size_bytes: int) -> None:
     """Raise `quota_exceeded` if the team must wait before it may upload this many bytes.
 
-    `wait_s` is the time to wait; infinity means that the limit never allows that many bytes.
+    `wait_s` is the time to wait in seconds. Infinity means that the limit never allows that many bytes.
     """
     if wait_s > 0:
         raise ServiceError(

@@ -39,7 +39,7 @@ class SharedLocks:
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """Hold those of the locks that are free; see `Locks.hold_free`."""
+        """Hold those of the locks that are free, without waiting for the others; see `Locks.hold_free`."""
         async with self._local.hold_free(*names) as ours:
             by_key = {key_of(name): name for name in ours}
             grip = await self._take(by_key)
@@ -50,7 +50,7 @@ class SharedLocks:
 
     @asynccontextmanager
     async def take_over(self, *names: str, lets_go: bool = True) -> AsyncIterator[None]:
-        """Hold all of the locks; see `Locks.take_over`."""
+        """Hold all of the locks, interrupting other holders; see `Locks.take_over`."""
         async with self._local.take_over(*names, lets_go=lets_go):
             grip = await self._take_all({key_of(name): name for name in names})
             try:
@@ -87,7 +87,7 @@ class SharedLocks:
         try:
             grip = await asyncio.shield(asyncio.wrap_future(taking))
         except asyncio.CancelledError:
-            # The server may take the locks after all. Nobody else would free them, so free them then.
+            # The server may still take the locks after this cancellation. Nobody else would free them, so do it then.
             taking.add_done_callback(lambda taken: None if taken.exception() else self._session.free(taken.result()))
             raise
         if grip.epoch == self._session.epoch:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Transactions(Protocol):
-    """Runs short transactions separately from those of the state database; see `databases.postgres.sessions`."""
+    """The interface for running short transactions, separately from those of the state database."""
 
     def run(self, work: Callable[[Connection], T]) -> T: ...
 
@@ -78,9 +78,9 @@ class SharedRateLimits:
             raise refusal
 
     async def _run_next(self) -> "list[ServiceError | None]":
-        """When the previous transaction has ended, count all waiting requests.
+        """When the previous transaction has ended, count all waiting requests in the next one.
 
-        Returns the error for each that is refused.
+        Returns, for each request, the error if it is refused, or None.
         """
         async with self._turn:
             wave, self._waiting, self._next = self._waiting, [], None
@@ -95,7 +95,7 @@ class SharedRateLimits:
         return self._transactions.run(partial(self._apply, wave=wave))
 
     def _apply(self, connection: Connection, *, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
-        """Count the requests. Returns, for each of them, the error if it is refused, or None."""
+        """Count the requests. Returns, for each request, the error if it is refused, or None."""
         rates = lock_rates(connection, {charge.team_id for charge in wave})
         # Time must not go back, even if the server's clock was set back or another server has taken over.
         now_s = max([read_clock(connection), *(rate.updated_s for rate in rates.values())])

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Interval in seconds at which it is checked whether a shortage has ended.
+#: Interval in seconds at which the daemon checks whether a shortage has ended.
 LOOK_S = 1.0
 #: Delay in seconds after work failed although no shortage was found; it doubles with each failure, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
@@ -47,7 +47,7 @@ MOST_ALONE = 5
 
 @dataclass(frozen=True, slots=True)
 class OpenShortage:
-    """The shortage that has begun and not ended yet, and when it began."""
+    """The current shortage, and when it began."""
 
     lack: Lack
     since: str

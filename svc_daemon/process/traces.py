@@ -43,7 +43,7 @@ class Traces:
         return None
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
-        """Return `work` for another thread, in which `current` returns the same as here."""
+        """Prepare `work` for another thread: `current` will return the same trace there as here."""
         return work
 
     def record_task(self, task: TaskRow, ended_at: datetime, error: str | None = None) -> None:
@@ -90,7 +90,7 @@ class OpenTelemetry(Traces):
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         if isinstance(work, InTurn):
-            # No trace is current, as in a step of a worker for many requests.
+            # Such a step is for many requests, so it belongs to none of their traces.
             return work
         held = copy_context()
         return lambda connection: held.run(work, connection)

@@ -1,7 +1,7 @@
 """Decides which documents are indexed next: first the lane, then the team within the lane.
 
-A lane is a queue of documents for child processes (see `core.lanes`). Whose turn it is, is kept in memory and reset by
-a restart. Not thread-safe: use it only on the event loop.
+A lane is a queue of documents for child processes (see `core.lanes`). The order is kept in memory, and a restart resets
+it. Not thread-safe: use it only on the event loop.
 """
 
 from collections import Counter

@@ -111,7 +111,7 @@ class VectorCount(NamedTuple):
 class QueryVector:
     """The vector of a query, and the model that computed it."""
 
-    #: Identifies the model and its generation; only vectors of the same model and generation are compared.
+    #: Identifies the model and its version; only vectors with the same value are compared.
     model: str
     #: 32-bit floats, little-endian; the vector is normalized to length 1.
     values: bytes

@@ -50,7 +50,7 @@ class ModelServer:
 
     VARIABLES: ClassVar[ServerVariables]
 
-    #: For example `http://127.0.0.1:11434/v1`, without a trailing slash.
+    #: The address of the API, for example `http://127.0.0.1:11434/v1`, without a trailing slash.
     base_url: str
     #: The model's name on that server.
     model: str
@@ -59,7 +59,7 @@ class ModelServer:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Self | None":
-        """Read the server from the environment; None if it is not configured. Raises SettingError."""
+        """Read the address of the server from environment variables; None if there is none. Raises SettingError."""
         names = cls.VARIABLES
         base_url = environ.get(names.base_url, "").rstrip("/")
         if not base_url:

@@ -169,7 +169,7 @@ async def store(
 
 
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
-    """Return the source of an upload session; None if an earlier call created it and it has since been deleted."""
+    """This status also means that the session could not be finalized."""
     session = opened.body
     if session["status"] == CANCELED:
         # Sessions that could not be finalized can have this status too.

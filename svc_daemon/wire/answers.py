@@ -8,7 +8,7 @@ from svc_daemon.wire.sources import Location
 
 
 def in_parts(kind: str) -> Callable[[Any], Any]:
-    """Return a validator that converts content which is plain text to a list with one part of this kind."""
+    """Return a validator that accepts plain text as content, and converts it to a list with one part of this kind."""
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
 
 
@@ -16,7 +16,7 @@ class Annotation(WireModel):
     """A citation mark in the text, in the format of OpenAI's API, with the quote that it refers to."""
 
     type: Literal["file_citation"] = "file_citation"
-    #: The source's id.
+    #: The id of the source.
     file_id: str
     filename: str
     #: Position of the mark in the text, in characters.

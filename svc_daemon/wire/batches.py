@@ -124,7 +124,7 @@ class FinalizedItem(WireModel):
 class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
-    #: The same as the source's `ready_withheld_by`.
+    #: Why the source is not `ready` although it is indexed and synced; the same as in the source.
     ready_withheld_by: str | None = None
 
 
@@ -163,7 +163,7 @@ class BatchItem(WireModel):
     status: str
     ready: bool
     error: ErrorBody | None
-    #: The warnings of the source.
+    #: Warnings about the source, such as pages without text.
     warnings: list[str]
 
 

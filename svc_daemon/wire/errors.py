@@ -43,7 +43,7 @@ class ErrorEnvelope(WireModel):
 class OpenAIErrorBody(WireModel):
     code: str
     message: str
-    #: For example `invalid_request_error`. OpenAI's clients distinguish errors by this and by the HTTP status.
+    #: The kind of error, such as `invalid_request_error`, by which OpenAI's clients distinguish errors.
     type: str
     #: The invalid field of the request, as a dotted path; null unless there is exactly one.
     param: str | None

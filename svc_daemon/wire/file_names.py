@@ -25,7 +25,7 @@ JOINERS = frozenset("\u200c\u200d")
 
 
 class NameFlaw(StrEnum):
-    """Why a name is refused."""
+    """The reasons for which a file name is refused."""
 
     NOT_UTF8 = "name is not UTF-8"
     INVISIBLE = "name holds an invisible character"

@@ -11,7 +11,7 @@ class Webhook(RequestBody):
     """The URL to call when the source is ready or has failed."""
 
     url: Annotated[str, Field(min_length=1)]
-    #: Included unchanged in the call.
+    #: Any object; it is included unchanged in the call.
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -69,7 +69,7 @@ def bare(name: str) -> str:
 class ScopedBody(RequestBody):
     """A request body with fields that limit what is searched."""
 
-    #: Maps each kind of scope to the field of the body that sets it.
+    #: The kinds of scope that this body supports, each with the field that sets it.
     scopes: ClassVar[Mapping[str, str]] = {}
     #: More names that mean a scope in this body, with the kind of scope. Requests with them are refused.
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
@@ -136,7 +136,7 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
     """Return the paths and messages of validation errors, without the values that were sent."""
     found: list[tuple[str, str]] = []
     for each in error.errors(include_url=False, include_input=False):
-        # The validator of scopes reports all errors that it finds at once.
+        # The validator of scopes reports all its errors in one exception; list each of them.
         faults = each.get("ctx", {}).get("faults", [((), each["msg"])])
         found += [(".".join(map(str, (*each["loc"], *place))), plain(message)) for place, message in faults]
     return found

@@ -62,7 +62,7 @@ class ExplainedKeyword(WireModel):
 class ExplainedMeaning(WireModel):
     """The rank and similarity of the passage in the semantic search."""
 
-    #: The rank by similarity; null if only the keyword search found the passage, because others are more similar.
+    #: The rank in the semantic search; null if only the keyword search found the passage.
     rank: int | None
     #: Cosine similarity of the vectors of the query and the passage, from -1 to 1.
     cosine: float

@@ -25,7 +25,7 @@ class Embedding(WireModel):
     """
 
     state: Literal["off", "loading", "ready", "failing"]
-    #: The name of the model in use, and its generation.
+    #: The name of the model in use, with a suffix that changes if the model begins to compute other vectors.
     model: str | None = None
     message: str | None = None
 

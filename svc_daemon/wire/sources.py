@@ -71,7 +71,7 @@ class Source(WireModel):
     task: TaskReference | None
     tags: list[str]
     metadata: dict[str, Any]
-    #: The sync mapping that owns the source, if any.
+    #: The name of the mapping (a folder that `svc sync` keeps in a bucket) that created the source, if any.
     mapping: str | None
     source_url: str | None
     #: The URL after all redirects. This field and the next four are only set for sources that were fetched from a URL.
@@ -104,7 +104,7 @@ class SourceAnswer(Source):
 class SourceRefreshed(SourceAnswer):
     """A source after a refresh."""
 
-    #: Whether the content has changed, and is therefore being indexed again.
+    #: Whether the content has changed, so that it is being indexed again.
     changed: bool
 
 

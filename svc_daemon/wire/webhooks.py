@@ -6,7 +6,7 @@ from svc_daemon.wire.models import WireModel
 
 
 class CallError(WireModel):
-    """Why a webhook call received no response."""
+    """The error of a webhook call that received no response."""
 
     code: str
     message: str

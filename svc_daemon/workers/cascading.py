@@ -1,4 +1,4 @@
-"""The cascading worker: removes the members of buckets that are being deleted, then the buckets themselves."""
+"""The cascading worker: deletes buckets, with the sources that are in no other bucket."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class CascadingWorker(Worker):
-    """Deletes the members of buckets that are being deleted, one bucket at a time, in batches.
+    """Deletes the sources of buckets that are being deleted (the members), one bucket at a time, in batches.
 
     If a batch fails, its members are deleted one by one, so that a member that can't be deleted doesn't block the
     others.
@@ -54,7 +54,7 @@ class CascadingWorker(Worker):
         return 0
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """Wait briefly, even during a shortage, because a deletion frees resources."""
+        """Wait only briefly before the next attempt, even during a shortage, because a deletion frees resources."""
         if not await self._is_short(error):
             log.error("%s failed", doing, exc_info=error)
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
@@ -95,7 +95,7 @@ class CascadingWorker(Worker):
 def _explain(error: Exception) -> str:
     """Return a sentence about the error for API users.
 
-    Texts of a database are only logged: they may contain its data.
+    The error texts of a database are only logged, because they may contain data.
     """
     return (
         error.message if isinstance(error, ServiceError) else "Something unexpected went wrong; the log has the cause."

@@ -12,7 +12,7 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 #: Maximum number of concurrent calls.
 SLOTS = 16
-#: Delay in seconds before checking again whether a delivery that another node is making has been made.
+#: Delay in seconds before checking again on a webhook call that another node is making.
 HELD_PAUSE_S = 2.0
 
 
@@ -30,7 +30,7 @@ class DeliveringWorker(Worker):
             self.start(delivery.id, self._deliver(delivery))
         busy = list(self.running.values())
         if len(busy) >= SLOTS:
-            # All slots are in use. The worker is woken when a call ends.
+            # The maximum number of calls is running. The worker is woken when one of them ends.
             return LONGEST_S
         return self.seconds_until(self.context.read(lambda connection: next_delivery_due(connection, busy)))
 

@@ -30,7 +30,7 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
-#: Number of chunks per batch: about one second of work for two cores.
+#: Number of chunks that are embedded together, which takes about one second on two cores.
 BATCH = 64
 #: After a batch has failed, the batch size is divided by this.
 SHRINK = 8
@@ -55,7 +55,8 @@ class EmbeddingWorker(Worker):
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: Stamp of the configuration of the open model. Initially an object that is different from any stamp.
+        #: Identifies the configuration of the open model. Initially an object that is different from any
+        #: configuration's.
         self._opened: object = self
         #: Teams whose index may contain chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -66,7 +67,7 @@ class EmbeddingWorker(Worker):
         self._batch = BATCH
         #: The shares into which a team's chunks are divided, the next one first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
-        #: The most recently logged failure.
+        #: The failure that was logged last, which isn't logged again.
         self._logged: str | None = None
         self._pause_s = FIRST_PAUSE_S
 
@@ -143,7 +144,7 @@ class EmbeddingWorker(Worker):
         self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
-        """Embed one batch of the team's chunks. Returns False if no chunk was left, not even for other nodes."""
+        """Embed one batch of the team's chunks. Returns False if no chunk is left, not even for other nodes."""
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
@@ -156,7 +157,8 @@ class EmbeddingWorker(Worker):
             done = await self._embed_share(embedder, team_id, share)
             if done is not None:
                 return done
-        # Another node may hold a share, having listed its chunks before the newest ones were added. Check again later.
+        # A node that is embedding a share may have listed its chunks before the newest ones were added. Check again
+        # later.
         await asyncio.sleep(LOOK_S)
         return True
 
@@ -182,7 +184,7 @@ class EmbeddingWorker(Worker):
                 await asyncio.to_thread(self.context.provider.put_vectors, team_id, embedder.model, vectors)
         if not chunks:
             return None if left else False
-        # Continue with this share in the next round.
+        # Put this share first, to continue with it in the next round.
         self._shares.sort(key=share.__ne__)
         return True
 

@@ -89,11 +89,11 @@ class IndexingWorker(Worker):
         self._claims: dict[tuple[str, int], IndexingClaim] = {}
 
     async def work(self) -> float:
-        """Wait for a free slot, claim the documents for one child, and start indexing them."""
+        """Wait for a free slot, claim the documents for one child process, and start indexing them."""
         await self._slots.acquire()
         claims = None
         try:
-            # Uploads have priority: if many arrive at once, they are stored before their documents are read.
+            # Give priority to uploads: if many arrive at once, they are stored before their documents are read.
             await self.context.gates.let_uploads_go_first()
             most = WAVE_DOCUMENTS
             if self.context.shortages.now is not None:
@@ -166,12 +166,12 @@ class IndexingWorker(Worker):
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
-        # These include the documents that were just queued again, because their claims have ended.
+        # The stale ones include the documents that were just queued again, because their claims have ended.
         if stale := await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 
     async def _give_back(self, failed: Sequence[tuple[IndexingClaim, Exception]]) -> None:
-        """Queue the tasks of documents that could not be indexed again, or end them as failed."""
+        """Handle documents that could not be indexed: queue their tasks again, or end the tasks as failed."""
         shortages = self.context.shortages
         unread, failures = [], []
         by_error: dict[int, list[tuple[IndexingClaim, Exception]]] = {}
@@ -195,7 +195,8 @@ class IndexingWorker(Worker):
             if len(claims) == 1:
                 failures.append((claims[0], failure))
             else:
-                # The wave failed as a whole, and it isn't known which document caused that. Read each one alone.
+                # These documents were read together, and it isn't known which one caused the failure. Read each one
+                # alone.
                 unread += claims
         if unread:
             await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))

@@ -54,11 +54,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 class RebuildingWorker(Worker):
-    """Rebuilds the indexes of teams one after another, reading several waves or single documents at a time.
+    """Rebuilds the search indexes of teams one after another.
 
     claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
 
-    A small document is read in a wave first, as when it is indexed, and then alone if that failed.
+    Several documents are read at a time. A small document is first read together with others (in a wave), and then
+    alone if that failed.
     """
 
     doing = "rebuilding"
@@ -119,9 +120,9 @@ class RebuildingWorker(Worker):
             yield from ([reading] for reading in page.values())
 
     async def _read_all(self, task: TaskRow, waves: Iterator[Sequence[SourceReading]], reads: Counter[str]) -> None:
-        """Read and index the documents of the waves (groups for one child process).
+        """Read and index documents; each wave is a group of documents for one child process.
 
-        Several asyncio tasks share `waves`.
+        Several asyncio tasks share the iterator `waves`.
         """
         for wave in waves:
             await self.context.gates.let_uploads_go_first()
@@ -156,7 +157,7 @@ class RebuildingWorker(Worker):
 
     async def _give_back(self, task: TaskRow, error: Exception) -> None:
         while isinstance(error, ExceptionGroup):
-            # If several documents were being read, report only the first error.
+            # If several documents failed, report only the first error.
             error = error.exceptions[0]
         if await self.context.shortages.is_cause_of(error):
             await park_rebuild(self.context, task)
@@ -170,7 +171,7 @@ class RebuildingWorker(Worker):
 
 
 class RechunkingWorker(Worker):
-    """Splits documents that are marked for rechunking into chunks again, one at a time."""
+    """Splits documents that are marked for rechunking into chunks again, one document at a time."""
 
     doing = "rechunking"
     locks = ("rechunking",)
@@ -182,7 +183,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Try once to rechunk each document that is marked for it."""
+        """Try once to split each marked document into chunks again."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:
@@ -201,7 +202,7 @@ class RechunkingWorker(Worker):
         return rest_s
 
     async def _rechunk(self, reading: SourceReading) -> bool:
-        """Rechunk one document. Returns False if it must be tried again later."""
+        """Split one document into chunks again. Returns False if that must be tried again later."""
         source_id = reading.source.id
         try:
             extraction = await readings.read(self.context, self._extractor, reading)

@@ -29,19 +29,19 @@ class Worker(ABC):
 
     #: Name of the activity in log messages.
     doing: str
-    #: Names of the locks that are held during each round, so that only one node at a time does this work.
+    #: Names of locks that are held during each round of work, so that only one node at a time does it.
     locks: tuple[str, ...] = ()
 
     def __init__(self, context: Context, wake: Wake) -> None:
         self.context = context
         self.wake = wake
-        #: Whether the wake event was set when the current round began.
+        #: Whether the worker had been woken when the current round of work began.
         self.is_woken = False
         #: Maps the asyncio tasks that run alongside the loop to their names.
         self.running: dict[asyncio.Task[None], str] = {}
 
     async def run(self) -> None:
-        """Work, then sleep until woken or until more work is due, and repeat; runs until cancelled."""
+        """Work, then sleep until the worker is woken or more work is due, and repeat. Runs until cancelled."""
         try:
             while True:
                 self.is_woken = self.wake.is_set()
@@ -82,7 +82,7 @@ class Worker(ABC):
         task.add_done_callback(end)
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """Wait before a retry.
+        """Handle an error of a piece of work by waiting before the next attempt.
 
         If the error is due to a shortage of memory, disk space or descriptors, wait until it may be over. Otherwise log
         the error and wait briefly.
@@ -98,12 +98,12 @@ class Worker(ABC):
         look_s = self.context.wakes.look_s
         if due_at is None:
             return look_s
-        # The result is limited, so that a change of the wall clock can't stall a queue.
+        # Limit the result, so that a change of the wall clock can't delay work for long.
         return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), look_s)
 
 
 async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
-    """Keep extending the leases of these tasks; runs until cancelled."""
+    """Extend the leases of these tasks again and again, until cancelled."""
     pause_s = beat_s = context.limits.lease_seconds / BEATS_PER_LEASE
     while True:
         await asyncio.sleep(pause_s)

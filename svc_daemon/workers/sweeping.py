@@ -29,7 +29,7 @@ ROUND_S = 10.0
 #: How many rounds, about an hour, pass between two deletions of old idempotency keys and of rows about work that ended
 #: long ago.
 ROUNDS_PER_PURGE = 360
-#: Minimum time between two commits of counts, in seconds.
+#: Minimum time between two commits of the counted answers and searches, in seconds.
 COUNT_PAUSE_S = 1.0
 
 
@@ -46,7 +46,7 @@ class SweepingWorker(Worker):
         super().__init__(context, context.wakes.sweeping)
         self._rounds = 0
         self._due_s: float | None = None
-        #: The last key that the current check of the object store has seen; None between two checks.
+        #: The key up to which the object store has been checked in the current pass; None between two passes.
         self._swept: str | None = None
 
     async def work(self) -> float:
@@ -58,10 +58,10 @@ class SweepingWorker(Worker):
             self._due_s = monotonic() + ROUND_S
         await _try(self, clean_tombstones)
         now_s = monotonic()
-        # The rest of the round runs when it is due, even during a continuous stream of deletions.
+        # The remaining steps run at their interval, even during a continuous stream of deletions.
         if now_s < self._due_s:
             return self._due_s - now_s
-        # Release no leases during a shortage: workers that are still running may be unable to extend theirs.
+        # Release no leases of tasks during a shortage: workers that are still running may be unable to extend theirs.
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, context.clock.lease_s()))
         await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
@@ -111,7 +111,7 @@ class CountingWorker(Worker):
 
 
 async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> None:
-    """Run a step and log its error, if any, so that the other steps still run. The next round repeats a failed step."""
+    """Run a step, and log its error instead of raising it, so that the other steps still run."""
     try:
         await step(worker.context)
     except Exception as error:

@@ -1,9 +1,9 @@
-"""The sync worker: writes changed buckets and titles to the search index, then activates the memberships.
+"""The sync worker: writes changed buckets and titles of sources to the search index.
 
 When a document is indexed, it is written to the index with its source's buckets, and the memberships become active.
 This worker handles later changes: a source joined or left a bucket or was renamed, a failed bucket deletion was undone,
 a rebuild has ended, or an earlier attempt had indexed the document with other buckets. All pending changes are rows in
-the state database, so a kill loses nothing.
+the state database, so nothing is lost if the process is killed.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class SyncingWorker(Worker):
-    """Writes changed buckets of sources to the search index, then sets their memberships to active.
+    """Writes changed buckets of sources to the search index, and then marks the memberships as active.
 
     Only this worker changes buckets in the index, for one source at a time, so that an older value can't overwrite a
     newer one.

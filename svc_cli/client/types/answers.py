@@ -10,7 +10,7 @@ class AnnotationDict(TypedDict):
 
     type: Literal["file_citation"]
     file_id: str
-    """The source's id."""
+    """The id of the source."""
     filename: str
     index: int
     """Position of the mark in the text, in characters."""

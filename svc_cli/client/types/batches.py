@@ -61,7 +61,7 @@ class ReplayedItemDict(FinalizedItemDict):
     status: str
     ready: bool
     ready_withheld_by: str | None
-    """The same as the source's `ready_withheld_by`."""
+    """Why the source is not `ready` although it is indexed and synced; the same as in the source."""
 
 
 class PendingItemDict(TypedDict):
@@ -100,7 +100,7 @@ class BatchItemDict(TypedDict):
     ready: bool
     error: ErrorBodyDict | None
     warnings: list[str]
-    """The warnings of the source."""
+    """Warnings about the source, such as pages without text."""
 
 
 class BatchCountersDict(TypedDict):

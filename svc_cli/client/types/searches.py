@@ -46,7 +46,7 @@ class ExplainedMeaningDict(TypedDict):
     """The rank and similarity of the passage in the semantic search."""
 
     rank: int | None
-    """The rank by similarity; null if only the keyword search found the passage, because others are more similar."""
+    """The rank in the semantic search; null if only the keyword search found the passage."""
     cosine: float
     """Cosine similarity of the vectors of the query and the passage, from -1 to 1."""
     model: str

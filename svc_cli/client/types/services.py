@@ -25,7 +25,7 @@ class EmbeddingDict(TypedDict):
 
     state: Literal["off", "loading", "ready", "failing"]
     model: str | None
-    """The name of the model in use, and its generation."""
+    """The name of the model in use, with a suffix that changes if the model begins to compute other vectors."""
     message: str | None
 
 

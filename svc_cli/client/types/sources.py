@@ -69,7 +69,7 @@ class SourceDict(TypedDict):
     tags: list[str]
     metadata: dict[str, Any]
     mapping: str | None
-    """The sync mapping that owns the source, if any."""
+    """The name of the mapping (a folder that `svc sync` keeps in a bucket) that created the source, if any."""
     source_url: str | None
     final_url: str | None
     """The URL after all redirects. This field and the next four are only set for sources that were fetched from a
@@ -104,7 +104,7 @@ class SourceRefreshedDict(SourceAnswerDict):
     """A source after a refresh."""
 
     changed: bool
-    """Whether the content has changed, and is therefore being indexed again."""
+    """Whether the content has changed, so that it is being indexed again."""
 
 
 class SourceVerifiedDict(SourceAnswerDict):

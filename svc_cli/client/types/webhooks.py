@@ -4,7 +4,7 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class CallErrorDict(TypedDict):
-    """Why a webhook call received no response."""
+    """The error of a webhook call that received no response."""
 
     code: str
     message: str

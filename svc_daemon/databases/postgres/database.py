@@ -87,11 +87,14 @@ class _Ended(Exception):
 
 
 class _Lost(Exception):
-    """A connection that had been used before was lost before COMMIT."""
+    """The connection was lost before COMMIT, but it had been used before, so it may have been lost long ago."""
 
 
 class PostgresDatabase:
-    """Access to one PostgreSQL database. Thread-safe; `close` stops the writer once it has finished the queued work."""
+    """Access to one PostgreSQL database. Thread-safe.
+
+    `close` stops the writer after it has finished the queued work.
+    """
 
     #: Always false: I/O errors concern only the database server itself.
     is_broken = False
@@ -187,8 +190,7 @@ class PostgresDatabase:
     def _transact(self, group: Sequence[Job], *, in_turn: bool) -> list[Outcome]:
         """Run the group in one transaction. With `in_turn`, only one node at a time runs such transactions.
 
-        If nothing was stored, raises _Conflict, _Lost or StoreUnavailable. If it isn't known whether it was,
-        CommitUnknown.
+        Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, and CommitUnknown if that isn't known.
         """
         connection = self._connection = self._connection or self._connect()
         was_used, connection.is_used = connection.is_used, True
@@ -270,7 +272,10 @@ class PostgresDatabase:
 
 
 def _caused(failure: StorageError, cause: Exception) -> StorageError:
-    """Set the cause of an exception. Each future needs an exception of its own, because raising one changes it."""
+    """Attach the cause to the exception, and return the exception.
+
+    Each future gets an exception of its own, because raising one changes it.
+    """
     failure.__cause__ = cause
     return failure
 

@@ -21,7 +21,7 @@ from svc_daemon.errors import StorageError
 
 log = logging.getLogger(__name__)
 
-#: The oldest release of PostgreSQL with which the service is tested, as the number that the server reports.
+#: The oldest release of PostgreSQL that is supported, in the form in which the server reports its version.
 OLDEST_VERSION = 150000
 #: Settings of libpq that the URL may override. With them, a connection that is lost is noticed within 15 seconds.
 _DEFAULTS = {
@@ -118,7 +118,7 @@ class PostgresServer:
     """The address of a database, and whether it can currently be reached. Thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Parse the URL. Raises StorageError, whose message doesn't contain any of it."""
+        """Parse the URL. Raises StorageError, whose message doesn't contain any part of the URL."""
         try:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
@@ -133,7 +133,7 @@ class PostgresServer:
         self._is_out = False
 
     def connect(self, *settings: str) -> ServerConnection:
-        """Open a connection with these settings. Raises NoConnection; during an outage, immediately."""
+        """Open a connection with these settings. Raises NoConnection, without waiting if there is an outage."""
         if self._is_out:
             raise NoConnection("the last attempt to connect failed, and a thread keeps trying")
         try:

@@ -53,7 +53,7 @@ _OUT_OF_REACH = "The database can't be reached."
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """Keys of locks that were taken, and the number of the connection that holds them."""
+    """The keys of locks that were taken, with the number of the connection that holds them."""
 
     epoch: int
     keys: frozenset[int] = frozenset()
@@ -61,7 +61,7 @@ class Grip:
 
 @dataclass(slots=True)
 class _Request:
-    """A request to the thread of the connection; the future returns the locks that were taken."""
+    """A request to the thread that uses the connection. The future returns the locks that were taken."""
 
     taken: Collection[int] = ()
     freed: Grip | None = None
@@ -107,7 +107,7 @@ class LockSession:
         return self._epoch
 
     def now_s(self) -> float:
-        """Return the time of the server's clock, in seconds since 1970. The error is less than one round trip."""
+        """Return the time of the server's clock, in seconds since 1970. It is off by less than one round trip."""
         return time.monotonic() + self._ahead_s
 
     def take(self, keys: Collection[int]) -> "Future[Grip]":
@@ -123,7 +123,7 @@ class LockSession:
         self._ask(_Request(notice=notice))
 
     def close(self) -> None:
-        """Free all locks, and close the connection. Idempotent."""
+        """Free all locks by closing the connection. Does nothing if it is already closed."""
         with self._ask_lock:
             if self._is_closed:
                 return
@@ -292,7 +292,10 @@ class ShortTransactions:
         self._connection: ServerConnection | None = None
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction, twice if the connection was lost since its last use. Raises StorageError."""
+        """Run `work` in one transaction, or in a second one if the connection was lost since its last use.
+
+        Raises StorageError.
+        """
         with self._lock, _translating():
             connection = self._connection
             if connection is not None:

@@ -168,7 +168,7 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
     authorities in the file that SSL_CERT_FILE names, if it is set.
     """
     try:
-        # Import it here, because it is only installed with an optional extra.
+        # Import obstore only here, because it is only installed with an optional extra.
         import obstore  # noqa: PLC0415
         from obstore.store import S3Store  # noqa: PLC0415
     except ModuleNotFoundError as error:
