@@ -192,7 +192,7 @@ class AsideStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ByteStores:
-    """The blobs, upload parts and files moved aside of one installation."""
+    """The byte stores of one installation: its blobs, its upload parts, and the files that were moved aside."""
 
     blobs: BlobStore
     parts: PartStore

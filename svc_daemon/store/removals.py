@@ -48,8 +48,7 @@ class Removals:
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # If the folder already has a file of this name, the backup needs that one, so this one can be
-                    # deleted.
+                    # If `held` already has a file of this name, the backup needs that file and not this one.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:

@@ -227,7 +227,7 @@ class DryRun(WireModel):
 
     dry_run: Literal[True] = True
     valid: Literal[True] = True
-    #: What would be created; null if it already exists, or if the request would be a replay.
+    #: What would be created; null if it already exists, or if the same request was already made.
     would_create: dict[str, Any] | None
     #: The `path` and `message` of each invalid part of the request, which would be skipped.
     errors: list[dict[str, str]] = Field(default_factory=list)

@@ -220,7 +220,7 @@ class DryRunDict(TypedDict):
     dry_run: Literal[True]
     valid: Literal[True]
     would_create: dict[str, Any] | None
-    """What would be created; null if it already exists, or if the request would be a replay."""
+    """What would be created; null if it already exists, or if the same request was already made."""
     errors: list[dict[str, str]]
     """The `path` and `message` of each invalid part of the request, which would be skipped."""
     request_id: str

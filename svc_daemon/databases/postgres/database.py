@@ -59,7 +59,7 @@ GROUP_LIMIT = 64
 GROUP_TRIES, SINGLE_TRIES = 3, 40
 #: After this many conflicts, a transaction waits for its turn. Otherwise a node might lose to others again and again.
 FREE_TRIES = 2
-#: Maximum pause in seconds after the first conflict, of which a random part is waited; it doubles with each conflict.
+#: Pause in seconds after the first conflict, times a random number up to 1. It doubles with each conflict.
 FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
 #: Key of the advisory lock that a node holds while it prepares the schema.

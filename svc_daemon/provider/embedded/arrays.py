@@ -22,7 +22,7 @@ WORD_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs of the vectors of some chunks. Immutable, so that threads and snapshots can share them."""
+    """The signs of the components of some chunks' vectors. Immutable, so that threads can share them."""
 
     #: Keys of the chunks.
     keys: NDArray[np.int64]
@@ -64,7 +64,7 @@ def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
 
 
 class Nearest(NamedTuple):
-    """The chunks whose signs differ least from a query's, nearest first."""
+    """The chunks whose vectors have the fewest signs that differ from the query's vector, nearest first."""
 
     #: The number of differing signs (Hamming distance).
     differences: NDArray[np.uint16]

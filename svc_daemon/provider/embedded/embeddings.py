@@ -20,7 +20,7 @@ from svc_daemon.provider.texts import embeddable
 
 @dataclass(frozen=True, slots=True)
 class SignedVector:
-    """A vector to be stored, with its signs."""
+    """A vector to store, with the signs of its components."""
 
     chunk_id: str
     values: bytes

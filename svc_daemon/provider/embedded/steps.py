@@ -36,7 +36,7 @@ def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidde
 
 
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
-    """Create documents that searches find at once, with text, chunks and postings.
+    """Create documents that searches find immediately, with text, chunks and postings.
 
     Their sources must not have documents that searches find.
     """

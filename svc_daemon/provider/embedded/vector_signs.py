@@ -36,7 +36,7 @@ class SignsKey:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A cache entry: the signs of the vectors in a bucket or the whole index, at one revision of the index."""
+    """A cache entry: the signs (one bit per component) of the vectors in a bucket or the whole index."""
 
     #: The revisions of the index and of its vectors; None if reading was interrupted, so that the entry is incomplete.
     revisions: tuple[int, int] | None = None

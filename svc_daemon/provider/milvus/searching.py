@@ -63,7 +63,7 @@ class MilvusSearch:
     team_id: str
     query: SearchQuery
     counts: TeamCounts
-    #: Returns the time in milliseconds, from the clock that also sets the times of editions.
+    #: Returns the time in milliseconds, from the clock that also sets the times of documents' versions.
     now_ms: Callable[[], int]
     #: The edition (version of the document) that searches see, by the id of each source found so far.
     shown: dict[str, Edition] = field(default_factory=dict)

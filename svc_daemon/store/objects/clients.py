@@ -53,7 +53,7 @@ _MESSAGE = "The object store does not answer or refuses; nothing was stored."
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An object as a listing describes it."""
+    """An entry in a listing of objects."""
 
     key: str
     size_bytes: int
