@@ -106,7 +106,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults: Path | None = None) -> Starlette:
-    """Create the application. `lifespan` must set the state that handlers read.
+    """Create the application. The function `lifespan` must set the attributes of its state that handlers read.
 
     `faults` is the file with the rules of the fault lab. Raises FaultsRefused if the rules are invalid, or OSError.
 
@@ -127,8 +127,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # Starlette's default is to redirect a path with a trailing slash, with an empty body. Send an error response
-    # instead.
+    # By default, Starlette redirects a path with a trailing slash, without a body. Send an error response instead.
     app.router.redirect_slashes = False
     # Build the OpenAPI document on the first request for it, since this takes 0.2 s and most daemons are never asked
     # for it.

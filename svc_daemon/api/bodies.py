@@ -128,8 +128,8 @@ def refuse_other_types(request: Request) -> None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     document = parse_object(data)
-    # If `team_id` occurs in a body, it is spelled out or uses a JSON escape. Most bodies have neither, and are not
-    # searched.
+    # `team_id` can only be in a body that contains it literally or has a JSON escape. Most bodies have neither, and
+    # need not be searched.
     if b"team_id" in data or b"\\u" in data:
         refuse_team(document)
     return document

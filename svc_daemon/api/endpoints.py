@@ -104,7 +104,7 @@ def serving(row: Endpoint) -> Handler:
 
     async def handle(request: Request) -> Response:
         refuse_dry_run_in_query(request)
-        # An endpoint with a body model decides itself whether its body may contain `dry_run`.
+        # An endpoint with a body model decides by this model whether its body may contain `dry_run`.
         if row.body is None and not row.raw:
             caller(request)
             await refuse_dry_run_in_body(request)

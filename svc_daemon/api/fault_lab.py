@@ -31,7 +31,7 @@ class FaultLab:
         self._plan = self._read()
 
     def disturbing(self, row: Endpoint, handler: Handler) -> Handler:
-        """Wrap the handler of a route, so that it is disturbed by the rules for this route."""
+        """Wrap the handler of a route, so that the rules for this route apply to its requests."""
         route = f"{row.method} {row.path}"
 
         async def handle(request: Request) -> Response:
@@ -65,7 +65,7 @@ class FaultLab:
 
 async def _disturb(rule: FaultRule, request: Request, handler: Handler) -> Response:
     response = await handler(request) if rule.when == "after" else None
-    # `ResponseHeaders` sends the rule's name as a header. An error that the handler raised above is sent without it.
+    # `ResponseHeaders` sends the name of the rule as a header. If the handler has failed, its error is sent without it.
     request.scope["state"]["fault"] = rule.name
     await asyncio.sleep(rule.delay_s)
     if rule.cut:

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: Maximum number of messages larger than the usual JSON limit that are in memory at the same time, since each takes
-#: several times its size. Further ones wait on disk.
+#: Maximum number of large messages in memory at the same time, since each takes several times its size. Further ones
+#: wait on disk. Large means larger than other JSON bodies may be.
 LARGE_AT_ONCE = 2
 #: For how many seconds a tool retries a request that fails with a temporary error, since models don't reliably do so.
 PATIENCE_S = 10.0
@@ -122,7 +122,7 @@ async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) ->
 
 
 class _Bytes(Protocol):
-    """The content of an upload, in memory."""
+    """The content of a file to upload, in memory."""
 
     @property
     def size_bytes(self) -> int: ...

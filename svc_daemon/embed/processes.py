@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
 #: Seconds that a process may take to answer a query. The limit is short because threads are reserved for queries.
 QUERY_PATIENCE_S = 10.0
-#: The pause in seconds before the process is started again: after its first death, and at most.
+#: The pause in seconds before the process is started again: the one after its first death, and the longest one.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -56,7 +56,7 @@ class LocalEmbedder:
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
         self._error_log = error_log
         self._monotonic = monotonic
-        #: Held while a process is started, so that two callers don't start two.
+        #: Locked while a process is started, so that two callers don't start two processes.
         self._starting = threading.Lock()
         self._process: _Process | None = None
         self._is_closed = False

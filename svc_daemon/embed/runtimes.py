@@ -28,8 +28,7 @@ class Runtime:
         self._pooling = pooling
         try:
             options = onnxruntime.SessionOptions()
-            # Several texts at the same time, with one thread each, are faster than one after another with several
-            # threads.
+            # Use one thread per text: embedding several texts in parallel is faster than one text with several threads.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = _ERRORS_ALONE
             # Load it by its path: if it were read first, the graph would be in memory twice.

@@ -33,7 +33,8 @@ from svc_daemon.settings import EmbedSettings
 
 #: Maximum number of texts in one call. Small servers accept as many, and large ones need no more.
 BATCH = 32
-#: Maximum number of attempts of one call, and the pause after the first in seconds. It doubles with each attempt.
+#: Maximum number of attempts of one call, and the pause after the first attempt in seconds. The pause doubles with each
+#: attempt.
 ATTEMPTS, PAUSE_S = 4, 0.5
 #: Time limit for connecting, in seconds.
 CONNECT_S = 10

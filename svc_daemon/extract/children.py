@@ -50,7 +50,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Read a short text in each format that waves use, so that children need not import and compile for themselves."""
+    """Read a short text in each format that waves use, so that children inherit its parser and compiled patterns."""
     for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
         list(_read(b"# a\n\nb,c\n", DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 

@@ -74,7 +74,7 @@ class ForkServer:
         """Serve requests until the daemon closes its socket."""
         self._bell.setblocking(False)
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
-        # Only signals with a handler write to the wake-up descriptor.
+        # The handler does nothing, but only a signal with a handler wakes this process.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         # A terminal or a service manager sends signals to every process. Ignore them here: the daemon finishes its work
         # first, then closes the socket.

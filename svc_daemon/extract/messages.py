@@ -76,7 +76,7 @@ def receive_request(control: socket.socket) -> tuple[dict[str, Any], list[int]] 
     try:
         head, ancillary, _, _ = control.recvmsg(_LENGTH_BYTES, _ANCILLARY_BYTES)
     except ConnectionResetError:
-        # The daemon closed the socket before it had read the last outcomes.
+        # The daemon has ended: it closed the socket before it had read the last outcomes.
         return None
     if not head:
         return None

@@ -135,7 +135,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
 
 
 def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -> list[str]:
-    """Return the name of the lock that a create with an idempotency key holds; empty if the request has no such key."""
+    """Return the name of the lock for creating an agent with an idempotency key; empty if the request has none."""
     if idempotency_key is None or agent_id is None:
         return []
     return [f"agent {key_id} {idempotency_key} {agent_id}"]
@@ -267,7 +267,7 @@ def _changed(
 def _with_ids(
     connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the sent policy with bucket names replaced by ids, and an error for each name or id that is unknown.
+    """Return the sent policy with names of buckets replaced by ids, and an error for each name or id that is unknown.
 
     Ids that the policy already contained are not looked up: they stay, even if their bucket or source was deleted.
     """

@@ -72,7 +72,7 @@ class AnswerOutcome:
     #: Every citation mark of the answer, in the order of the text.
     cited: tuple[Cited, ...] = ()
     grounded: bool = False
-    #: Why the model stopped before the end of its answer; None if it did not.
+    #: Why the model stopped early; None if its answer is complete.
     cut: Cut | None = None
     #: Warnings from the underlying search, for example that it matched by keyword only.
     warnings: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class AnswerOutcome:
 
 #: The answer while it is written: pieces of text, a citation mark after the text it supports, and the outcome last.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
-#: The same before citation marks are resolved: each mark names a passage, not yet a source.
+#: An answer like an AnswerStream, but each citation mark still names a passage instead of a source.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 

@@ -140,7 +140,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     # As the specification requires, the status is `partial` while files are pending, even if this call finalized none.
     status = "partial"
     if not pending:
-        # If this call created all sources, every file is queued, so their states need not be read.
+        # If this call created all sources, they are all queued, so their states need not be read.
         is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
         rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
         status = (rolled or show_batch(context, key, batch.id)[1]).status

@@ -124,7 +124,7 @@ async def claim_cascade(context: Context) -> CascadeClaim | None:
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
     """Return the ids of the sources to remove in the next step.
 
-    Returns none if no source is left or the claim has expired.
+    The list is empty if no source is left, or if this worker's claim has expired.
     """
 
     def work(connection: Connection) -> list[str]:

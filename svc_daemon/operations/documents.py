@@ -13,12 +13,15 @@ from svc_daemon.store.sources import SourceRow, list_titles
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """The state of a document in the index after `put`, which stores it unless the index has a later version of it."""
+    """The state of a document in the index after `put`.
+
+    It is the new document, unless the index has a later version.
+    """
 
     title: str
-    #: Ids of the buckets that the index has for the document; None if the index has another generation of the document.
+    #: Ids of the buckets that the index has for the document; None if the index has another version (generation) of it.
     bucket_ids: Sequence[str] | None
-    #: The generation that the index already had and kept, the same or a later one; None if it stored the new document.
+    #: The version (generation) that the index already had and kept; None if it stored the new document.
     kept_generation: int | None = None
 
     def is_current(self, source: SourceRow) -> bool:

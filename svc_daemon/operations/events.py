@@ -141,7 +141,7 @@ def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | 
 
 
 def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position, limit: int) -> EventPage:
-    """Return at most `limit` events after a position that pass the filter, oldest first. Blocking."""
+    """Return at most `limit` events after a position that pass the filter, oldest first. This blocks while it reads."""
     found: list[wire.LogEvent] = []
     last_id, position = None, after
     while True:

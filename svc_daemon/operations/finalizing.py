@@ -70,7 +70,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         if new:
             queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
             record_events(connection, context.ids, new[0].team_id, queued)
-        # A session that is refused for good may be the last one of its batch that had not ended.
+        # If a session was refused for good, its batch may have no unfinished file left, and has ended then.
         refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
         if refused:
             end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)

@@ -74,7 +74,7 @@ def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: 
 
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the facts to store about a fetch.
+    """Return the facts to store about a fetch, such as its time and the ETag.
 
     After a 304 response, keep the `known` facts that the host did not send again.
     """
@@ -109,7 +109,7 @@ class WantedImport:
     mapping: str | None = None
     replaces: str | None = None
     sha256: str | None = None
-    #: If a page is imported as a file, or a file as a page, do so instead of refusing it.
+    #: Whether to import the URL even if a file import got a page, or a page import got a file.
     force: bool = False
     #: The webhook to call, as `url` and `metadata`.
     webhook: dict[str, Any] | None = None

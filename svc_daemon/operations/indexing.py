@@ -184,7 +184,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks. Returns the documents with lost claims, the ids of ready sources, and the events to set."""
+    """Complete the tasks. Returns the documents whose task was lost, the ready source ids, and the events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)

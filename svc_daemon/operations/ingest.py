@@ -1,4 +1,4 @@
-"""Stores an uploaded file: replay lookup, then rate limit and quota, then the file itself, then one transaction.
+"""Stores an uploaded file: finds a stored response, checks rate limit and quota, stores the bytes, then the rows.
 
 If the process is killed before the commit, nothing was acknowledged, and the next start moves the stored file aside; if
 it is killed after the commit, a retry gets the stored response. A refused upload leaves no row, no file and no

@@ -139,7 +139,7 @@ class MoveReport:
     rows: int = 0
     #: Whether an earlier run had already finished the move.
     was_done: bool = False
-    #: Called with each line about the progress, however often these come.
+    #: Called with each line about the progress. It may be called often.
     note: Callable[[str], object] = field(default=lambda _: None, repr=False)
 
 

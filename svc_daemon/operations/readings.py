@@ -108,7 +108,7 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
 
 
 async def _find_cause(context: Context, reading: SourceReading, missing: FileNotFoundError) -> Exception:
-    """Return the failure to report if the source's bytes are lost; otherwise return `missing`, about another file.
+    """Find out whether the source's bytes are lost or another file is missing, and return the error to report.
 
     The loss of the bytes fails the source for good, so it must not be confused with a broken installation.
     """

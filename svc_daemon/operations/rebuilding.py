@@ -105,7 +105,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
 
 
 async def rebuild_store(context: Context, team: str) -> TaskRow:
-    """Queue the rebuild of a team's index, unless one is open already. Raises NotFound."""
+    """Queue the rebuild of a team's index, unless one is already waiting or running. Raises NotFound."""
     task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
     context.wakes.rebuilding.set()
     return task
@@ -134,7 +134,7 @@ async def rebuild_damaged(context: Context) -> None:
 async def _rebuild_damaged(context: Context, team_id: str) -> None:
     soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
     if context.read(partial(find_team, team=team_id)) is None:
-        # A team without a row has no sources to index.
+        # A team that is not in the database has no sources to index.
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
@@ -218,7 +218,7 @@ async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[Source
 
 
 async def give_up_document(context: Context, reading: SourceReading) -> None:
-    """Queue a document that can't be read as a new indexing task, which has the full number of attempts."""
+    """Create a new indexing task for a document that can't be read. The task has the full number of attempts."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -244,7 +244,10 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
-    """Schedule another attempt after a pause. If the new index is damaged too, it starts from the beginning."""
+    """Schedule another attempt after a pause.
+
+    If the new index is damaged too, that attempt begins with an empty index.
+    """
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 

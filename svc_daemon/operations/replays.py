@@ -26,7 +26,7 @@ class Repeatable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The response to a create request: its body without `request_id`, and whether it is a replay."""
+    """The response to a create request, without `request_id`, and whether it was stored by an earlier request."""
 
     body: dict[str, Any]
     replayed: bool = False

@@ -169,7 +169,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
         return await context.search_aside(lambda: asking.settle(asking.look(), matching))
-    # Determine the scope first, so that a refused search doesn't cost an embedding.
+    # Determine first what the search covers, so that the query of a refused search is not embedded.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
     return await context.search_aside(asking.settle, scope, matching)
@@ -226,7 +226,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
     except ProviderError as error:
-        # A rebuild that has just begun may have closed the index during the search; then this raises the proper error.
+        # A rebuild that has just begun may have closed the index during the search. If so, report the rebuild instead.
         context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
         if isinstance(error, SearchTimeout):
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -264,7 +264,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """Raise `bucket_store_indexing_pending` if no covered source is searchable yet, but some are waiting to be indexed.
+    """Raise `bucket_store_indexing_pending` if nothing to be searched is searchable yet, but sources are waiting.
 
     A search of a single named bucket is refused even if no source is waiting.
     """

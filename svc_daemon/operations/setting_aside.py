@@ -2,9 +2,9 @@
 
 A crash leaves files that were never acknowledged. If an older copy of the state database was restored, or its log was
 truncated, there are also files that were acknowledged, and they may be the only copy. The folders don't show which of
-the two a file is, so all files without a row are moved aside and kept for days. An exception are files that were
-deleted on purpose: they have a tombstone or belong to an upload session that has ended, and are deleted. A file that
-was moved aside is moved back if it has a row again.
+the two a file is, so all files without a row are moved aside and kept for days. Files that were deleted on purpose are
+an exception: they have a tombstone or belong to an upload session that has ended, and are removed. A file that was
+moved aside is moved back if it has a row again.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ async def sort_leftovers(context: Context) -> Counter[str]:
 
 
 async def clear_held(context: Context) -> int:
-    """Remove the files that a backup was still reading when they were deleted, if the backup was killed.
+    """Remove files whose deletion was postponed until the end of a backup, if that backup was killed. Returns how many.
 
     Returns how many.
     """
@@ -95,8 +95,8 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     kept_by_sessions = {_identity(folders.parts.path(part_id)) for part_id in parts - owners.ended_ids}
     for name in set(folders.blobs.list_ids()) - owners.sizes.keys():
         path = folders.blobs.path(name)
-        # Finalizing links the file of a session as a blob. If this blob has no row, the bytes still belong to the
-        # session.
+        # Finalizing an upload session links its file as a blob. If this blob has no row, the session still has the
+        # bytes, and the link is not needed.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
         done[_remove(folders, path) if is_needless else _set_aside(context, folders, path)] += 1
     for part_id in parts - owners.open_ids:

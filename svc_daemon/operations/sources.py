@@ -193,7 +193,7 @@ async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceR
 
 
 def requeue(connection: Connection, context: Context, source: SourceRow, key_id: str | None = None) -> SourceRow:
-    """Queue the source for indexing as a new generation, by a new task."""
+    """Queue the source for indexing again, in a new task that replaces its document by a new generation."""
     queued = replace(
         source,
         status=readiness.QUEUED,

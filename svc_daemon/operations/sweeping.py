@@ -115,8 +115,8 @@ async def sweep_objects(context: Context, after: str) -> str | None:
     if not isinstance(stores, SweptStores):
         return None
     page = await stores.list_page(after)
-    # Old objects only, since bytes are stored before their row. Blobs are kept longer, since a restored older state may
-    # still name them.
+    # Delete only old objects, because bytes are stored before their row. Blobs are kept longer, since the rows of a
+    # restored older state may still name them.
     blobs_before = from_text(context.clock.timestamp(-86400 * context.limits.set_aside_days))
     parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
@@ -206,7 +206,7 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    # Read the state database before the index, so that each source that was active is in the index when that is read.
+    # Read the state database first: then each source that was active is in the index by the time the index is read.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     places = await context.read_aside(partial(memberships.list_searched_places, team_id=team_id))
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)

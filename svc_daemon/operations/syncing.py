@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 #: The title and buckets of a source, as written to the index.
 _Words = tuple[str, list[str]]
 
-#: Maximum number of memberships per claim. A claim is one commit, and completing it is another.
+#: How many memberships the worker claims at a time. A claim is one commit, and completing it is another.
 CLAIM_LIMIT = 64
 #: Seconds until a membership is synced again if its document is being split into new chunks.
 RECHUNK_PAUSE_S = 1.0
@@ -48,7 +48,7 @@ RECHUNK_PAUSE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A membership that this worker has claimed for a sync, and its source at the time of the claim."""
+    """A source in one of its buckets (a membership), whose sync this worker has claimed."""
 
     claim: SyncClaim
     source: SourceRow
@@ -173,8 +173,8 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 async def clean_detachments(context: Context) -> int:
     """Remove buckets that sources have left, and old titles, from the index. Returns the number of updated sources.
 
-    A source whose update failed is skipped, so that one team's damaged index does not block the other teams. The result
-    0 means that no other update is waiting.
+    Call it again until it returns 0. A source whose update failed is skipped, so that one team's damaged index does not
+    block the other teams.
     """
     after, now_s = "", context.clock.lease_s()
     # Sources that are being renamed are not listed. Their new title is in the index before it is in the database, so an

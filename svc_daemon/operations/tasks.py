@@ -37,7 +37,7 @@ async def claim_next(
 
 
 def lease_end_s(context: Context) -> float:
-    """Return when a lease that begins now expires, in seconds of the lease clock."""
+    """Return when a lease that begins now ends, in seconds as `Clock.lease_s` counts them."""
     return context.clock.lease_s() + context.limits.lease_seconds
 
 

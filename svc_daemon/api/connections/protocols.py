@@ -4,7 +4,7 @@ Theory of operation. A connection is in one of four states:
 
     idle            no byte of a request yet; closed by uvicorn's keep-alive timer, or after `head_s` if it is new
     reading a head  closed after `head_s`, with 408
-    serving         the application has the request; `Deadlines` times its body, and we time out unread responses
+    serving         the application has the request; its body (`Deadlines`) and an unread response have time limits
     lingering       answered before the whole body arrived (`transports`); closed after `linger_s` or `linger_bytes`
 
 One timer per connection covers all four states, so requests need no timers of their own.
@@ -71,7 +71,7 @@ def server_config(
         made: ClientProtocol = protocol(**options)
         return made if tls is None else Handshake(made, tls)
 
-    # uvicorn declares this parameter as a class, but a function will do, since it is only called.
+    # uvicorn's type hint requires a class, but a function works too, because uvicorn only calls it.
     http: Any = make
     return uvicorn.Config(
         app,
@@ -103,7 +103,7 @@ class Episodes:
 
 
 class CrowdMember(Protocol):
-    """An open connection that `Crowd` counts."""
+    """What `Crowd` needs to know of an open connection."""
 
     @property
     def is_serving(self) -> bool: ...
@@ -167,7 +167,7 @@ class ClientProtocol(H11Protocol):
         self.waiting_since_s = 0.0
         #: When the first byte of the current request head arrived; None if no head is being read.
         self._head_since_s: float | None = None
-        #: Since when the client has not been reading our response; None if it is reading.
+        #: When the client stopped reading our response; None if it is reading.
         self._unread_since_s: float | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._has_ended = False
@@ -276,7 +276,7 @@ class ClientProtocol(H11Protocol):
     # Methods that close the connection.
 
     def _cut_off(self) -> None:
-        """Abort the connection in the middle of a request. The application need not respond any more."""
+        """Abort the connection in the middle of a request. After that, the application need not respond."""
         self.cycle.disconnected = True
         self.link.abort()
 
@@ -292,7 +292,7 @@ class ClientProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
         else:
-            # Close it without a response: browsers open connections in advance, and have not sent a request on it.
+            # Close it without a response: browsers open connections in advance, before they have a request for them.
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:

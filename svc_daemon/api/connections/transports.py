@@ -16,9 +16,9 @@ from typing import Any
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 
-#: If this many bytes are buffered, they are sent at once, so that the writer is slowed down when the client is slow.
+#: If this many bytes are buffered, they are sent at once, so that the sender is slowed down if its client is slow.
 _GATHERED_BYTES = 64 * 1024
-#: Interval in seconds of the check whether the last bytes of a TLS connection have been sent.
+#: After a response over TLS, how often to check whether all of it was sent, in seconds.
 _SENT_CHECK_S = 0.05
 
 
@@ -67,7 +67,8 @@ class ClientTransport(asyncio.Transport):
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
         self._transport.resume_reading()
         try:
-            # TLS can't end only one direction. With TLS, the client learns it from `Connection: close` in the response.
+            # TLS can't end only one direction. A client with TLS learns from `Connection: close` that no response will
+            # follow.
             if self._transport.can_write_eof():
                 self._transport.write_eof()
         except OSError:
@@ -90,7 +91,7 @@ class ClientTransport(asyncio.Transport):
             self._transport.abort()
 
     def forget(self) -> None:
-        """Discard what is buffered for a connection that is lost."""
+        """Discard what is still buffered, because the connection is lost."""
         self._unsent.clear()
         if self._cut is not None:
             self._cut.cancel()

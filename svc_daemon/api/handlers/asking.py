@@ -1,4 +1,4 @@
-"""Used by both APIs that answer questions: reads the conversation, and converts the sources of an answer."""
+"""Functions for both APIs that answer questions: they read the conversation, and convert the sources of an answer."""
 
 import logging
 from collections.abc import Iterable

@@ -56,12 +56,12 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
-#: The fields of the response that are omitted if the batch has no pack.
+#: The fields of the response that only a batch with a pack has.
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: The fields of an old client's body that name buckets. The fingerprint contains the buckets found for them instead.
+#: The fields that name buckets in the body of an old client. They are replaced by the buckets found in the fingerprint.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -90,11 +90,11 @@ async def open_batch(
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
-    # The buckets of all files if these are the same, otherwise those of each file.
+    # If all files have the same buckets, use these once, otherwise list them for each file.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    # `pack` only selects how the files are sent, so two requests that differ only in it are the same request.
+    # Ignore `pack`, which only selects how the files are sent: requests that differ only in it count as repetitions.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):

@@ -31,12 +31,12 @@ from svc_daemon.wire.event_types import EventType
 STREAM_ROWS = 100
 #: Seconds without an event after which a comment is sent, to keep the connection alive.
 BEAT_S = 15.0
-#: A stream that was not woken reads the log after this many seconds, because another node may have written to it.
+#: If a stream is not woken, it reads the log after this many seconds, because another node may have written to it.
 LOOK_S = 1.0
 #: Seconds between two checks whether the key is still valid.
 CHECK_S = 1.0
-#: Minimum time in seconds between two reads of the log, so that one read gets the events of several commits. The first
-#: applies if the last read found something to send, since more is likely to follow; otherwise the second.
+#: Minimum time in seconds between two reads of the log, so that one read gets the events of several commits. The longer
+#: one is used if the last read found something to send, since more is likely to follow.
 GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 
@@ -85,8 +85,8 @@ async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: P
             if page.has_more:
                 continue
             if monotonic() >= beat_s + BEAT_S:
-                # Send the id of the last event that was read, even if the filter excludes it, so that a client that
-                # reconnects continues after it.
+                # Send the id of the last event that was read, even if the filter excludes it. A client that reconnects
+                # continues after this event.
                 yield comment(last_id)
                 beat_s = monotonic()
             # `asyncio.wait_for` before Python 3.12 ignores a cancellation that arrives together with a wake-up, so the

@@ -42,7 +42,7 @@ async def metrics(request: Request) -> Response:
 
 
 class _Collected:
-    """The metrics of one response, in the form that the Prometheus library expects."""
+    """The metrics of one response, as objects that the Prometheus library accepts."""
 
     def __init__(self, families: Iterable[Any]) -> None:
         self._families = families
@@ -93,7 +93,7 @@ def _work(core: Any, context: Context) -> Iterator[Any]:
 
 
 def _ranges(durations: Durations) -> list[tuple[str, float]]:
-    """Return the counts in the form that the library expects: each range also counts what is in the ranges below it."""
+    """Return cumulative counts, as Prometheus expects: each range includes the counts of all lower ranges."""
     return list(zip(_RANGES, accumulate(durations.counts), strict=True))
 
 

@@ -140,7 +140,7 @@ class _ResponseDraft:
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
-        """Build an event about the text of the response, which is the only part of its only message."""
+        """Build an event about the text of the response. The response has one message, whose only part is the text."""
         return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> bytes:

@@ -27,7 +27,7 @@ from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 async def health(request: Request) -> Response:
     """Report that the process runs, and its version.
 
-    This fails only if `ready=true` is sent and it can't serve requests.
+    This fails only if the client sends `ready=true` and the service can't handle requests.
     """
     context, state = context_of(request), request.app.state
     must_serve, aside = flag("ready", request.query_params.get("ready")), context.asides.tally

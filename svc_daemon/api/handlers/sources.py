@@ -256,7 +256,10 @@ def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
 
 
 def _verify(request: Request, by: str) -> bool:
-    """Return whether the query parameter `verify` was sent. Raises `invalid_request` if its value is not `by`."""
+    """Return whether the query parameter `verify` was sent.
+
+    Raises `invalid_request` if it has another value than `by`.
+    """
     verify = request.query_params.get("verify")
     if verify not in (None, by):
         raise refusal("verify", f"must be {by}, not {verify!r}.")
@@ -267,7 +270,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # Read the counts after the task, so that a finished task is never shown with the counts from before its end.
+    # Read the counts after the task: otherwise a finished task could be shown with counts from before its end.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     chunks = context.progress.get((task.id, task.token)) if task.status == "running" else None
     if chunks is not None:

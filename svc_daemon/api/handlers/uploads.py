@@ -205,7 +205,7 @@ async def preflight(_request: Request) -> Response:
         "Access-Control-Allow-Methods": "PUT, OPTIONS",
         "Access-Control-Allow-Headers": "Content-Type, Content-Range, X-Guploader-No-308",
         "Access-Control-Max-Age": "3600",
-        # Allow pages of public addresses to upload to a service on a private address or on the user's own machine.
+        # Allow pages on the public internet to upload to a service in a private network or on the user's own machine.
         "Access-Control-Allow-Private-Network": "true",
     }
     return Response(status_code=204, headers=headers)

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 #: Logged instead of a route if a request matches none. The path is not logged, since it may contain anything.
 NO_ROUTE = "-"
 
-#: A function that counts a request: method, route, status (None if the client disconnected) and seconds.
+#: Counts a request, given its method, route, status (None if the client disconnected) and duration in seconds.
 CountRequest = Callable[[str, str, int | None, float], None]
 
 
@@ -54,5 +54,5 @@ class AccessLogs:
                 "sent_bytes": sent_bytes,
             }
             logger.info("answered", extra={"fields": fields})
-            # If there is no route, the method is not counted either, because a client may send any word as a method.
+            # If there is no route, the method is replaced too, because a client may send any word as a method.
             self.count(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status, seconds)

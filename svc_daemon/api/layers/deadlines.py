@@ -24,7 +24,7 @@ class ClientLimits:
 
     #: Maximum time from the first byte of a request (or the opening of the connection) to the end of its headers.
     head_s: float = Limits.header_seconds
-    #: How many seconds later a body may arrive than at its minimum rate.
+    #: How much later a body may arrive than at its minimum rate, in seconds.
     body_grace_s: float = 10
     #: Minimum rate of a body, in bytes per second.
     body_bytes_per_s: float = Limits.body_bytes_per_second
@@ -61,7 +61,7 @@ class Deadlines:
 
 
 class _PacedBody:
-    """A request body for which a minimum transfer rate is required."""
+    """A request body that must arrive at a minimum rate."""
 
     def __init__(self, receive: Receive, limits: ClientLimits, clock: Callable[[], float]) -> None:
         self._receive = receive

@@ -47,7 +47,7 @@ class Hardening:
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
-#: Given to Starlette as `exception_handlers`. Otherwise it would answer 404 and 405 itself, as plain text.
+#: Given to Starlette, because otherwise it would answer 404 and 405 itself, as plain text.
 EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {HTTPException: raise_again}
 
 

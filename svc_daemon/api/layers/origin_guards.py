@@ -18,14 +18,14 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: The headers that `Guards` checks. Repeated ones are all checked.
+#: The headers that `Guards` checks; if one is repeated, all its values are checked.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class FramingFault(ServiceError):
-    """It is ambiguous where this request ends, so nothing more may be read from its connection."""
+    """It is unclear where this request ends, so nothing more may be read from its connection."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])

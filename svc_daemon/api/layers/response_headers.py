@@ -54,7 +54,7 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Set the bucket for the link to the successor route, whose path may contain a bucket."""
+    """Set the bucket for the header that links to the successor route, whose path needs it."""
     request.state.successor_bucket = slug
 
 
@@ -65,7 +65,7 @@ class ResponseHeaders:
         self.app = app
         #: Creates ids of requests, such as `req_01k2…`.
         self.new_id = new_id
-        #: For each alias, its path template and that of its successor.
+        #: Maps the path template of each alias to that of the route that replaces it.
         self.successors = successors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +95,7 @@ class ResponseHeaders:
         route = scope.get("route")
         if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
             return None
-        # The successor's path contains a bucket, but the request's path does not. If no handler has set one, a
-        # placeholder is sent, with its braces escaped as in every URL.
+        # The path of the successor needs a bucket, which the handler has set. If it has not, the link contains a
+        # placeholder, whose braces are escaped as in every URL.
         bucket = scope["state"].get("successor_bucket", quote(_BUCKET))
         return self.successors.get(route.path, "").replace(_BUCKET, bucket)

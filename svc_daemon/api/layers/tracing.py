@@ -31,6 +31,5 @@ class Tracing:
                 await self.app(scope, receive, send_seen)
             finally:
                 route = getattr(scope.get("route"), "path", NO_ROUTE)
-                # If there is no route, the method is not recorded either, because a client may send any word as a
-                # method.
+                # If there is no route, the method is replaced too, because a client may send any word as a method.
                 describe(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status)

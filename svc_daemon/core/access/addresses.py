@@ -12,7 +12,7 @@ from svc_daemon.settings import SettingError
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
-#: Ports that are allowed by default; any other port needs an allowed network.
+#: Ports to which the daemon may connect by default; any other port must be allowed by the operator.
 WEB_PORTS = frozenset({80, 443})
 
 #: The addresses that `localhost` and its subdomains resolve to (RFC 6761, 6.3).

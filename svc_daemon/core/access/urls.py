@@ -72,12 +72,12 @@ class Url:
 
     @property
     def key(self) -> str:
-        """Return the normalized URL (RFC 3986, 6.2.2).
+        """Return the normalized URL (RFC 3986, 6.2.2), which is the same for equivalent spellings of a URL.
 
-        Two spellings of one URL have the same key, so a known page is found.
+        By this key, a web page that was imported before is found.
         """
         path, mark, query = self.target.partition("?")
-        # Unescaping a dot may have created a dot segment.
+        # Unescaping may have turned `%2E` into a segment `.` or `..`, so remove these segments again.
         path = _without_dots(_ESCAPE.sub(_plain_escape, path))
         return f"{self.scheme}://{self.authority}{path}{mark}{_ESCAPE.sub(_plain_escape, query)}"
 
@@ -202,6 +202,6 @@ def _without_dots(path: str) -> str:
             del kept[-1:]
         elif segment != ".":
             kept.append(segment)
-    # A trailing dot segment refers to a folder, so the result ends in a slash.
+    # If the path ends with `.` or `..`, it means a folder, so the result ends with a slash.
     folder = segments[-1:] in (["."], [".."])
     return "/" + "/".join([*kept, ""] if folder else kept)

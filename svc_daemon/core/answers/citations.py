@@ -103,7 +103,7 @@ class WrittenAnswer:
 
     def _write(self, text: str) -> list[str | Citation]:
         if not self._size:
-            # Models often begin with an empty line.
+            # Models often begin their answer with an empty line, so remove it.
             text = text.lstrip()
         if self._has_dropped and self._space:
             text = text.lstrip(" ")

@@ -101,7 +101,7 @@ class Reference:
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """Return the sentence that shares the most stems with these; of several, the first."""
+        """Return the sentence of the passage that shares the most stems with these; if several do, the first."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
@@ -147,7 +147,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
     if any(reference.share_of_capitals > MOST_CAPITALS for reference in references):
         return True
     for name in _names_of(sentence) - known:
-        # The passages may use another form of the name: `Norway`, `Norwegian`.
+        # The passages may contain another form of the name, such as `Norwegian` instead of `Norway`.
         pairs = [sorted((name, word), key=len) for word in known]
         begun = any(len(short) >= _SHORTEST and long.startswith(short) for short, long in pairs)
         if not begun and not any(len(short) > _COMMON and short[:_COMMON] == long[:_COMMON] for short, long in pairs):

@@ -117,7 +117,7 @@ _SOMETIMES = (
     "waste wave weak wear website weekend weigh welcome wet wheel whenever wild willing winner winter wire wise "
     "witness wonderful worker worry worth wound yard yellow zero zone"
 )
-#: The estimated probability that a passage contains a given word, for the words of each list.
+#: For the words of each list, the estimated probability that a passage contains a given one of them.
 _LISTS = {_ANYWHERE: 1 / 4, _OFTEN: 1 / 16, _SOMETIMES: 1 / 64}
 #: The estimated probability that a passage contains a word that is in none of the lists.
 RARE = 1 / 512
@@ -125,7 +125,7 @@ RARE = 1 / 512
 
 @cache
 def _chances() -> dict[str, float]:
-    """Map each listed stem to its probability. A stem that is in two lists has the higher one."""
+    """Map the stem of each listed word to its estimated probability. If two lists contain it, the higher one counts."""
     return {stem_of(word): chance for words, chance in reversed(_LISTS.items()) for word in words.split()}
 
 

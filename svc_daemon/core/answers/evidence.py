@@ -80,8 +80,8 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # A sentence also gets the words of its title and headings, and those that only the index could match, since it
-        # also removes other endings, ignores accents, and splits scripts without spaces.
+        # A sentence also gets the words of its title and headings. It gets those that only the index could match too,
+        # since the index also removes other endings, ignores accents, and splits scripts without spaces.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}

@@ -40,7 +40,7 @@ BEGINNING = 3
 FEWEST_WORDS = 3
 
 _ASKS_WHEN = re.compile(r"\bwhen\b")
-#: A question of the form "what is X"; the group is X.
+#: Matches a question of the form "what is X"; the group is X.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
 #: Pattern for the beginning of a definition; `{}` is replaced by the name that is defined.
 _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
@@ -87,7 +87,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
         if len(chosen) < MOST_SENTENCES and (not chosen or _is_better_with(sentence, chosen)):
             chosen.append(sentence)
-    # Order the passages by when their first sentence was chosen, and the sentences of one passage as in the text.
+    # Order the passages by when their first sentence was chosen, and the sentences of one passage by their position.
     order = list(dict.fromkeys(each.passage for each in chosen))
     pieces, size = [], 0
     for number, sentence in enumerate(sorted(chosen, key=lambda each: (order.index(each.passage), each.span)), 1):

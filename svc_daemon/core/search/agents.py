@@ -36,7 +36,7 @@ class PolicyFault(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalPolicy:
-    """The policy of an agent: which sources it retrieves, and how many passages."""
+    """The policy of an agent: which sources it may retrieve, and how many passages."""
 
     #: `buckets`, `sources` or `team`.
     scope: str = BUCKETS
@@ -159,7 +159,7 @@ Fault = tuple[str, str]
 
 
 def invalid_profile(faults: list[Fault]) -> ServiceError:
-    """Build a 400 `invalid_agent_profile` for one or more fields."""
+    """Build a 400 `invalid_agent_profile` for one or more fields of an agent."""
     path, message = faults[0]
     summary = f"{path}: {message}" if len(faults) == 1 else f"{len(faults)} fields of the agent are not valid."
     listed = [{"path": path, "message": message} for path, message in faults]

@@ -67,11 +67,11 @@ def hybrid_score(covered: float, cosine: float | None) -> float:
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: Feedback reorders this many passages, the best ones, and is used only if there are at least as many.
+#: The best passages, up to this number, are reordered by feedback. With fewer passages, feedback is not used.
 POOL = 50
-#: The words of this many passages, the best ones, are used for feedback.
+#: Feedback uses the words of this many of the best passages.
 BEST = 5
-#: Maximum number of words that are used for feedback: those with the highest weights.
+#: Maximum number of words that feedback uses: those with the highest weights.
 MOST_WORDS = 100
 #: The largest amount that feedback can add to a passage's score, as a fraction of the best passage's BM25.
 WEIGHT = 0.5
@@ -89,7 +89,7 @@ class Candidate:
     bm25: float
     #: Whether the passage contains every word of the query.
     is_whole: bool
-    #: The feedback score, 0 to 1.
+    #: How much of the feedback's weighted words the passage contains, 0 to 1.
     feedback: float = 0.0
 
 
@@ -103,7 +103,7 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
     weights: defaultdict[bytes, float] = defaultdict(float)
     for score, words in zip(scores[:BEST], word_sets, strict=False):
         for word in words:
-            # Numbers say little about the subject of a passage.
+            # Ignore numbers, which say little about the subject of a passage.
             if not word[:1].isdigit():
                 weights[word] += score
     for word in weights:

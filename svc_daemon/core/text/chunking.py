@@ -59,7 +59,7 @@ class Chunk:
     `text` is exactly `document.text[char_start:char_end]`.
     """
 
-    #: Position in the document, from 0.
+    #: Number of the chunk within the document, from 0.
     ordinal: int
     text: str
     char_start: int
@@ -115,7 +115,8 @@ _LINE_KINDS = frozenset({"code", "row"})
 def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk, ...]:
     """Split a document into chunks, in reading order.
 
-    Every character other than white space is in a chunk, except that a heading may be only in the headings of a chunk.
+    Every character other than white space is in a chunk. The only exception are headings, which may be only in the list
+    of headings of a chunk.
     """
     pieces = (
         piece for section in _sections(document.blocks) for piece in _Cutter(document.text, section, options).cut()
@@ -147,7 +148,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for section, following in zip_longest(runs, runs[1:]):
         heading = section[0]
         if heading.kind == "heading" and following:
-            # Only the next run can be below the heading: if it isn't, no later run is.
+            # If the next run of blocks is not below the heading, no later run is.
             below = following[0].headings
             depth = len(heading.headings)
             if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):

@@ -23,7 +23,7 @@ _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _DOCX = f"{_OPEN_XML}.wordprocessingml.document"
 _PPTX = f"{_OPEN_XML}.presentationml.presentation"
 _XLSX = f"{_OPEN_XML}.spreadsheetml.sheet"
-#: Extensions of text formats that can also be read from a gzip file.
+#: File name extensions of text formats that can also be read if they are compressed with gzip.
 _COMPRESSED = (
     *("txt.gz", "text.gz", "log.gz", "rst.gz", "adoc.gz", "org.gz", "tex.gz", "md.gz", "markdown.gz", "mdx.gz"),
     *("csv.gz", "tsv.gz", "json.gz", "ndjson.gz", "jsonl.gz", "html.gz", "htm.gz"),
@@ -156,7 +156,7 @@ _TYPES = {extension: media_type for format_ in FORMATS for extension, media_type
 _FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_.types.values()}
 #: Media types of files that are recognized by their full name.
 _NAMES = {"dockerfile": "text/x-dockerfile", "makefile": "text/x-makefile", "cmakelists.txt": "text/x-cmake"}
-#: Other media types that clients declare, and the usual ones.
+#: Unusual media types that clients declare, mapped to the usual ones.
 _SPELLINGS = {
     "text/x-markdown": "text/markdown",
     "application/x-yaml": "text/x-yaml",
@@ -231,7 +231,7 @@ _MARKS = (
 
 _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
-#: Number of leading bytes in which text is recognized.
+#: Only this many leading bytes are examined to find out whether data is text.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 # Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent backtracking, which would be extremely slow for data
@@ -323,8 +323,8 @@ def _zip_type(data: bytes) -> str:
         with ZipFile(BytesIO(data)) as archive:
             names = archive.namelist()
     except (BadZipFile, NotImplementedError, UnicodeDecodeError):
-        # The data is truncated, or the archive is broken (for example, a name marked as UTF-8 that is not): use the
-        # member names in its local headers.
+        # The archive is truncated or broken (for example, a name marked as UTF-8 is not): use the names in its local
+        # headers.
         head = data[:_HEAD_BYTES]
         found = ((header.end(), int.from_bytes(header[1], "little")) for header in _LOCAL_NAME.finditer(head))
         names = [head[start : start + size].decode("utf-8", "replace") for start, size in found]
@@ -352,8 +352,7 @@ def text_encoding(data: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
-        # If the text before it has valid multi-byte UTF-8, an invalid byte is an error in the file, not another
-        # encoding.
+        # If there is valid multi-byte UTF-8 before it, an invalid byte is an error in the file, not another encoding.
         beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
         if beyond_ascii < 4:
             # In compressed or encrypted data, about one byte in ten is a control character; in text in a legacy

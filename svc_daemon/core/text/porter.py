@@ -63,7 +63,7 @@ def porter_stem(word: str) -> str:
     for expression, endings, least in _STEPS:
         match = expression.search(word)
         stem = word[: match.start()] if match else ""
-        # In words such as `adoption`, remove the ending only after `s` or `t`.
+        # Remove `ion` only after `s` or `t`, as in `adoption`.
         if match and _measure(stem) > least and (match[0] != "ion" or stem.endswith(("s", "t"))):
             word = stem + endings[match[0]]
     if word.endswith("e"):

@@ -100,7 +100,7 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
     """Yield the sentence without markers and spaces around it, in pieces if it is too long."""
     start = _skip(text, sentence, _LEADING)
-    # Also remove the line that marks the end of the last cell of a table row.
+    # Also remove the vertical bar after the last cell of a table row.
     end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))
     while end - start > longest:
         space = max(text.rfind(" ", start, start + longest), text.rfind("\n", start, start + longest))

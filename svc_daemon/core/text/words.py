@@ -50,8 +50,8 @@ def cut_unspaced(text: str) -> list[str]:
     return pieces
 
 
-#: Maximum number of words of a query. Each word costs a scan of the index. A longer query is a pasted text, whose first
-#: words are enough to find its subject.
+#: Maximum number of words of a query, because each word takes time in the index. A longer query is a pasted text, whose
+#: first words are enough to find its subject.
 MAX_WORDS = 64
 
 #: English words that are in almost every chunk and so don't distinguish chunks. They include the parts of words with an

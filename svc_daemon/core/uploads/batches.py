@@ -33,7 +33,7 @@ class RollUp:
     status: str
     terminal: bool
     ready: bool
-    #: Number of files by state (queued, indexing, active, failed, pending), and their `total`.
+    #: Number of files in each state (queued, indexing, active, failed, pending), and of all files as `total`.
     counters: dict[str, int]
 
 

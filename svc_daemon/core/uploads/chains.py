@@ -30,7 +30,7 @@ class PartObject:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An object of a chain, and how many of its first bytes the objects before it already contain."""
+    """An object of a chain, and how many of its first bytes are already in the objects before it."""
 
     part: PartObject
     skip_bytes: int

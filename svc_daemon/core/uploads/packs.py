@@ -29,7 +29,7 @@ class PackItem:
     """The position of a file in its pack, and how much of the file is stored."""
 
     session_id: str
-    #: Offset in the pack of the file's first byte.
+    #: Offset of the file's first byte within the pack.
     offset_bytes: int
     size_bytes: int
     #: Number of leading bytes that need not be sent: those that are stored, or all of them if the session has ended.
@@ -37,7 +37,7 @@ class PackItem:
 
 
 def place_items(items: Iterable[tuple[str, int, int]]) -> list[PackItem]:
-    """Place files, each given as session id, size and held bytes, one after another in a pack."""
+    """Arrange files one after another in a pack. Each is given as session id, size, and number of stored bytes."""
     placed: list[PackItem] = []
     offset_bytes = 0
     for session_id, size_bytes, held_bytes in items:
@@ -56,7 +56,7 @@ def received_bytes(items: Sequence[PackItem]) -> int:
 
 def state_of(statuses: Collection[str], received: int, size_bytes: int, *, is_expired: bool) -> str:
     """Compute the state of a pack, one of those in `sessions`, from the stored statuses of its sessions."""
-    # A pack is open while one of its sessions is open; -1 makes `open` the smallest, before all other statuses.
+    # The index -1 makes `open` the smallest status, since a pack is open while one of its sessions is.
     stored = min(statuses, key=lambda status: _REPORTED.index(status) if status in _REPORTED else -1)
     return sessions.state_of(stored, received, size_bytes, is_expired=is_expired)
 

@@ -62,7 +62,7 @@ class PutDecision:
     step: Step
     #: Number of bytes at the beginning of the body that are already stored.
     skip_bytes: int = 0
-    #: Maximum number of bytes to store after those that are skipped.
+    #: Maximum number of bytes to store, after those that are skipped.
     take_bytes: int = 0
 
 
