@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clocks of the service: wall clock time to store and show, monotonic time for timeouts, time of leases."""
+    """The clocks of the service: wall clock time to store and show, monotonic time for timeouts, and lease time."""
 
     #: Returns the current time as an aware UTC datetime.
     now: Callable[[], datetime]

@@ -31,7 +31,7 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Maximum number of texts in one call. Small servers accept as many, and large ones need no more.
+#: Maximum number of texts in one call. Even small servers accept as many, and large servers gain nothing from more.
 BATCH = 32
 #: Maximum number of attempts of one call, and the pause after the first attempt in seconds. The pause doubles with each
 #: attempt.

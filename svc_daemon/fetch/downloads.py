@@ -20,7 +20,7 @@ class Sink(Protocol):
 class FetchLimits:
     """The limits of one request."""
 
-    #: Maximum size of the body, as it is sent and when expanded (specification, Limits).
+    #: Maximum size of the body in bytes, both as it is sent and after decoding (specification, Limits).
     file_bytes: int = Limits.file_bytes
     #: Time limit of a whole download, from the name lookup to the last byte, including all redirects.
     fetch_s: float = Limits.fetch_seconds

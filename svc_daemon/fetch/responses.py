@@ -17,8 +17,8 @@ from svc_daemon.fetch.downloads import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of a header by which a version is recognized. Longer ones are ignored, because they are stored and
-#: sent with every refresh.
+#: Maximum length of a header, such as ETag, by which a version of the content is recognized. Longer ones are ignored,
+#: because they are stored and sent with every refresh.
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -60,7 +60,10 @@ class FetchedResponse:
         return [value for header, value in self._headers if header == key]
 
     def validator(self, name: str) -> str | None:
-        """Return a header by which a version is recognized; None if it is missing, too long or not ASCII."""
+        """Return a header, such as ETag, by which a version of the content is recognized.
+
+        Returns None if it is missing, too long or not ASCII.
+        """
         value = self.header(name)
         return value if value and value.isascii() and len(value) <= MAX_VALIDATOR_CHARACTERS else None
 

@@ -112,8 +112,9 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
 async def create_new_agent(context: Context, request: Repeatable, fields: wire.AgentCreate) -> Outcome:
     """Create an agent.
 
-    Raises `agent_exists` unless this is a replay, `agent_replay_check_unavailable` while another create of this id is
-    in progress under the same idempotency key, `agent_limit_reached`, and the errors of an invalid policy.
+    Raises `agent_exists` unless this request repeats an earlier one, `agent_replay_check_unavailable` while another
+    create of this id is in progress under the same idempotency key, `agent_limit_reached`, and the errors of an invalid
+    policy.
     """
 
     def work(connection: Connection) -> Outcome:

@@ -178,7 +178,10 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
-    """Return the sessions of a batch whose create is repeated. Open sessions are renewed if the batch has expired."""
+    """Return the upload sessions of a batch to a client that repeats its create request.
+
+    If the batch has expired, its open sessions are renewed.
+    """
     batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
     if context.clock.timestamp() < batch.expires_at:
         return context.look(lambda connection: uploads.list_uploads(connection, batch_id))

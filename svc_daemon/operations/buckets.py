@@ -73,7 +73,7 @@ def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
 
 
 async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
-    """Create a bucket; raises `bucket_slug_exists` if the slug is taken, unless this is a replay."""
+    """Create a bucket; raises `bucket_slug_exists` if the slug is taken, unless the request repeats an earlier one."""
     wanted = new_bucket(context, request.key, fields.slug, fields)
 
     def work(connection: Connection) -> Outcome:

@@ -118,10 +118,10 @@ class WantedImport:
 async def create_from_url(
     context: Context, request: Repeatable, destination: Destination, wanted: WantedImport
 ) -> Outcome:
-    """Import the URL into its buckets and queue its indexing. Returns the source; a replay returns the earlier one.
+    """Import the URL into its buckets and queue its indexing.
 
-    Raises the replay errors, the errors of `admit`, of `fetch` and of a one-call upload, `url_is_web_page`,
-    `url_is_file` and `website_url_exists`.
+    Returns the source; for a repeated request, that of the first one. Raises the errors of `replays`, of `admit`, of
+    `fetch` and of an uploaded file, `url_is_web_page`, `url_is_file` and `website_url_exists`.
     """
     async with replaying(context, request) as earlier:
         return earlier or await _take_in(context, request, destination, wanted)

@@ -91,7 +91,7 @@ class Failure:
 
 
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
-    """Claim indexing tasks of one team for one child process: up to `most` documents of a wave, otherwise one.
+    """Claim indexing tasks of one team for one child process: up to `most` small documents (a wave), or a single one.
 
     `turns` decides which queue (lane) and which team come next. Returns None if no document is waiting, and fewer
     claims, or none, if tasks were canceled in between.

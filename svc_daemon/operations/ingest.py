@@ -163,7 +163,8 @@ def add_source(connection: Connection, context: Context, source: SourceRow, toge
         create_membership(connection, claim, source.created_at)
     if source.replaces is None:
         return
-    # If a source that is not ready yet was to replace the same source in the same bucket, the newer one takes over.
+    # Another source that is not ready yet may be about to replace the same source in the same bucket. The newer one
+    # takes its place.
     for other in list_replacing(connection, source.team_id, source.replaces):
         if other.id != source.id and set(other.places) & set(source.places):
             # The other source stays in its other buckets, but no longer replaces anything there.

@@ -85,7 +85,7 @@ EVENT_NUMBER = "seq"
 
 
 class MoveRefused(Exception):
-    """The installation can't be moved now; `hint` has the way out.
+    """The installation can't be moved now; `hint` explains what to do.
 
     Nothing was changed, or the move can be continued.
     """

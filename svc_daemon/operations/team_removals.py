@@ -131,7 +131,7 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 
 async def remove_index(context: Context, team_id: str) -> None:
-    """Delete the team's index, but before it those set-aside files that only this index assigns to the team."""
+    """Delete the set-aside files that only the team's index assigns to this team, then delete the index."""
     names = await asyncio.to_thread(context.asides.list_names)
     if names:
         try:

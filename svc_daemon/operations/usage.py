@@ -70,8 +70,7 @@ def _total(context: Context, period: Period) -> int:
     # Other nodes may have written answers since this node last read the count.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Don't decrease the count: while answers are being written to the database, they are not among the unrecorded
-        # ones, and not yet among the stored ones.
+        # Don't decrease the count: while answers are being written to the database, they are missing from both numbers.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

@@ -288,7 +288,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
-    """Check that the index has the source's title, and no bucket that the source is not in.
+    """Check that the index has the source's title, and only buckets that the source is in.
 
     The caller skips sources whose changes have not been written to the index yet.
     """

@@ -24,7 +24,7 @@ class ClientLimits:
 
     #: Maximum time from the first byte of a request (or the opening of the connection) to the end of its headers.
     head_s: float = Limits.header_seconds
-    #: How much later a body may arrive than at its minimum rate, in seconds.
+    #: How many seconds later than at its minimum rate a body may arrive.
     body_grace_s: float = 10
     #: Minimum rate of a body, in bytes per second.
     body_bytes_per_s: float = Limits.body_bytes_per_second

@@ -1,9 +1,9 @@
 """Checks and renumbers the citation marks of an answer, such as `[2]`, while a model writes it.
 
 A mark `[2]` is valid if there is a second passage and, if its sentence contains quotations, one of them is in the
-passage word for word. Invalid marks are removed, as are repeated marks and marks in the sentence that nothing was
-found. The remaining marks are renumbered, one number per quote. So a mark always refers to the text of a passage,
-whatever the model writes.
+passage word for word. Invalid marks are removed, as are repeated marks and marks in a sentence which only reports that
+nothing was found. The remaining marks are renumbered, one number per quote. So a mark always refers to the text of a
+passage, whatever the model writes.
 
 `grounding.is_grounded` decides whether the cited passages support the finished answer.
 """
@@ -44,7 +44,7 @@ class _OpenSentence:
     #: Stems of the words in the last `LONGEST` characters of the sentence, used to choose the sentence of a passage to
     #: quote.
     stems: frozenset[str]
-    #: Whether this is the sentence that nothing was found, which cites no source.
+    #: Whether the sentence only reports that nothing was found, so that it cites no source.
     is_nothing_found: bool
 
 
