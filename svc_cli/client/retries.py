@@ -1,4 +1,4 @@
-"""Decides whether a failed request is retried, and after what delay."""
+"""Decides for `transport` and `storage` whether a failed request is retried, and after what delay."""
 
 import random
 from dataclasses import dataclass, field

@@ -17,8 +17,8 @@ from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads.destinations import in_path
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.authorization import authenticate, require
 from svc_daemon.operations.destinations import Destination, find_destination
-from svc_daemon.operations.keys import authenticate, require
 from svc_daemon.operations.replays import Outcome, Repeatable, check_key
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow

@@ -15,11 +15,11 @@ from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.core.uploads.sessions import PENDING, UPLOADING
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
+from svc_daemon.operations.authorization import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.batch_items import BatchItemStatus, end_batches, list_items
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, judge_finalize, list_complete
 from svc_daemon.operations.ingest import admit
-from svc_daemon.operations.keys import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.uploads import lifetime, list_progress
 from svc_daemon.process.contexts import Context

@@ -9,8 +9,8 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.requests import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.authorization import get_reachable_bucket
 from svc_daemon.operations.events import bucket_event, record_events
-from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_bucket
 from svc_daemon.process.contexts import Context

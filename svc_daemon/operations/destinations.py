@@ -12,9 +12,9 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads.destinations import ID, BucketName, ManifestNaming, Naming
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.authorization import get_usable_bucket, require
 from svc_daemon.operations.buckets import new_bucket
 from svc_daemon.operations.events import bucket_event, record_events
-from svc_daemon.operations.keys import get_usable_bucket, require
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import BucketRow, create_bucket
 from svc_daemon.store.keys import KeyRow

@@ -27,7 +27,7 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.keys import get_reachable_bucket, require
+from svc_daemon.operations.authorization import get_reachable_bucket, require
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import events as store
 from svc_daemon.store import teams

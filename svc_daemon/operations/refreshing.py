@@ -14,9 +14,9 @@ from svc_daemon.core.uploads.pages import is_web_page
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
+from svc_daemon.operations.authorization import get_changeable_source
 from svc_daemon.operations.imports import facts_of, refetch, refuse_other_kind
 from svc_daemon.operations.ingest import check_room, keep_source
-from svc_daemon.operations.keys import get_changeable_source
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes

@@ -11,14 +11,14 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.requests import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.events import record_events, source_event
-from svc_daemon.operations.ingest import new_indexing_task
-from svc_daemon.operations.keys import (
+from svc_daemon.operations.authorization import (
     get_changeable_source,
     get_lasting_bucket,
     get_reachable_source,
     get_usable_bucket,
 )
+from svc_daemon.operations.events import record_events, source_event
+from svc_daemon.operations.ingest import new_indexing_task
 from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.process.contexts import Context

@@ -5,20 +5,17 @@ Every step is idempotent: after a crash, it is simply repeated.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
-from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.rebuilding import rebuild_after
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store import deliveries, histories, memberships, owners, sources, tasks, teams, tombstones, uploads
+from svc_daemon.store import deliveries, histories, memberships, owners, sources, tasks, teams, tombstones
 from svc_daemon.store.contract import SweptStores
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tasks import find_last_rebuild, is_in_maintenance
@@ -82,27 +79,6 @@ async def forget_ended(context: Context) -> int:
                 await context.write(partial(histories.delete_ended, kind=kind, ids=ended))
             count += len(ended)
     return count
-
-
-async def expire_uploads(context: Context) -> int:
-    """Expire all upload sessions whose time is over, and delete their bytes. Returns the number of expired sessions."""
-    now = context.clock.timestamp()
-    by_lock = {session_lock(each): each for each in context.read(lambda c: uploads.list_expired_ids(c, now))}
-    locks = list(by_lock)
-
-    def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
-        # A repeated create request may have renewed a session after it was listed.
-        expired = [by_lock[lock] for lock in held if uploads.expire_upload(connection, by_lock[lock], now)]
-        for upload in uploads.get_uploads(connection, expired):
-            end_batches(connection, context, upload.team_id, [upload.batch_id])
-        return expired
-
-    for start in range(0, len(locks), STEP_LIMIT):
-        # Skip sessions that are receiving bytes, which may extend them; the next run checks them again.
-        async with context.locks.hold_free(*locks[start : start + STEP_LIMIT]) as held:
-            if held:
-                await context.parts.delete(*await context.write(partial(work, held=held)))
-    return len(locks)
 
 
 async def sweep_objects(context: Context, after: str) -> str | None:

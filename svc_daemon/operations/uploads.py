@@ -1,21 +1,23 @@
-"""Upload sessions: create, receive bytes, cancel. `core.uploads.sessions` decides what is allowed in which state.
+"""Upload sessions: creates them, receives their bytes, and cancels or expires them.
 
-Only one request at a time works on a session (see `process.locks`). A request reads the session again after it
-has acquired it, since the previous holder may have ended the session. Acknowledged bytes are durable.
+`core.uploads.sessions` decides what is allowed in which state. Only one request at a time works on a session (see
+`process.locks`). A request reads the session again after it has acquired it, since the previous holder may have ended
+the session. Acknowledged bytes are durable.
 """
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.core.uploads.sessions import ContentRange, Step
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.authorization import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.ingest import admit, check_replaces, check_room
-from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
@@ -29,6 +31,8 @@ from svc_daemon.wire.codes import ErrorCode
 #: A chunk extends a session's expiry only if this moves it by at least this fraction of the allowed idle time (a minute
 #: of an hour), so that most small chunks need no commit.
 EXTEND_STEP = 1 / 60
+#: Maximum number of upload sessions that expire in one transaction.
+EXPIRED_PER_STEP = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +205,27 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
         if await context.write(work):
             await context.parts.delete(upload.id)
         return await progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
+
+
+async def expire_uploads(context: Context) -> int:
+    """Expire all upload sessions whose time is over, and delete their bytes. Returns the number of expired sessions."""
+    now = context.clock.timestamp()
+    by_lock = {session_lock(each): each for each in context.read(lambda c: store.list_expired_ids(c, now))}
+    locks = list(by_lock)
+
+    def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
+        # A repeated create request may have renewed a session after it was listed.
+        expired = [by_lock[lock] for lock in held if store.expire_upload(connection, by_lock[lock], now)]
+        for upload in store.get_uploads(connection, expired):
+            end_batches(connection, context, upload.team_id, [upload.batch_id])
+        return expired
+
+    for start in range(0, len(locks), EXPIRED_PER_STEP):
+        # Skip sessions that are receiving bytes, which may extend them; the next run checks them again.
+        async with context.locks.hold_free(*locks[start : start + EXPIRED_PER_STEP]) as held:
+            if held:
+                await context.parts.delete(*await context.write(partial(work, held=held)))
+    return len(locks)
 
 
 async def receive(

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from svc_daemon.api.handlers import events as handlers
 from svc_daemon.operations import events as verbs
-from svc_daemon.operations.keys import authenticate
+from svc_daemon.operations.authorization import authenticate
 from svc_daemon.store.events import START, EventFilter
 from svc_daemon.wire.events import EventList
 from tests.acceptance.installations import PATIENCE_S

@@ -7,7 +7,8 @@ from typing import ClassVar
 import pytest
 
 from svc_daemon.extract.cages import Extractor
-from svc_daemon.operations.sweeping import expire_uploads, sweep_objects
+from svc_daemon.operations.sweeping import sweep_objects
+from svc_daemon.operations.uploads import expire_uploads
 from tests.api import sessions
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, Daemon, OpenBytes

@@ -10,7 +10,7 @@ import pytest
 
 from svc_daemon.core.times import Clock
 from svc_daemon.operations import batches
-from svc_daemon.operations.keys import authenticate
+from svc_daemon.operations.authorization import authenticate
 from svc_daemon.operations.uploads import ChunkBody, put_bytes
 from svc_daemon.store.batches import get_batch
 from tests.api.answers import body_of

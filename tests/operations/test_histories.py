@@ -6,6 +6,7 @@ import pytest
 
 from svc_daemon.offline_repair import verify_directory
 from svc_daemon.operations import sweeping
+from svc_daemon.operations.uploads import expire_uploads
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
@@ -64,7 +65,7 @@ def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -
     # A file of the other batch was never sent: until the sweeper has ended its session, the batch has not ended.
     assert forget(working) == 3
     assert batch_status(working, half)["terminal"]
-    working.loop.run(sweeping.expire_uploads(working.context))
+    working.loop.run(expire_uploads(working.context))
     assert (forget(working), counts(working)) == (1, dict.fromkeys(TABLES, 0) | {"tasks": 3})
     assert all(working.show(f"/v1/sources/{each}")["ready"] for each in made)
 

@@ -11,8 +11,8 @@ import pytest
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import batches
 from svc_daemon.operations import uploads as verbs
+from svc_daemon.operations.authorization import authenticate
 from svc_daemon.operations.finalizing import finalize_all
-from svc_daemon.operations.keys import authenticate
 from svc_daemon.process.locks import LocalLocks, session_lock
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import get_batch
