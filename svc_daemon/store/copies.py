@@ -160,8 +160,8 @@ class DirectoryCopy:
         yield f"{self._source.held}/{name}"
         if (aside := Asides(self._source.aside).find_all().get(name)) is not None:
             yield aside
-        # Look at the first path again: a daemon that starts moves files that have a row back to it from the folder
-        # `aside`.
+        # Look at the first path again: a starting daemon moves files that have a row from the folder `aside` back to
+        # this path.
         yield f"{self._source.blobs}/{name}"
 
     def _put(self, path: Path, relative: str) -> bool:

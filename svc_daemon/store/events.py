@@ -59,7 +59,7 @@ class NewEvent(NamedTuple):
     #: Ids of the buckets that the event is about, at the time of the event, separated by spaces; None if it is about
     #: the whole team.
     bucket_ids: str | None
-    #: JSON.
+    #: Facts about the state after the event, as a JSON text.
     data: str
     source_id: str | None = None
     batch_id: str | None = None

@@ -116,7 +116,9 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s: float, lease_until_s: float) -> None:
-    """Create a detachment for a change of the source's title, or use the existing one, and take a lease on it."""
+    """Take a lease on the source's detachment, the record of an index update, for a change of the title.
+
+    The detachment is created if there is none."""
     connection.execute(
         "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
         " VALUES (:source_id, :team_id, 1, :lease_until_s)"

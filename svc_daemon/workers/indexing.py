@@ -166,7 +166,7 @@ class IndexingWorker(Worker):
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
-        # The stale ones include the documents that were just queued again, because their claims have ended.
+        # `stale` includes the documents that were just queued again, because their claims have ended.
         if stale := await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 LONGEST_S = 60.0
 #: Delay after an unexpected error, in seconds, so that a worker doesn't repeat it without a pause.
 PAUSE_AFTER_ERROR_S = 1.0
-#: Number of lease extensions per lease duration.
+#: How many times a lease is extended within its duration.
 BEATS_PER_LEASE = 3
 #: Delay before retrying a lease extension that could not be stored, in seconds.
 RETRY_S = 0.5

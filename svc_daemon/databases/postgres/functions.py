@@ -15,7 +15,7 @@ from svc_daemon.databases.postgres.servers import ServerConnection
 
 #: Collations whose `lower` converts the letters of all scripts, the best first. A server may lack some of them.
 _COLLATIONS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8", "C.utf8", "en_US.utf8", "default")
-#: Paths in statements always have the form `$.key` or `$."any key"`.
+#: JSON paths always have the form `$.key` or `$."any key"`; these functions support no others.
 _FUNCTIONS = """\
 CREATE OR REPLACE FUNCTION json_key(path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN path LIKE '$."%"' THEN substr(path, 4, length(path) - 4) ELSE substr(path, 3) END

@@ -21,8 +21,8 @@ WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets
 #: Upper bound of a word's score, as a multiple of its idf, no matter how often it occurs in the chunk; it follows from
 #: FTS5's k1 of 1.2.
 MOST_OF_IDF = 2.2
-#: Rare words are searched first only if the chunks with common words are at least this many times as many as those with
-#: rare words; otherwise too little time would be saved.
+#: Rare words are searched first only if the number of chunks with common words is at least this many times the number
+#: of chunks with rare words; otherwise too little time would be saved.
 SHARE = 4
 #: Rare words are searched first only if the highest possible scores of the common words add up to at most this fraction
 #: of that of the rarest word, which estimates the score of the page's last chunk.

@@ -14,8 +14,8 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 from svc_daemon.provider.rankings import PARTS, Placed, score_hit
 
-#: A word's list of chunks is read as a whole if it has at most this many times as many entries as the page has hits; in
-#: a longer list, each hit is looked up. For 32,000 entries and 25 hits, looking up takes 0.7 ms, reading 3.1 ms.
+#: A word's list of chunks is read as a whole if it has at most this many entries for each hit of the page. In a longer
+#: list, each hit is looked up. For 32,000 entries and 25 hits, looking up takes 0.7 ms, and reading takes 3.1 ms.
 WALKED = 400
 
 #: `PARTS`, and the column for text in scripts without spaces between words.

@@ -44,7 +44,7 @@ class MilvusInspector:
         ]
 
     def _read_shown(self, team_id: str) -> tuple[dict[str, Edition], set[str]]:
-        """Read the edition of each of the team's sources that searches see, and the names of all editions."""
+        """Return, for each of the team's sources, the edition that searches see, and also the names of all editions."""
         shown: dict[str, Edition] = {}
         names = set()
         # Editions of the same source come in order, so the last one that is shown stays in the map.
