@@ -199,7 +199,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
     """Cancel the upload sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
-    async with context.locks.take_over(*map(session_lock, open_ids), lets_go=False):
+    async with context.locks.take_over(*map(session_lock, open_ids)):
         measured = await list_progress(context, missing)
         lacking = [one.upload for one in measured if one.state in (PENDING, UPLOADING)]
 

@@ -276,7 +276,7 @@ async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any
         return is_ended
 
     try:
-        async with context.locks.take_over(session_lock(upload.id), lets_go=False):
+        async with context.locks.take_over(session_lock(upload.id)):
             if await context.write(work):
                 await context.parts.delete(upload.id)
     except ServiceError as error:

@@ -80,7 +80,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in await list_complete(context, uploads)}
         # No request may write to a session between its hash and its hard link, so those that send bytes wait meanwhile.
-        await held.enter_async_context(context.locks.take_over(*map(session_lock, ready), lets_go=False))
+        await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))
         # Read the sessions again: a request that was working on one of them may have ended it in the meantime.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)

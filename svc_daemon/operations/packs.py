@@ -6,7 +6,7 @@ renewing a session also invalidates the pack's earlier URL.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from svc_daemon.core.uploads import packs as rules
 from svc_daemon.core.uploads import sessions
@@ -58,14 +58,15 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
     Raises the errors of `core.uploads.sessions.judge_put`, `size_mismatch`, `storage_full`, and `request_in_progress`
     if another request has taken over one of the sessions.
     """
-    async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))):
+    async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))) as hold:
         before = await _read_progress(context, batch_id)
         verdict = sessions.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
         if verdict.step is not Step.TAKE:
             return before
         first = before.received_bytes
         writer = context.parts.writer(before.items, first, first + verdict.take_bytes)
-        await receive(context, writer, verdict, before.size_bytes, sending)
+        taken = replace(sending, chunks=hold.arriving(sending.chunks))
+        await receive(context, writer, verdict, before.size_bytes, taken)
         return await _read_progress(context, batch_id)
 
 

@@ -167,7 +167,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
     Raises the errors of `core.uploads.sessions.judge_put`, `checksum_mismatch`, `size_mismatch`, `storage_full`, and
     `request_in_progress` if another request has taken over the session.
     """
-    async with context.locks.take_over(session_lock(upload_id)):
+    async with context.locks.take_over(session_lock(upload_id)) as hold:
         upload = context.look(lambda connection: get_session(connection, upload_id))
         (stored_bytes,) = await context.parts.settle(upload_id)
         before = _judge(context, upload, stored_bytes)
@@ -184,7 +184,8 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         first, size_bytes = before.received_bytes, upload.size_bytes
         items = [PackItem(upload_id, offset_bytes=0, size_bytes=size_bytes, held_bytes=first)]
         writer = context.parts.writer(items, first, first + verdict.take_bytes)
-        await receive(context, writer, verdict, size_bytes, sending)
+        taken = replace(sending, chunks=hold.arriving(sending.chunks))
+        await receive(context, writer, verdict, size_bytes, taken)
         now = context.look(lambda connection: get_session(connection, upload_id))
         if (now.status, now.generation) != (upload.status, upload.generation):
             # This request's lock has expired, and another node has ended or renewed the session: the received bytes may
@@ -201,7 +202,7 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
         end_batches(connection, context, upload.team_id, [upload.batch_id], key_id)
         return is_canceled
 
-    async with context.locks.take_over(session_lock(upload.id), lets_go=False):
+    async with context.locks.take_over(session_lock(upload.id)):
         if await context.write(work):
             await context.parts.delete(upload.id)
         return await progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))

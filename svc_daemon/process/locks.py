@@ -6,19 +6,27 @@ would have changed.
 
 A request whose connection broke without notice would hold its upload session forever. So a new request for the same
 session interrupts it: the old request makes the received bytes durable and ends, and the new one continues from there.
+A request is interrupted only while it waits for bytes from its client. Otherwise two clients that send to the same
+session could interrupt each other again and again before either has stored a byte.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
+T = TypeVar("T")
+
 #: How long a new request waits for the end of the request that holds its session, in seconds.
 TAKEOVER_S = 2.0
+#: An interrupted request goes on receiving until its client has sent nothing for so many seconds, so that bytes which
+#: are on their way aren't lost.
+QUIET_S = 0.05
+#: It stops after this many seconds in any case, because it must also make the bytes durable within `TAKEOVER_S`.
+LAST_BYTES_S = 1.0
 
 
 class Locks(Protocol):
@@ -30,11 +38,11 @@ class Locks(Protocol):
         Other requests can't interrupt the holder.
         """
 
-    def take_over(self, *names: str, lets_go: bool = True) -> AbstractAsyncContextManager[None]:
+    def take_over(self, *names: str) -> AbstractAsyncContextManager["Hold"]:
         """Within the block, hold all of the locks. Another request that holds one of them is interrupted.
 
-        The interrupted request fails with `request_in_progress`, and so does this one if the other doesn't end in time.
-        If `lets_go` is false, other requests can't interrupt this one.
+        Raises `request_in_progress` if the other request doesn't end in time. This request can be interrupted only
+        while it waits in `Hold.arriving`.
         """
 
 
@@ -43,51 +51,72 @@ def session_lock(session_id: str) -> str:
     return f"session {session_id}"
 
 
-@dataclass(slots=True)
-class _Holder:
-    """A request that currently holds locks."""
+class Hold:
+    """The locks that a request currently holds."""
 
-    #: A timeout that a new request triggers to interrupt this one; None if it must not be interrupted, such as a
-    #: finalize request.
-    patience: asyncio.Timeout | None
-    gone: asyncio.Event
+    def __init__(self) -> None:
+        #: Set when the locks are free again.
+        self.gone = asyncio.Event()
+        #: When another request first asked for the locks; None if none has.
+        self._asked_s: float | None = None
+        #: The timeout of the wait that is running; None if none is.
+        self._patience: asyncio.Timeout | None = None
+
+    async def arriving(self, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Yield the chunks of a request body.
+
+        Raises `request_in_progress` if another request has asked for the locks and no more chunks arrive.
+        """
+        while True:
+            try:
+                async with asyncio.timeout(None) as self._patience:
+                    self._limit_wait()
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                if self._patience is None or not self._patience.expired():
+                    raise
+                message = "Another request has taken this session over."
+                raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, message, retry_after_seconds=1) from error
+            finally:
+                self._patience = None
+            yield chunk
 
     def ask_to_go(self) -> None:
-        if self.patience is not None and not self.patience.expired():
-            self.patience.reschedule(asyncio.get_running_loop().time())
+        """Ask the request to end, which it does in `arriving`."""
+        if self._asked_s is None:
+            self._asked_s = asyncio.get_running_loop().time()
+            self._limit_wait()
+
+    def _limit_wait(self) -> None:
+        if self._asked_s is not None and self._patience is not None:
+            now_s = asyncio.get_running_loop().time()
+            self._patience.reschedule(min(now_s + QUIET_S, self._asked_s + LAST_BYTES_S))
 
 
 class LocalLocks:
     """The locks of the only process that uses a data directory, in memory. A free lock is taken without waiting."""
 
     def __init__(self) -> None:
-        self._holders: dict[str, _Holder] = {}
+        self._holders: dict[str, Hold] = {}
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
         """Hold those of the locks that are free, without waiting for the others; see `Locks.hold_free`."""
         free = [name for name in names if name not in self._holders]
-        with self._holding(free, None):
+        with self._holding(free):
             yield free
 
     @asynccontextmanager
-    async def take_over(self, *names: str, lets_go: bool = True) -> AsyncIterator[None]:
+    async def take_over(self, *names: str) -> AsyncIterator[Hold]:
         """Hold all of the locks, interrupting other holders; see `Locks.take_over`."""
         await self._interrupt(names)
-        patience = asyncio.timeout(None)
-        with self._holding(names, patience if lets_go else None):
-            try:
-                async with patience:
-                    yield
-            except TimeoutError as error:
-                if not patience.expired():
-                    raise
-                raise ServiceError(
-                    ErrorCode.REQUEST_IN_PROGRESS, "Another request has taken this session over.", retry_after_seconds=1
-                ) from error
+        with self._holding(names) as hold:
+            yield hold
 
     def ask_to_go(self, names: Iterable[str]) -> None:
-        """Interrupt the holders of these locks, except those that can't be interrupted."""
+        """Ask the holders of these locks to end."""
         for name in names:
             if name in self._holders:
                 self._holders[name].ask_to_go()
@@ -97,15 +126,15 @@ class LocalLocks:
         return list(self._holders)
 
     @contextmanager
-    def _holding(self, names: Collection[str], patience: asyncio.Timeout | None) -> Iterator[None]:
-        holder = _Holder(patience, asyncio.Event())
-        self._holders.update(dict.fromkeys(names, holder))
+    def _holding(self, names: Collection[str]) -> Iterator[Hold]:
+        hold = Hold()
+        self._holders.update(dict.fromkeys(names, hold))
         try:
-            yield
+            yield hold
         finally:
             for name in names:
                 del self._holders[name]
-            holder.gone.set()
+            hold.gone.set()
 
     async def _interrupt(self, names: Collection[str]) -> None:
         """Interrupt the requests that hold these locks, and return when all locks are free.

@@ -5,8 +5,8 @@ connection that holds all its locks. If another node holds the lock, this node s
 interrupts the request that holds the lock. Meanwhile, this node tries again and again, each time for all names or none,
 so that two requests can't deadlock.
 
-If the connection is lost, all locks of the node are lost. Requests that can be interrupted are interrupted; the others
-only commit what the rows still allow.
+If the connection is lost, all locks of the node are lost. Requests that wait for bytes from their clients are
+interrupted; the others only commit what the rows still allow.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from svc_daemon.errors import ServiceError, ShuttingDown
-from svc_daemon.process.locks import TAKEOVER_S, LocalLocks
+from svc_daemon.process import locks
+from svc_daemon.process.locks import Hold, LocalLocks
 from svc_daemon.wire.codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -49,12 +50,12 @@ class SharedLocks:
                 await self._free(grip)
 
     @asynccontextmanager
-    async def take_over(self, *names: str, lets_go: bool = True) -> AsyncIterator[None]:
+    async def take_over(self, *names: str) -> AsyncIterator[Hold]:
         """Hold all of the locks, interrupting other holders; see `Locks.take_over`."""
-        async with self._local.take_over(*names, lets_go=lets_go):
+        async with self._local.take_over(*names) as hold:
             grip = await self._take_all({key_of(name): name for name in names})
             try:
-                yield
+                yield hold
             finally:
                 await self._free(grip)
 
@@ -71,7 +72,7 @@ class SharedLocks:
     async def _take_all(self, by_key: dict[int, str]) -> "Grip":
         """Take all of the locks. Raises `request_in_progress` if another node doesn't free its locks in time."""
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + TAKEOVER_S
+        until_s = loop.time() + locks.TAKEOVER_S
         while True:
             grip = await self._take(by_key)
             if len(grip.keys) == len(by_key):

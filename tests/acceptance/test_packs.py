@@ -72,12 +72,9 @@ class Pack:
         """Announce all the rest, send `length` bytes of it, and end the connection, with a reset or without."""
         total = len(self.data)
         head = f"PUT {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Range: bytes {first}-{total - 1}/{total}\r\n"
-        # What comes before the daemon reads may be lost: engines answer slowly what it asks them before.
-        head += f"Content-Length: {total - first}\r\nExpect: 100-continue\r\n\r\n"
+        head += f"Content-Length: {total - first}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", port_of(self.installation)), timeout=PATIENCE_S) as connection:
-            connection.sendall(head.encode())
-            connection.recv(1000)
-            connection.sendall(self.data[first : first + length])
+            connection.sendall(head.encode() + self.data[first : first + length])
             if self.random.random() < 0.5:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -85,7 +82,9 @@ class Pack:
         """The ids of the sources that are made, or were made before, by file."""
         path = f"/v1/buckets/{BUCKET}/batches/{self.opened['batch_id']}/finalize"
         with self.installation.client() as client:
-            ended = client.post(path).raise_for_status().json()
+            # While another client finalizes it, this one may have to come again.
+            answer = wait_until(lambda: None if (one := client.post(path)).status_code == 409 else one, "its turn")
+            ended = answer.raise_for_status().json()
         assert ended["failed"] == []
         assert {item["reason"] for item in ended["pending"]} <= {"blob_not_uploaded"}
         return {item["client_file_id"]: item["knowledge_id"] for item in ended["finalized"] + ended["replayed"]}

@@ -77,13 +77,14 @@ def test_an_upload_cut_at_random_places_is_whole(shared_installation: Installati
 
 def test_a_dead_writer_is_taken_over_while_its_connection_is_open(shared_installation: Installation) -> None:
     port = port_of(shared_installation)
-    session = open_session(shared_installation, b"x" * 4_000_000)
+    # More than a node collects before it stores an object.
+    session = open_session(shared_installation, b"x" * 12_000_000)
     with socket.create_connection(("127.0.0.1", port)) as dead:
-        head = f"PUT {urlsplit(session.url).path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4000000\r\n\r\n"
-        dead.sendall(head.encode() + session.data[:3_000_000])
+        head = f"PUT {urlsplit(session.url).path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12000000\r\n\r\n"
+        dead.sendall(head.encode() + session.data[:9_000_000])
         wait_until(lambda: shared_installation.part_sizes().get(session.id), "the dead writer has begun")
         offset = session.ask_offset(port)
-        assert 0 < offset <= 3_000_000
+        assert 0 < offset <= 9_000_000
         assert session.send(port, offset) == len(session.data)
     finalize(shared_installation, session)
 

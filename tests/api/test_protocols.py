@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from starlette.routing import Route
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 from svc_daemon.wire.versions import VERSION
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving
 
 LIMITS = ClientLimits(linger_bytes=20_000_000, max_connections=40)
@@ -24,6 +25,9 @@ GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 #: Answers that were being sent and are no longer.
 ENDED: list[str] = []
+#: Set when `read_late` may begin to read, and what it has read.
+READS = threading.Event()
+RECEIVED = bytearray()
 
 
 async def hello(request: Request) -> Response:
@@ -49,6 +53,16 @@ async def read(request: Request) -> Response:
     return JSONResponse({"size": len(await request.body())})
 
 
+async def read_late(request: Request) -> Response:
+    await asyncio.to_thread(READS.wait, PATIENCE_S)
+    try:
+        async for chunk in request.stream():
+            RECEIVED.extend(chunk)
+    finally:
+        RECEIVED.extend(b"end")
+    return Response()
+
+
 async def work(request: Request) -> Response:
     await asyncio.sleep(1)
     return JSONResponse({"worked": True})
@@ -59,6 +73,7 @@ ROUTES = [
     Route("/refuse", refuse, methods=["POST"]),
     Route("/pour", pour),
     Route("/read", read, methods=["POST"]),
+    Route("/late", read_late, methods=["POST"]),
     Route("/work", work),
 ]
 
@@ -201,6 +216,14 @@ def test_a_body_cut_off_is_refused_to_a_client_that_still_listens(port: int) -> 
     for data in (post("/read", 10) + b"abc", CHUNKED + b"3\r\nabc\r\n"):
         answer = ask(port, data, shut=True)
         assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+def test_what_came_of_a_body_is_received_after_its_client_has_left(port: int) -> None:
+    # The answer shows that the server has noticed.
+    assert ask(port, post("/late", 10) + b"abc", shut=True).status == 400
+    READS.set()
+    wait_until(lambda: b"end" in RECEIVED, "the request ends")
+    assert RECEIVED == b"abcend"
 
 
 def test_an_odd_request_gets_an_answer_with_its_id(port: int) -> None:

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 
 from svc_daemon.errors import ServiceError
+from svc_daemon.process import locks as rules
 from svc_daemon.process.locks import TAKEOVER_S, Locks
 from tests.acceptance.installations import PATIENCE_S
 
@@ -14,25 +16,38 @@ Pair = tuple[Locks, Locks]
 
 
 class Holder:
-    """A request that holds a session until it is to end."""
+    """A request that holds a session: it works, then receives what its client has sent, then waits for the rest."""
 
-    def __init__(self, locks: Locks, *, lets_go: bool = True) -> None:
-        self.entered, self.ends = asyncio.Event(), asyncio.Event()
-        self.kept = False
-        self.running = asyncio.create_task(self._run(locks, lets_go=lets_go))
+    def __init__(self, locks: Locks, *, works: bool = False) -> None:
+        self.entered, self.worked, self.ends = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        if not works:
+            self.worked.set()
+        #: How much came, once it is kept.
+        self.kept = 0
+        self.running = asyncio.create_task(self._run(locks))
 
-    async def _run(self, locks: Locks, *, lets_go: bool) -> None:
-        async with locks.take_over("upl_a", lets_go=lets_go):
+    async def _run(self, locks: Locks) -> None:
+        came = 0
+        async with locks.take_over("upl_a") as hold:
             self.entered.set()
+            await self.worked.wait()
             try:
-                await self.ends.wait()
+                async for size in hold.arriving(self._body()):
+                    came += size
             finally:
                 # What came is kept before the next one may begin.
                 await asyncio.sleep(0)
-                self.kept = True
+                self.kept = came
+
+    async def _body(self) -> AsyncIterator[int]:
+        for _ in range(3):
+            await asyncio.sleep(0)
+            yield 1
+        await self.ends.wait()
 
     async def end(self) -> None:
         self.ends.set()
+        self.worked.set()
         await self.running
 
     async def code(self) -> str:
@@ -43,8 +58,8 @@ class Holder:
         return str(error.code)
 
 
-async def started(locks: Locks, *, lets_go: bool = True) -> Holder:
-    holder = Holder(locks, lets_go=lets_go)
+async def started(locks: Locks, *, works: bool = False) -> Holder:
+    holder = Holder(locks, works=works)
     await holder.entered.wait()
     return holder
 
@@ -69,13 +84,21 @@ class LocksContract:
 
     async def test_a_newcomer_takes_over_after_the_holder_kept_what_came(self, pair: Pair) -> None:
         one, other = pair
-        dead = await started(one)
-        async with other.take_over("upl_a"):
-            assert dead.kept
-        assert (await dead.code(), await free(one, "upl_a")) == ("request_in_progress", ["upl_a"])
+        for works in (False, True):
+            dead = await started(one, works=works)
+            waiting = Holder(other)
+            if works:
+                # It is asked to end while it works, and receives what came all the same.
+                await asyncio.sleep(0.1)
+                dead.worked.set()
+            await waiting.entered.wait()
+            assert (dead.kept, await dead.code()) == (3, "request_in_progress"), works
+            await waiting.end()
+        assert await free(one, "upl_a") == ["upl_a"]
 
-    async def test_of_many_newcomers_one_holds(self, pair: Pair) -> None:
-        holders = [Holder(pair[number % 2]) for number in range(20)]
+    async def test_of_many_newcomers_one_holds(self, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(rules, "TAKEOVER_S", PATIENCE_S)
+        holders = [Holder(pair[number % 2]) for number in range(8)]
         waiting = {holder.running for holder in holders}
         while len(waiting) > 1:
             _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -85,14 +108,13 @@ class LocksContract:
         await last.end()
         assert await free(pair[0], "upl_a") == ["upl_a"]
 
-    async def test_one_that_must_not_be_interrupted_is_waited_for(self, pair: Pair) -> None:
+    async def test_one_that_only_works_is_waited_for(self, pair: Pair) -> None:
         one, other = pair
-        finalizing = await started(one, lets_go=False)
+        finalizing = await started(one, works=True)
         waiting = Holder(other)
         await asyncio.sleep(0.1)
-        finalizing.ends.set()
+        await finalizing.end()
         await waiting.entered.wait()
-        assert finalizing.running.exception() is None
         await waiting.end()
 
     async def test_a_newcomer_waits_only_so_long(self, pair: Pair) -> None:
@@ -109,7 +131,7 @@ class LocksContract:
         one, other = pair
         async with one.take_over("upl_a", "upl_b"), other.take_over("upl_c"):
             assert await free(other, "upl_a", "upl_b", "upl_c", "upl_d") == ["upl_d"]
-        async with one.take_over("upl_b", lets_go=False):
+        async with one.take_over("upl_b"):
             with pytest.raises(ServiceError):
                 async with other.take_over("upl_a", "upl_b"):
                     pass
@@ -119,9 +141,9 @@ class LocksContract:
         self, pair: Pair
     ) -> None:
         one, other = pair
-        for lets_go in (False, True):
-            holder = await started(one, lets_go=lets_go)
-            if not lets_go:
+        for works in (True, False):
+            holder = await started(one, works=works)
+            if works:
                 waiting = Holder(other)
                 await asyncio.sleep(0.05)
                 waiting.running.cancel()
@@ -129,7 +151,7 @@ class LocksContract:
                 assert await free(other, "upl_a") == []
             holder.running.cancel()
             await asyncio.wait([holder.running])
-            assert (holder.running.cancelled(), await free(other, "upl_a")) == (True, ["upl_a"]), lets_go
+            assert (holder.running.cancelled(), await free(other, "upl_a")) == (True, ["upl_a"]), works
 
     async def test_a_time_out_of_the_work_itself_stays_one(self, pair: Pair) -> None:
         one, other = pair

@@ -2,7 +2,9 @@
 
 import pytest
 
+from svc_daemon.process import locks as rules
 from svc_daemon.process.locks import LocalLocks
+from tests.acceptance.installations import PATIENCE_S
 from tests.operations.locks_suite import Holder, LocksContract, Pair, free
 
 pytestmark = pytest.mark.anyio
@@ -15,9 +17,10 @@ class TestLocalLocks(LocksContract):
         return locks, locks
 
 
-async def test_of_many_newcomers_the_last_one_holds() -> None:
+async def test_of_many_newcomers_the_last_one_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "TAKEOVER_S", PATIENCE_S)
     locks = LocalLocks()
-    *others, last = [Holder(locks) for _ in range(20)]
+    *others, last = [Holder(locks) for _ in range(8)]
     await last.entered.wait()
     assert {await holder.code() for holder in others} == {"request_in_progress"}
     assert not last.running.done()

@@ -89,7 +89,7 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
     session = open_session(daemon, DATA)
 
     async def work() -> None:
-        async with daemon.context.locks.take_over(session_lock(session["session_id"]), lets_go=False):
+        async with daemon.context.locks.take_over(session_lock(session["session_id"])):
             body = ChunkBody(None, SIZE, send(DATA))
             waiting = asyncio.create_task(verbs.put_bytes(daemon.context, session["session_id"], body))
             await asyncio.sleep(0)

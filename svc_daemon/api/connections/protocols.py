@@ -258,20 +258,29 @@ class ClientProtocol(H11Protocol):
         """Run the application. A response sent before the whole body has arrived gets `Connection: close`.
 
         If the request line contains a whole URL, it is replaced by its path. `Guards` checks the URL's host, which is
-        passed on as `authority`.
+        passed on as `authority`. What a client sent before it disconnected is received before its disconnect.
         """
+        cycle = self.cycle
         # The fault lab calls this to close the connection.
         scope["cut"] = self._cut_off
         if parts := _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None:
             path = parts[2] or b"/"
             scope = {**scope, "authority": parts[1], "raw_path": path, "path": unquote(path.decode("ascii"))}
 
+        async def receive_all() -> Message:
+            message: Message = await receive()
+            if message["type"] == "http.disconnect" and cycle.body and not cycle.response_complete:
+                # uvicorn reports the disconnect first, and would drop these bytes of an upload.
+                message = {"type": "http.request", "body": bytes(cycle.body), "more_body": cycle.more_body}
+                cycle.body = bytearray()
+            return message
+
         async def send_closing(message: Message) -> None:
             if message["type"] == "http.response.start" and self.conn.their_state is h11.SEND_BODY:
                 message["headers"] = [*message["headers"], _CLOSE]
             await send(message)
 
-        await self.config.loaded_app(scope, receive, send_closing)
+        await self.config.loaded_app(scope, receive_all, send_closing)
 
     # Methods that close the connection.
 
