@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 
 PROMPT, WAVE, SINGLE, SUSPECT = "prompt", "wave", "single", "suspect"
 LANES = (PROMPT, WAVE, SINGLE, SUSPECT)
-#: The lanes whose documents share a child.
+#: The lanes whose documents are read several at a time by one child process.
 WAVES = (PROMPT, WAVE)
 #: If more sources than this are created at once, they count as bulk, and the small ones get the lane `wave`.
 FEW = 8
@@ -46,7 +46,10 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
 
 
 def fill(sizes: Collection[int], most_bytes: int) -> int:
-    """Return how many documents, in this order, fit into a wave of at most `most_bytes` bytes. It is at least one."""
+    """Return how many of these documents, in this order, one child may read: at least one.
+
+    Together, they have at most `most_bytes` bytes, unless the first one alone has more.
+    """
     total = count = 0
     for size in sizes:
         total += size

@@ -40,7 +40,7 @@ class Repair(StrEnum):
     CANCEL_TASK = "cancel_task"
     #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
-    #: Write the source's buckets to the index again, before its memberships become active.
+    #: Write the source's buckets to the index again, before the source becomes active in them.
     SYNC_SOURCE = "sync_source"
     #: Write the source's title and buckets to the index again.
     UPDATE_INDEX = "update_index"

@@ -21,12 +21,13 @@ MAINTENANCE = "maintenance"
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
-#: Statuses of memberships, the least advanced first. The sync status of a source is the first that any of them has.
+#: Statuses of a source in one of its buckets, the least advanced first. A source's sync status is the first that it has
+#: in any bucket.
 _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
 
 
 def sync_status(memberships: Collection[str]) -> str:
-    """Combine the statuses of all memberships into one; `queued` for a source in no bucket."""
+    """Combine a source's statuses in all of its buckets into one; `queued` if it is in no bucket."""
     return min(memberships, key=_SYNC_ORDER.index, default=QUEUED)
 
 

@@ -93,7 +93,7 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server did not accept the wave. Return all documents as not read, so that this does not count as an
+            # The server did not accept the documents. Return all of them as not read, so that this does not count as an
             # attempt; the caller then has each read alone.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]

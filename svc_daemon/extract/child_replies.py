@@ -25,7 +25,7 @@ _READ_BYTES = 256 * 1024
 
 
 class Job:
-    """A child process that reads one document or a wave."""
+    """A child process that reads one document, or several small ones (a wave)."""
 
     def __init__(
         self, readable: int, outcome: "asyncio.Future[ChildOutcome]", limits: CageLimits, kill: Callable[[], None]

@@ -56,8 +56,7 @@ class ChildOutcome(TypedDict):
     #: The exit status; negative if a signal ended the child, None if the fork server died before the child.
     exit: int | None
     killed: KillReason
-    #: The number, from 0, of the document that ended the child; -1 if the child had just begun a document that did not
-    #: end it.
+    #: The number, from 0, of the document because of which the child ended; -1 if it had already begun another one.
     at: int
 
 
@@ -118,7 +117,7 @@ def parse_document(message: list[Any]) -> DocumentRequest:
 
 
 def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:
-    """Encode a wave for its child: a line with the parameters of all documents, then the bytes of one after another."""
+    """Encode a wave for its child: first a line with the parameters of all documents, then the bytes of each."""
     requests = [document_message(document, len(data)) for document, data in documents]
     return b"".join((json.dumps(requests).encode(), b"\n", *(data for _, data in documents)))
 
@@ -143,7 +142,7 @@ def failure_line(failure: ExtractionFailed) -> bytes:
 
 
 def own_child_line() -> bytes:
-    """Encode the reply that a document was not read in its wave, because its format may not share a child."""
+    """Encode the reply that this document must be read by a child of its own, because of its format."""
     return _line({"own_child": True})
 
 

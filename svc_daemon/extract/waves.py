@@ -8,24 +8,24 @@ format may not share a child.
 
 from svc_daemon.core.text.media_types import DocumentFormat, detect, find_format, from_declared, from_filename
 
-#: Maximum number of documents in a wave.
+#: Maximum number of documents that one child reads.
 WAVE_DOCUMENTS = 64
-#: Maximum size of a document in a wave; a larger one is read alone.
+#: Maximum size of a document that shares a child; a larger one is read alone.
 WAVE_DOCUMENT_BYTES = 256 * 1024
 #: The formats whose documents may share a child process.
 _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The document was not read, because the child of its wave ended early for another reason. Read it alone."""
+    """The document was not read, because the child ended early for another reason. Read it alone."""
 
 
 class NeedsOwnChild(NotRead):
-    """The document was not read, because its format or size is not allowed in a wave. Read it alone."""
+    """The document was not read, because its format or size does not allow it to share a child. Read it alone."""
 
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:
-    """Return whether a stored document may join a wave, judged by its name, its declared type and its size."""
+    """Return whether a stored document may share a child, judged by its name, its declared type and its size."""
     # The third type is the one that would be detected if the bytes of the document are text.
     types = (from_filename(filename), from_declared(content_type), detect(b"text", filename, content_type))
     formats = [find_format(media_type or "") for media_type in types]

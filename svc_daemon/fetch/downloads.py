@@ -34,7 +34,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """What an earlier response contained to recognize its version, so that the host can answer 304 Not Modified."""
+    """The headers of an earlier response, such as ETag, by which the host recognizes if its content has changed."""
 
     #: The final URL of the earlier fetch. The validators are sent only there: another page may use the same ETag.
     url: str

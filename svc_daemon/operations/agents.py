@@ -217,7 +217,7 @@ def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list
 
 
 def give_names(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
-    """Replace a source's id by its successor's in the policies of agents, so that these find the successor."""
+    """Replace the id of a source by that of its successor in agents' policies, so that they find the successor."""
     for agent in list_agents_of(connection, team_id, source_id):
         renamed = (successor_id if each == source_id else each for each in agent.policy.source_ids)
         policy = replace(agent.policy, source_ids=tuple(dict.fromkeys(renamed)))

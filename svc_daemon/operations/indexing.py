@@ -236,7 +236,7 @@ def _make_ready(
         if source.webhook is not None:
             wakes.add(context.wakes.delivering)
     if wakes:
-        # A source no longer exists if another document of the same wave has just replaced it.
+        # A source no longer exists if another document that was completed with it has just replaced it.
         found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
         sources = [found[source.id] for source in sources if source.id in found]
     record_outcomes(connection, context, sources, earlier)

@@ -139,7 +139,7 @@ async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, 
 def commit_source(
     connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
 ) -> Outcome:
-    """Store the source, its memberships, its task, and the response for repeated requests, all in one transaction."""
+    """Store the source, its buckets, its task, and the response for repeated requests, all in one transaction."""
     bucket_ids = settle_buckets(connection, context, request.key, destination)
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
@@ -152,7 +152,7 @@ def commit_source(
 
 
 def add_source(connection: Connection, context: Context, source: SourceRow, together: int = 1) -> None:
-    """Insert the rows of a source whose file is durable: the source, its memberships and its task.
+    """Insert the rows of a source whose file is durable: the source, its buckets and its task.
 
     The caller records the event, because recording the events of several sources together is cheaper.
     """

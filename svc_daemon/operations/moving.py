@@ -76,7 +76,7 @@ T = TypeVar("T")
 
 #: Number of sources that are read, and of rows that are written, in one step.
 PAGE_ROWS = 500
-#: The column with the time at which a lease ends. It is in terms of a clock that the target does not have.
+#: The column with the time at which a lease ends, by a clock that the target does not have.
 LEASE = "lease_until_s"
 FACTS = "facts"
 EVENTS = "events"

@@ -273,12 +273,12 @@ def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | No
 
 
 def list_generations(context: Context, team_id: str) -> dict[str, int]:
-    """Return the generation of each source in the team's index, by source id; raises ProviderError."""
+    """Return the generation (version) of each source in the team's index, by source id; raises ProviderError."""
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
 
 
 def next_reading(context: Context, after_id: str) -> SourceReading | None:
-    """Return the next source after `after_id` that is marked for rechunking, with its chunk sizes."""
+    """Return the next source after `after_id` that is marked to be split into new chunks, with its chunk sizes."""
 
     def work(connection: Connection) -> SourceReading | None:
         found = find_next_rechunk(connection, after_id)
@@ -288,7 +288,10 @@ def next_reading(context: Context, after_id: str) -> SourceReading | None:
 
 
 async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
-    """Give the source its next generation. Returns None if another change of the source is in progress."""
+    """Begin to split a source into new chunks: give it the next generation.
+
+    Returns None if another change of the source is in progress.
+    """
 
     def work(connection: Connection) -> SourceReading | None:
         source = _unchanged(connection, reading)

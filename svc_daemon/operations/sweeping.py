@@ -40,7 +40,7 @@ async def clean_tombstones(context: Context) -> int:
 
 
 async def _clean(context: Context, listed: list[Tombstone]) -> int:
-    # A tombstone is deleted only after the deletion of its file is durable.
+    # Forget that a source was deleted only after the deletion of its file is durable.
     refused = await context.blobs.delete([stone.blob_name for stone in listed])
     rest = [stone for stone in listed if stone.blob_name not in refused]
     tried = await asyncio.to_thread(lambda: [(stone, _clear_index(context, stone)) for stone in rest])

@@ -40,9 +40,10 @@ log = logging.getLogger(__name__)
 #: The title and buckets of a source, as written to the index.
 _Words = tuple[str, list[str]]
 
-#: How many memberships the worker claims at a time. A claim is one commit, and completing it is another.
+#: How many memberships (sources in a bucket) the worker claims at a time. A claim is one commit, and completing it
+#: another.
 CLAIM_LIMIT = 64
-#: Seconds until a membership is synced again if its document is being split into new chunks.
+#: Seconds until a source's buckets are written to the index again if the source is being split into new chunks.
 RECHUNK_PAUSE_S = 1.0
 
 
@@ -55,7 +56,7 @@ class Sync:
 
 
 async def claim_syncs(context: Context) -> list[Sync]:
-    """Claim the memberships that are due for a sync."""
+    """Claim the memberships whose bucket or title must be written to the index."""
     now = context.clock.timestamp()
     lease_until_s = lease_end_s(context)
 
@@ -72,7 +73,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Make the memberships active, now that the index has their buckets."""
+    """Make the memberships of these syncs active, now that the index has their buckets."""
 
     def work(connection: Connection) -> None:
         activated: list[SyncClaim] = []

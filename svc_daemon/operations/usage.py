@@ -70,7 +70,7 @@ def _total(context: Context, period: Period) -> int:
     # Other nodes may have written answers since this node last read the count.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Don't decrease the count: while answers are being written to the database, they are missing from both numbers.
+        # Don't decrease the count: answers that are just being written to the database are in neither term of the sum.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

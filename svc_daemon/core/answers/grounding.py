@@ -37,7 +37,7 @@ ENOUGH_SAID = 0.15
 NEAR = 0.62
 #: A passage supports an answer if the mean of its coverage and its cosine similarity is at least this.
 NEAR_WITH_WORDS = 0.54
-#: If only its words make a passage support an answer, its cosine similarity must be at least this.
+#: A passage that supports an answer only by its words must have at least this cosine similarity.
 NOT_FAR = 0.25
 #: Replaces `NOT_FAR` for a passage that is judged by its best sentence. It is lower because the passage is about more
 #: than that sentence, so its vector is less similar to that of the question.
