@@ -246,8 +246,7 @@ def _make_ready(
 async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
     """Queue documents again if the index did not store their text because it has a later generation.
 
-    This happens after an older copy of the state database was restored. The text that the index kept may be of other
-    bytes, or split with other chunk sizes. No attempt is counted.
+    This happens after an older copy of the state database was restored. No attempt is counted.
     """
 
     def work(connection: Connection) -> None:
@@ -314,8 +313,7 @@ async def release_expired(context: Context, now_s: float) -> int:
                 park_task(connection, task)
                 continue
             if task.lane != lanes.SUSPECT:
-                # It is unknown which of the documents in progress ended the worker, if any. So no attempt is counted,
-                # and each document is read again alone, in the lane for suspects.
+                # It is unknown which document ended the worker, if any: read each again alone, and count no attempt.
                 put_back(connection, context, task, lanes.SUSPECT)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
