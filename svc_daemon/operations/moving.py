@@ -209,7 +209,7 @@ async def _check_unused(source: Place) -> None:
     try:
         await asyncio.to_thread(source.check_unused)
     except MoveRefused:
-        # The source may be served and change after this, so a later move must not rely on what was copied.
+        # After this, the source may be served and changed, so a later move must not rely on what was copied.
         await _write(source, delete_departure)
         raise
 

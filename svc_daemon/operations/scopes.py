@@ -128,7 +128,7 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # Without filters and tags, the buckets decide what is found, unless the policy selects sources and the key buckets.
+    # Without filters and tags, searching these buckets is enough, unless only the key limits the search to buckets.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
     # This list may contain too many sources, since each hit is checked again after the search.

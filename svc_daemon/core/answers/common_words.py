@@ -117,7 +117,7 @@ _SOMETIMES = (
     "waste wave weak wear website weekend weigh welcome wet wheel whenever wild willing winner winter wire wise "
     "witness wonderful worker worry worth wound yard yellow zero zone"
 )
-#: For the words of each list, the estimated probability that a passage contains a given one of them.
+#: For each list, the estimated probability that a passage contains a certain word of the list.
 _LISTS = {_ANYWHERE: 1 / 4, _OFTEN: 1 / 16, _SOMETIMES: 1 / 64}
 #: The estimated probability that a passage contains a word that is in none of the lists.
 RARE = 1 / 512
