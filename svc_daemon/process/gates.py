@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-#: How long indexing a document waits for uploads that are being stored, in seconds.
+#: How long indexing a document waits at most for uploads that are being stored, in seconds.
 UPLOADS_TURN_S = 0.25
 
 

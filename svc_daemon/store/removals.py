@@ -97,7 +97,7 @@ class Removals:
         try:
             descriptor = _lock(self.folder, fcntl.LOCK_SH)
         except FileNotFoundError:
-            # The folder is missing, so there was never a backup of this data directory.
+            # The folder is missing, so no backup is running, because a backup creates the folder.
             yield True
             return
         try:

@@ -63,7 +63,7 @@ class Health(WireModel):
     api: str
     uptime_seconds: float
     writer: WriterCounters
-    #: Number of queued tasks; null while the database doesn't answer.
+    #: Numbers of queued and of running tasks; null while the database doesn't answer.
     queue: QueueCounters | None
     embedding: Embedding
     set_aside: SetAside

@@ -4,8 +4,8 @@
 
 These steps process a single document, or a wave: up to 64 small documents of one team that share a child. A wave
 consists of the documents that are waiting when a child becomes free, so documents never wait for a wave to fill up.
-Lanes (`core.lanes`) take turns, and so do the teams within a lane, so that large or numerous documents don't block the
-others.
+The queues of documents (lanes, see `core.lanes`) take turns, and so do the teams within a lane, so that large or
+numerous documents don't block the others.
 
 The last step makes the sources ready. If the buckets or title of a source have changed since the claim, the sync worker
 updates the index before that source is ready (`operations.indexing`). Progress between the first and the last step is

@@ -63,7 +63,7 @@ class HealthDict(TypedDict):
     uptime_seconds: float
     writer: WriterCountersDict
     queue: QueueCountersDict | None
-    """Number of queued tasks; null while the database doesn't answer."""
+    """Numbers of queued and of running tasks; null while the database doesn't answer."""
     embedding: EmbeddingDict
     set_aside: SetAsideDict
     shortage: ShortageDict | None

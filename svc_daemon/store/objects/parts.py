@@ -166,7 +166,7 @@ class ObjectParts:
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
         """Join the session's objects to a blob, and return its first bytes."""
-        # Use the chain that `hash` has read. A new listing may include an object that was stored since then.
+        # Use the same objects that `hash` has read. A new listing may include one that was stored since then.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
             (chain,) = await self._list([session_id])
