@@ -129,7 +129,8 @@ class _ReplyPipe:
 
         Raises ExtractionFailed if a line is too long.
         """
-        # Other tasks can run between two reads, because only the event loop sets this event.
+        # Even if data is waiting, this lets other tasks run before the next read, because only the event loop sets the
+        # event.
         await self._ready.wait()
         self._ready.clear()
         try:

@@ -67,13 +67,14 @@ def hybrid_score(covered: float, cosine: float | None) -> float:
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: The best passages, up to this number, are reordered by feedback. With fewer passages, feedback is not used.
+#: Pseudo-relevance feedback reorders at most this many passages, the best ones. With fewer, it is not used.
 POOL = 50
-#: Feedback uses the words of this many of the best passages.
+#: Pseudo-relevance feedback uses the words of this many of the best passages.
 BEST = 5
-#: Maximum number of words that feedback uses: those with the highest weights.
+#: Maximum number of words for pseudo-relevance feedback: those with the highest weights.
 MOST_WORDS = 100
-#: The largest amount that feedback can add to a passage's score, as a fraction of the best passage's BM25.
+#: The largest amount that pseudo-relevance feedback can add to a passage's score, as a fraction of the best passage's
+#: BM25.
 WEIGHT = 0.5
 
 #: A table that replaces ASCII separators by spaces. This is three times as fast as a regular expression, but leaves
@@ -89,7 +90,7 @@ class Candidate:
     bm25: float
     #: Whether the passage contains every word of the query.
     is_whole: bool
-    #: How much of the feedback's weighted words the passage contains, 0 to 1.
+    #: How much of the weight of pseudo-relevance feedback's words the passage contains, 0 to 1.
     feedback: float = 0.0
 
 
