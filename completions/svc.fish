@@ -167,7 +167,7 @@ complete -c svc -n '__svc_at svc watch' -f -a run -d 'Sync a folder, or all mapp
 complete -c svc -n '__svc_at svc watch' -f -a add -d 'Add a folder to the list that `svc watch run` watches; a running watcher watches it immediately'
 complete -c svc -n '__svc_at svc watch' -f -a rm -d 'Remove a folder from the list that `svc watch run` watches; the folder and its bucket are not changed'
 complete -c svc -n '__svc_at svc watch' -f -a ls -d 'List the mappings that `svc watch run` watches: those that were added, and those in svc.toml'
-complete -c svc -n '__svc_at svc watch' -f -a status -d 'Show which mappings are watched, which files are pending, and how often and why whole folders were compared'
+complete -c svc -n '__svc_at svc watch' -f -a status -d 'Show which mappings are watched, which files are pending, and how many syncs of the whole folder were made and why'
 complete -c svc -n '__svc_at svc watch' -f -a flush -d 'Make the running watcher sync its whole folder now, and wait until the sync has ended'
 complete -c svc -n '__svc_at svc watch' -f -a log -d 'Show the log of the watcher of a mapping'
 complete -c svc -n '__svc_at svc watch' -l help -d 'Show the help.'

@@ -1,6 +1,6 @@
-"""The names of all buckets, for the completion scripts, which ask for them at each TAB.
+"""Prints the names of all buckets for the completion scripts, which need them at each TAB.
 
-Typer and the table of commands take half of the time of `svc bucket ls --names`, so this does without them.
+It does without Typer and the table of commands, which take half of the time of `svc bucket ls --names`.
 """
 
 import os

@@ -38,7 +38,7 @@ class DaemonHealth:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Another program answered, or no valid answer came before the timeout."""
+    """The result of a probe if another program answered, or if no valid answer came before the timeout."""
 
     reason: str
     #: Whether the program accepted the connection but did not answer, which may be a daemon that hangs.
@@ -56,7 +56,7 @@ def probe(
     """Request `/healthz`, and check the proof of `secret` if it is given. Returns None if nothing listens at the
     address.
 
-    `certificate` is as in `tls_context`. Raises UsageError like it.
+    `certificate` has the same meaning, and causes the same UsageError, as in `tls_context`.
     """
     connection = _connect(base_url, timeout_s, certificate)
     if not isinstance(connection, HTTPConnection):
@@ -97,7 +97,7 @@ def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPCo
     except SSLError as error:
         return Foreign(f"it does not speak TLS ({error.reason})")
     except (OSError, UnicodeError):
-        # A label of the host name that is empty or too long causes a UnicodeError.
+        # A UnicodeError means that a label of the host name is empty or too long.
         return None
     return connection
 

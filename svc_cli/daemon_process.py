@@ -30,16 +30,16 @@ from svc_daemon.wire.proofs import parse_secret
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
 START_TIMEOUT_S = 10.0
-#: The daemon stops within 10 s; the margin is for a machine under load.
+#: Seconds to wait until a daemon has stopped. It stops within 10 s; the rest is for a machine under load.
 STOP_TIMEOUT_S = 15.0
-#: If starting takes longer than this, the user is notified.
+#: If starting the daemon takes longer than this many seconds, the user is notified.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
 #: Bytes of free disk space required for capturing the output of a daemon that fails to start.
 OUTPUT_BYTES = 4096
 #: A folder in memory, used if the disk is full. Exists on Linux only; elsewhere the default temporary folder is used.
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the file in it has no name
-#: Pause before another attempt if the data directory is locked.
+#: Pause in seconds before another attempt if the data directory is locked.
 LOCKED_PAUSE_S = 0.1
 
 
@@ -54,7 +54,7 @@ class Daemon:
 
     @property
     def certificate(self) -> str | None:
-        """The certificate that it must show, in PEM form; None if it speaks plain HTTP."""
+        """The certificate that the daemon must present, in PEM form; None if it uses plain HTTP."""
         return pem_in(self.record)
 
 

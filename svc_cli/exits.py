@@ -40,7 +40,7 @@ class Exit(IntEnum):
     CLOSED_PIPE = 141
 
 
-#: Error codes that are conflicts whatever their HTTP status (`force_required` is a 400).
+#: Error codes that count as conflicts, whatever their HTTP status is (`force_required` has status 400).
 CONFLICT_CODES = frozenset({"idempotency_key_conflict", "delete_blocked", "force_required"})
 
 _BY_STATUS = {
@@ -54,7 +54,7 @@ _BY_STATUS = {
 
 
 def exit_for_answer(status: int, code: str, retryable: bool) -> Exit:
-    """Return the exit code for an API error, from its code, then from `retryable`, then from its HTTP status."""
+    """Return the exit code for an API error. Its code decides first, then `retryable`, then its HTTP status."""
     if code in CONFLICT_CODES or code.endswith("_exists"):
         return Exit.CONFLICT
     if retryable or status >= 500:  # after any server error, the same request may succeed later

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from svc_daemon.wire.versions import VERSION
 
-#: What the completion scripts call at each TAB on a bucket.
+#: The arguments with which the completion scripts list the buckets at each TAB.
 BUCKET_NAMES = ["bucket", "ls", "--names", "--no-autostart"]
 
 

@@ -55,7 +55,10 @@ def _size(size_bytes: float) -> str:
 
 
 class Progress(Protocol):
-    """Shows one phase at a time. `begin` starts it; the total is None if unknown. `update` sets how many are done."""
+    """A display that shows one phase of the work at a time.
+
+    `begin` starts a phase; `total` is None if it is unknown. `update` sets how many items are done.
+    """
 
     def __enter__(self) -> Self: ...
 

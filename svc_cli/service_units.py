@@ -31,7 +31,8 @@ _ALWAYS = (
     *("", "[Install]", "WantedBy=default.target"),
 )
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
-#: For a daemon that notifies systemd when it is ready, and that it is alive. A start takes long if the schema changes.
+#: Directives for a daemon that notifies systemd when it is ready, and regularly that it is alive. The timeout for the
+#: start is unlimited, because an upgrade of the schema may take long.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
 #: Directives that take away privileges which none of our programs needs. They don't hide folders: a user service can
 #: hide folders only if the kernel lets users create namespaces, and would fail to start elsewhere.

@@ -76,7 +76,7 @@ class SettingsLayer:
 
 
 class CliSettings:
-    """The settings of one run; the first layer that has a setting wins."""
+    """The settings of one run. If several layers contain a setting, the first one decides."""
 
     def __init__(self, environ: Mapping[str, str], layers: list[SettingsLayer], project: Path | None = None) -> None:
         self.environ = environ

@@ -57,7 +57,7 @@ class AgentCalls(Calls):
         ).body
 
     def update_agent(self, agent_id: str, **changes: "Unpack[AgentUpdateDict]") -> "AgentAnswerDict":
-        """Change the given fields; other fields keep their values, including those inside the policy."""
+        """Change the given fields of an agent; its other fields keep their values, including those inside `policy`."""
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=changes)
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> "AgentDeletedDict":

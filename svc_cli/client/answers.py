@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     #: A question, or the messages of a conversation as OpenAI's API has them.
     Conversation = str | Sequence[Mapping[str, Any]]
 
-#: Read timeout in seconds; long, because the daemon itself limits how long a model may take.
+#: Read timeout in seconds. It is long, because the daemon itself limits how long a model may take.
 SILENCE_S = 600.0
 #: The model id of the default agent.
 DEFAULT_MODEL = "svc-agent"

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 #: The address at which a local daemon listens unless it is configured otherwise.
 LOCAL_URL = "http://127.0.0.1:7820"
-#: Rows per page of a long list; the API's maximum.
+#: Number of rows per page of a long list; the API allows no more.
 PAGE_ROWS = 1000
 #: The query parameters of a request for buckets: the response contains the ids of their sources (True) or not (False).
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
@@ -213,7 +213,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
     def source_text(self, source_id: str) -> "SourceTextDict":
-        """Return the extracted text and its chunks with their positions."""
+        """Return the extracted text of a source, and its chunks with their positions."""
         return self._get(f"/v1/sources/{part(source_id)}/text")
 
     def source_content(self, source_id: str) -> Iterator[bytes]:

@@ -60,7 +60,7 @@ class BatchCalls(Calls):
     def finalize_batch(
         self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded"
     ) -> "BatchFinalizedDict":
-        """Create sources from the fully uploaded files."""
+        """Create sources from those files of the batch whose bytes are complete."""
         path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
         return self._call("POST", path, json={"mode": mode})
 

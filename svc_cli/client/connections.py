@@ -17,7 +17,7 @@ from urllib.parse import SplitResult
 if TYPE_CHECKING:
     import ssl
 
-#: Returns the TLS context for an https address; not called for others.
+#: A function that returns the TLS context; it is called only for an https address.
 MakeTls = Callable[[], "ssl.SSLContext"]
 #: Maximum idle time, in seconds, of a connection that is reused; the server may be about to close an older one.
 KEEP_S = 2.0
@@ -137,7 +137,7 @@ class Connections:
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
-            # A label of the host name that is empty or too long causes a UnicodeError.
+            # A UnicodeError means that a label of the host name is empty or too long.
             raise ConnectionFailed from error
         connection.sock.settimeout(silence_s)
         return connection

@@ -43,7 +43,7 @@ class OpenFileContent:
         self.size_bytes = os.fstat(file.fileno()).st_size
 
     def sha256(self) -> str:
-        """Hash the bytes, as hexadecimal digits."""
+        """Return the SHA-256 of the bytes as hexadecimal digits."""
         digest = hashlib.sha256()
         for block in self.blocks(0):
             digest.update(block)

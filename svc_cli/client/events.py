@@ -43,7 +43,7 @@ class EventCalls(Calls):
         return self._get("/v1/events", filters)
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> "EventFollower":
-        """Follow the events that pass the filters, from now on or from `after`; see EventFollower."""
+        """Return a follower of the events that pass the filters, from now on or after the event in `after`."""
         return EventFollower(self._transport, {"after": "latest"} | dict(filters or {}))
 
     def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":
@@ -80,7 +80,7 @@ class EventFollower:
             self._is_over = True
             if self._stream is not None:
                 self._stream.abort()
-            # The thread ends at once, unless it is waiting to reconnect to a service that can't be reached.
+            # This waits only if the thread is just waiting to reconnect to a service that can't be reached.
             self._thread.join(END_S)
 
     def take(self, timeout_s: float | None = None) -> list[Json]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: The events for which webhooks are called.
 FORWARDED = (READY, FAILED)
-#: Maximum time until the receiver answers, and from a failed call to its retry, in seconds: the service's defaults.
+#: Timeout of a call, and delay before a failed call is retried, in seconds: the same as the service's defaults.
 ANSWER_S, RETRY_S = 15.0, 5.0
 #: Maximum length of the reason that is shown for a failed call.
 MOST_ERROR_CHARACTERS = 200
@@ -44,7 +44,7 @@ class DueCall:
 
 
 class Forwarder:
-    """Makes the calls to one receiver."""
+    """Makes webhook calls to one receiver."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Forwarder:
         self._clock = clock
         self._connections = Connections(ANSWER_S, tls_context)
         self._due: list[DueCall] = []
-        #: The event type and source id of each call so far. Like the service, the forwarder calls only once for each
+        #: The event type and the source id of each webhook call so far. Like the service, make only one call for each
         #: pair.
         self._known: set[tuple[str, str]] = set()
 
@@ -106,7 +106,7 @@ class Forwarder:
         return max(0.0, min(call.due_s for call in self._due) - self._clock()) if self._due else None
 
     def call(self) -> Iterator[JsonMapping]:
-        """Make the calls that are due, and yield the result of each."""
+        """Make the webhook calls that are due, and yield the result of each."""
         now_s = self._clock()
         due = [call for call in self._due if call.due_s <= now_s]
         self._due = [call for call in self._due if call.due_s > now_s]
@@ -131,7 +131,7 @@ class Forwarder:
             }
 
     def _post(self, call: DueCall, secrets: Sequence[str]) -> tuple[int | None, str | None]:
-        """Make a call, and return the status of the response, or the reason why there is none."""
+        """Make a webhook call, and return the status of the response, or the reason why there is none."""
         headers: dict[str, str | bytes] = {
             "User-Agent": f"svc/{VERSION}",
             "Accept": "*/*",

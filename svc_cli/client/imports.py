@@ -29,13 +29,13 @@ class ImportRequest:
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Import the content even if its type belongs to the other route.
+    #: Import a web page as a file, or a file as a page, instead of refusing it.
     force: bool = False
     #: `{url, metadata}` of the webhook to call when the source is ready or has failed.
     webhook: dict[str, Any] | None = None
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON body; unset fields are omitted."""
+        """Return the JSON body of the request, without unset fields."""
         return {name: value for name, value in asdict(self).items() if value}
 
 

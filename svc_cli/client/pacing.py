@@ -40,7 +40,7 @@ class Gate:
             self._saved_s = max(0.0, per_second - 2) * self._interval_s
 
     def hold(self, seconds: float) -> None:
-        """Close the gate for `seconds` from now, unless it is already closed for longer."""
+        """Let no create request pass for `seconds` from now, or for longer if an earlier call asked for that."""
         with self._lock:
             self._opens_s = max(self._opens_s, self._clock() + seconds)
 

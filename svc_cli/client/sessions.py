@@ -36,7 +36,7 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> "Reply[UploadDict]":
-        """Open a session.
+        """Open an upload session.
 
         If the key was used before, the existing session is returned. Don't log `upload_url`: anyone who has it can
         upload.
@@ -66,13 +66,13 @@ class SessionCalls(Calls):
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 
     def cancel_upload(self, bucket: str, session_id: str) -> "UploadStatusDict":
-        """Cancel a session and discard its bytes."""
+        """Cancel an upload session and discard its bytes."""
         return self._call("DELETE", _path(bucket, session_id))
 
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
     ) -> "SourceAnswerDict":
-        """Open a session, send the bytes, and return the source. A call with the same key resumes the upload."""
+        """Open an upload session, send the bytes, and return the source. A call with the same key resumes it."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)

@@ -6,7 +6,7 @@ from svc_cli.client.types import SourceErrorDict
 
 
 class SettledSource(TypedDict):
-    """The state of a source after a wait. It has more fields of the source unless the source is gone."""
+    """The state of a source after a wait. Unless the source is gone, it has all other fields of the source too."""
 
     id: str
     status: str

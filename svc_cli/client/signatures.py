@@ -14,7 +14,9 @@ Verdict = Literal["valid", "expired", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of checking a call. The signature of an `expired` call is correct, but its time is too old or new."""
+    """The result of checking a webhook call. If it is `expired`, the signature is correct, but the time is too old or
+    too new.
+    """
 
     verdict: Verdict
     #: Why the call is not valid, usually as reported by the Standard Webhooks library.

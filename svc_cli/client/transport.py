@@ -135,7 +135,8 @@ class Transport:
         """Yield the bytes of the response as they arrive. Retries only before the first block; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
-            # For a chunked response, `read1` returns the bytes that have arrived without waiting for more.
+            # For a chunked response, `read` would wait for all of the requested bytes; `read1` returns those that have
+            # arrived.
             read = response.read1 if response.chunked else response.read
             try:
                 while block := read(BLOCK_BYTES):
@@ -259,11 +260,11 @@ class StreamedEvents:
                     yield event_id, event
                     event_id, event = None, None
         except (OSError, HTTPException, ValueError) as error:
-            # A line that was cut off is no JSON.
+            # If the connection broke in the middle of a line, the line is not valid JSON.
             raise self._as_failure(error) from error
 
     def abort(self) -> None:
-        """End the stream, from another thread than the one that reads it."""
+        """End the stream. Any thread may call this; the thread that reads the stream then gets an error."""
         abort: Callable[[], None] | None = getattr(self._response, "abort", None)
         if abort is not None:
             abort()
@@ -294,7 +295,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
         f"Content-Type: {UNKNOWN_TYPE}\r\n\r\n"
     )
-    # Don't copy the file's bytes, which may be large.
+    # Keep the file's bytes as a separate block: copying them into one body would take time and memory.
     blocks = ["".join(parts).encode(), data, f"\r\n--{boundary}--\r\n".encode()]
     return blocks, {
         "Content-Type": f"multipart/form-data; boundary={boundary}",

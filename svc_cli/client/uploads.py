@@ -20,11 +20,11 @@ class Description:
     replaces: str | None = None
     #: Name of the sync mapping that owns the source.
     mapping: str | None = None
-    #: The media type, which the service takes over unless the bytes contradict it; None to let it decide.
+    #: The media type. The service uses it unless the bytes contradict it; if it is None, the service detects the type.
     content_type: str | None = None
 
     def body(self) -> dict[str, Any]:
-        """Return the fields of a JSON body; unset fields are omitted."""
+        """Return the fields of the source for a JSON body, without unset fields."""
         fields = {
             "filename": self.filename,
             "title": self.title,
@@ -45,7 +45,7 @@ class NewFile(Description):
     data: bytes
 
     def form(self) -> dict[str, str]:
-        """Return the text fields of the multipart body; unset fields are omitted."""
+        """Return the text fields of the multipart form, without unset fields."""
         fields = {
             "title": self.title,
             "tags": ",".join(self.tags),

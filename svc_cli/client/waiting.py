@@ -31,7 +31,8 @@ ENDING = ("batch.completed", "batch.expired")
 UNKNOWN_ROUTE = ("not_found", "method_not_allowed")
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-#: The interval is at least this many seconds for each unsettled source, so that many sources are polled less often.
+#: The polling interval is at least this many seconds for each unsettled source, so that many sources are polled less
+#: often.
 PAUSE_FOR_EACH_S = 0.001
 #: Up to this many sources are requested one by one; more are read from the list of their bucket.
 FEW = 8
@@ -242,9 +243,9 @@ def wait_for_batches(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until every batch is terminal. The keys of `seen` are batch ids; its values are set to the last states.
+    """Wait until every batch has ended. The keys of `seen` are batch ids; its values are set to the last states.
 
-    `on_change` is called with the number of terminal batches. Raises WaitTimedOut.
+    `on_change` is called with the number of batches that have ended. Raises WaitTimedOut.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S

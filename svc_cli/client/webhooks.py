@@ -17,7 +17,7 @@ class WebhookCalls(Calls):
     """The client's methods that list and resend webhook calls, and manage their secret."""
 
     def deliveries(self, filters: Mapping[str, str | int] | None = None) -> "DeliveryListDict":
-        """Return webhook calls with their attempts, the newest last.
+        """Return webhook deliveries with the calls that were made, the newest last.
 
         Filters are `status` (`pending`, `delivered`, `failed`), `source_id`, `limit`, `after`.
         """

@@ -1,1 +1,4 @@
-"""One module per noun: a Typer app whose functions parse options, send a request and render the response."""
+"""The commands of `svc`: one module for each noun.
+
+Each module is a Typer app, whose functions parse options, send requests and render the response.
+"""

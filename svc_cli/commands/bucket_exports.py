@@ -1,4 +1,4 @@
-"""Carries out `svc bucket export` and `svc bucket import`, which move a bucket as one file."""
+"""Carries out `svc bucket export` and `svc bucket import`, which write a bucket to a file and read it from one."""
 
 import time
 from functools import partial

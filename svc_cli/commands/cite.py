@@ -22,7 +22,7 @@ app = new_app("Check the quotes of an answer against the stored files.")
 
 
 PROVEN = "proven"
-#: Start and end of a quote in the text of its source, as character offsets.
+#: The names of the fields with the start and the end of a quote in its source's text, as character offsets.
 PLACE_FIELDS = ("char_start", "char_end")
 
 
@@ -151,7 +151,10 @@ def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
 
 
 def prove(quote: Quote, reading: JsonMapping | None) -> tuple[str, str]:
-    """Return the result for one quote and a sentence that explains it; `reading` is None if the source was deleted."""
+    """Return the result for one quote, and a sentence that explains it.
+
+    `reading` is the source, extracted again; None if the source was deleted.
+    """
     if reading is None:
         return "source_gone", "the source was deleted or replaced"
     content = reading["content"]

@@ -177,7 +177,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if writing["state"] == "off":
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
-        # This is a failure, because every question gets an error while the model's server fails.
+        # A failure and not a warning, because every question gets an error while the model's server fails.
         hint = "`svc daemon restart` applies changed settings."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:

@@ -1,4 +1,4 @@
-"""`svc events`: shows what has happened, and follows what happens."""
+"""`svc events`: shows past events, and follows new ones."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +43,7 @@ class EventFlags:
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="Show at most N events.")] = None
 
     def filters(self) -> dict[str, str | int]:
-        """Build the query parameters of the request."""
+        """Build the query parameters for the list of events."""
         wanted = {name: getattr(self, name) for name in ("types", "bucket", "key", "after", "limit")}
         return {name: value for name, value in wanted.items() if value is not None}
 

@@ -59,7 +59,7 @@ class SourceListFlags:
     ] = None
 
     def filters(self) -> dict[str, str | int]:
-        """Build the query parameters; without a status, the API lists only ready sources."""
+        """Build the query parameters for the list of sources; without a status, the API lists only ready ones."""
         status = None if self.status == "ready" else self.status
         wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
         paging = {"limit": self.limit, "after": self.after}

@@ -96,7 +96,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
-    # Raises PathMissing, so that a missing path is reported before a daemon is started.
+    # A missing path raises PathMissing here, before a daemon is started.
     expand(options.paths)
     with call.client() as client:
         limits = client.limits()
@@ -177,7 +177,7 @@ def provision(
 ) -> KnownSources:
     """Create the bucket with these fields if it doesn't exist.
 
-    Raises ApiError `bucket_not_found` if that isn't possible.
+    Raises ApiError `bucket_not_found` if it doesn't exist and can't be created.
     """
     if known.bucket_id is not None:
         return known

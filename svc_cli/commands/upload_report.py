@@ -36,7 +36,7 @@ class Summary:
 
     @property
     def noun(self) -> str:
-        """Return the word for an item in the report."""
+        """Return the word for one item of the report: `file`, `URL` or `source`."""
         return {"upload": "file", "import": "URL", "bucket.import": "source"}[self.kind]
 
     @property

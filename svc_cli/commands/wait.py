@@ -121,14 +121,14 @@ def _look_first(client: "Client", watch: Watch) -> None:
     try:
         look_up(client, watch)
     except ApiError as error:
-        # A service of an older release looks sources up one by one.
+        # A service of an older release can't look up many sources at once, so they are requested one by one below.
         if error.code not in UNKNOWN_ROUTE:
             raise
         for each in watch.open_ids:
             watch.see(each, client.source(each))
     for source_id, source in watch.seen.items():
         if source["status"] == GONE:
-            # This raises the service's own error.
+            # Request the missing source by itself, so that the service's own error is raised.
             watch.see(source_id, client.source(source_id))
 
 

@@ -181,7 +181,8 @@ def remove(
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
     if mapping is None:
-        # Raises PathMissing if svc.toml doesn't define the mapping either. svc doesn't change that file.
+        # If svc.toml doesn't define the mapping either, this raises PathMissing. If it does, the user must edit that
+        # file.
         _known(call, name)
         raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
     if not dry_run:
@@ -203,7 +204,9 @@ def list_(call: Invocation) -> None:
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, which files are pending, and how often and why whole folders were compared."""
+    """Show which mappings are watched, which files are pending, and how many syncs of the whole folder were made and
+    why.
+    """
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
 

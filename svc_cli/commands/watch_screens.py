@@ -33,7 +33,7 @@ class Display:
         self._shown: dict[str, str] = {}
         #: Skipped paths by mapping; the live table only shows their number, to leave room for other events.
         self._skipped: dict[str, set[str]] = {}
-        #: The last state of each mapping.
+        #: The last known state of each mapping.
         self.states: list[Json] = []
 
     def __enter__(self) -> Self:

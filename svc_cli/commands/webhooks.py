@@ -26,7 +26,7 @@ SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
 
 
 class SignatureRefused(SvcError):
-    """The call was not signed with the secret, or is too old."""
+    """The webhook call was not signed with the secret, or was signed too long ago."""
 
     code = "svc_webhook_invalid"
     exit = Exit.FAILED
@@ -50,7 +50,7 @@ class DeliveryListFlags:
     ] = None
 
     def filters(self, client: "Client") -> dict[str, str | int]:
-        """Build the query parameters of the request."""
+        """Build the query parameters for the list of deliveries."""
         source_id = find_source(client, self.source) if self.source else None
         wanted = {"status": self.status, "source_id": source_id, "limit": self.limit, "after": self.after}
         return {name: value for name, value in wanted.items() if value is not None}
@@ -213,7 +213,7 @@ class ListenFlags:
     secret_file: SecretFileOption = None
 
     def filters(self) -> dict[str, str | int]:
-        """Build the query parameters for the events."""
+        """Build the query parameters for following the events."""
         from svc_cli.client.forwarding import FORWARDED
 
         wanted = {"types": ",".join(FORWARDED), "bucket": self.bucket, "after": self.after}

@@ -53,7 +53,7 @@ class GoldenQuery:
 
 
 class Fields(dict[str, Any]):
-    """A mapping in the file, with the number of its first line."""
+    """A YAML mapping in the file, with the number of its first line."""
 
     line: int | None = None
 
@@ -74,7 +74,7 @@ class _FilePosition:
 
 @dataclass(frozen=True, slots=True)
 class _FieldReader:
-    """Reads and checks the fields of one mapping."""
+    """Reads and checks the fields of one YAML mapping."""
 
     fields: Mapping[str, Any]
     place: _FilePosition

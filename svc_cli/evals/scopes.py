@@ -16,7 +16,7 @@ DEPTH = 50
 class EvalScope:
     """The search options that all queries share."""
 
-    #: Slugs or ids; empty means everything that the agent or the key may search.
+    #: Slugs or ids of the buckets to search; empty means everything that the agent or the key may search.
     buckets: tuple[str, ...] = ()
     #: The agent's model id; None for no agent, or for the default agent if there are no buckets either.
     agent: str | None = None

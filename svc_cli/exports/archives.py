@@ -21,7 +21,7 @@ BLOCK_BYTES = 1024 * 1024
 
 
 def header_of(name: str, size_bytes: int) -> bytes:
-    """Return the header of a member: a plain file without owner and time."""
+    """Return the tar header of a member: a plain file without owner and time."""
     member = tarfile.TarInfo(name)
     member.size = size_bytes
     return member.tobuf(tarfile.USTAR_FORMAT)
@@ -31,7 +31,7 @@ class ArchiveWriter:
     """Writes an archive to an open file, from its first byte to its last."""
 
     def __init__(self, file: BinaryIO, manifest: ExportManifest) -> None:
-        """Write the manifest. Raises ExportRefused if it is too large."""
+        """Write the manifest to the archive. Raises ExportRefused if it is too large."""
         self.manifest = manifest
         self._file = file
         self._digest = hashlib.sha256()

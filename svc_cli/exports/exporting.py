@@ -48,11 +48,11 @@ class Exported:
 
 
 class TextSpool:
-    """Texts in a file, by their SHA-256."""
+    """Stores texts in a temporary file, and finds them by their SHA-256."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        #: Offset and size by SHA-256.
+        #: Offset and size of each text in the file, by its SHA-256.
         self.places: dict[str, tuple[int, int]] = {}
 
     def add(self, text: str) -> str:

@@ -54,7 +54,7 @@ class OpenedExport:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntry:
-    """What to do with an entry of the export, and the source of the bucket that it concerns, if any."""
+    """What to do with one entry of the export, and the source in the bucket that it concerns, if any."""
 
     #: The title or question; if several entries have the same, the later ones get a number.
     label: str
@@ -139,7 +139,7 @@ def _is_equal(entry: Entry, source: JsonMapping) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adding:
-    """Carries out a planned import in one bucket."""
+    """Carries out the planned import into one bucket."""
 
     client: Client
     bucket_id: str
@@ -171,7 +171,7 @@ class Adding:
             yield Transfer(item, content, description)
 
     def questions(self, plan: Sequence[PlannedEntry]) -> list[Callable[[], ReportItem]]:
-        """Return a task for each question, which adds it if the bucket lacks it."""
+        """Return a function for each question with its answer, which adds the question if the bucket lacks it."""
         return [partial(self._ask, each) for each in plan if isinstance(each.entry, ExportedQuestion)]
 
     def _ask(self, planned: PlannedEntry) -> ReportItem:

@@ -70,7 +70,7 @@ class ExportedSource(_Described):
     filename: str
     content_type: Annotated[str, Field(pattern=r"^[!-~]+/[!-~]+$")]
     bytes: Digest
-    #: None if no text could be extracted.
+    #: SHA-256 of the text; None if no text could be extracted.
     text: Digest | None
 
 
@@ -87,7 +87,7 @@ class ExportManifest(_Shape):
     format: Literal["svc-bucket"] = "svc-bucket"
     version: Literal[1] = 1
     bucket: ExportedBucket
-    #: Sorted, without duplicates.
+    #: The sources, sorted and without duplicates.
     sources: list[ExportedSource]
     questions: list[ExportedQuestion]
     #: The size of each member in bytes, by name.

@@ -27,7 +27,7 @@ _ACTIONS = {
 
 
 def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], None]) -> SyncQueue:
-    """Return the queue for uploads into the bucket."""
+    """Return the queue that sends files to the bucket."""
     jobs = run.options.jobs
     return SyncQueue(run.client, run.index, bucket_id, jobs, on_item, on_sent=run.flow.count, on_wait=run.show)
 

@@ -21,7 +21,7 @@ from svc_cli.uploads.skips import UNREADABLE_TYPE, can_extract
 
 
 class Change(NamedTuple):
-    """What to do about one file."""
+    """What a sync has to do about one file."""
 
     verb: Verb
     path: str
@@ -38,7 +38,9 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """One comparison. It can be iterated once; after that, `gone`, `left_out` and `met` are complete."""
+    """A comparison of the folder with the index. It can be iterated once; then `gone`, `left_out` and `met` are
+    complete.
+    """
 
     snapshot: Snapshot
     rows: Mapping[str, FileRow]
@@ -50,14 +52,14 @@ class Comparison:
     gone: list[FileRow] = field(default_factory=list)
     #: Rows of files that exist but are now left out.
     left_out: list[FileRow] = field(default_factory=list)
-    #: The number of files that the walk has found.
+    #: Number of files that were found in the folder.
     met: int = 0
     _refreshed: list[FileRow] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
         unmet, ready = dict(self.rows), str(State.READY)
-        # Computed only when a new file is found, which is rare.
+        # Computed only when it is needed, which is when the first new file is found.
         known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
         newcomers: dict[str, tuple[Change, FileRow]] = {}
         for entry in self.snapshot:

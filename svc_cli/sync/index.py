@@ -1,4 +1,4 @@
-"""Stores the state of a mapping after its last run in an SQLite file: files, unfinished batches and facts.
+"""The sync index: an SQLite file with the state of a mapping after its last run (files, unfinished batches and facts).
 
 The index is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded before it is sent, and
 removed in the transaction that writes its files' rows. If a run is killed, the next run finishes its batches with the
@@ -54,7 +54,7 @@ COMMIT;
 
 
 class State(StrEnum):
-    """The state of a file, as last seen."""
+    """The state of a file when the last sync ended."""
 
     #: The file's source was created, but is neither ready nor failed yet.
     SENT = "sent"
@@ -66,7 +66,7 @@ class State(StrEnum):
 
 
 class FileRow(NamedTuple):
-    """One file as of the last run; the first five fields are its fingerprint."""
+    """A row of the sync index: one file as the last run found it. The first five fields are the file's fingerprint."""
 
     size_bytes: int
     mtime_ns: int
@@ -80,9 +80,9 @@ class FileRow(NamedTuple):
     #: The path as the file system spells it, which may not be in NFC.
     raw: str
     sha256: str
-    #: The newest source of this path.
+    #: Id of the newest source of this path.
     source_id: str | None
-    #: The source that searches find for this path; differs from `source_id` only while the newest is not ready.
+    #: Id of the source that searches find for this path; differs from `source_id` only while the newest is not ready.
     place_id: str | None
     state: str
     #: For a failed source, its error as JSON; for a skipped file, the reason.
@@ -190,7 +190,7 @@ class Index:
             )
 
     def finish_batch(self, key: str, rows: Iterable[FileRow]) -> None:
-        """Remove a finished batch and write the rows of its files."""
+        """Remove a finished batch from the index, and write the rows of its files."""
         with self._transaction():
             self._put(rows)
             self._connection.execute("DELETE FROM batches WHERE key = ?", (key,))

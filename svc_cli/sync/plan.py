@@ -39,7 +39,7 @@ class Holdings(NamedTuple):
 
 
 class Verb(StrEnum):
-    """The action for one file."""
+    """What a sync does with a file."""
 
     CREATE = "create"
     UPDATE = "update"

@@ -22,7 +22,7 @@ class Report:
 
     mapping: str
     bucket: str
-    #: The results by path; files that are unchanged and ready are only counted.
+    #: The outcomes by path; files that are unchanged and ready are only counted.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
     #: Bytes sent while recovering batches of a killed run, for files that did not become sources.

@@ -77,7 +77,7 @@ class SyncRun:
     def look(self, bucket: JsonMapping) -> Holdings:
         """Return the mapping's sources in the bucket.
 
-        Lists the bucket only if it has changed since the last run, or if that run left sources that were not ready.
+        The bucket is listed only if it has changed since the last run, or if that run left sources that were not ready.
         """
         rows = self.index.load()
         was_seen = self.index.find_fact(REVISION) == str(bucket["revision"])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
 
-#: A limit in percent always allows removing up to this many files.
+#: If the limit is a percentage, up to this many files may always be removed.
 FEW = 10
 #: Maximum number of files that a message lists.
 MOST_NAMED = 3
@@ -77,12 +77,12 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """The deleted files whose sources stay in the bucket for the same cause."""
+    """Deleted files whose sources stay in the bucket, all for the same reason."""
 
     cause: Cause
     #: The number of deleted files; None if the run ended before they were counted.
     files: int | None = None
-    #: The paths of the files that prevent the removal, if any.
+    #: The paths of the files that are the reason, if any.
     because: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class Leaving(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The facts from which a run decides which sources it may remove."""
+    """The facts that decide which sources a run may remove."""
 
     #: The results of all files except those that are unchanged and ready.
     items: Sequence[ReportItem]
@@ -152,7 +152,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Return why this file prevents every removal; None if it doesn't, or only for sources that it may replace."""
+    """Return why this file prevents all removals of the run; None if it prevents none, or only some."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None

@@ -44,7 +44,7 @@ class SyncQueue(TransferQueue):
         )
         self._index = index
         self._on_item = on_item
-        #: The index row to write for each file when it has been sent, by path.
+        #: By path, the index row to write for each file after it has been sent.
         self._rows: dict[str, FileRow] = {}
         #: Files to send a second time, because the sources that they were to replace are gone. None during the second
         #: attempt, whose outcome is final.

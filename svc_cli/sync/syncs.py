@@ -36,8 +36,8 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import JsonMapping
 
-#: Reasons to skip a file that users expect: a full sync reports such files only in its summary, and a sync of touched
-#: paths does not report them.
+#: Reasons for skipping a file that users expect. A full sync only counts these files, and a sync of touched paths
+#: doesn't report them.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
@@ -59,8 +59,9 @@ def sync(
 ) -> Report:
     """Sync the whole folder. An error that ends the sync early is stored in the report.
 
-    Raises SyncRunning if the mapping is locked, UsageError if the service would refuse its name or tags or if the index
-    can't be opened, and PathMissing or ApiError (such as `bucket_not_found`) if it occurs before any file was handled.
+    These are raised instead: SyncRunning if the mapping is locked, UsageError if the service would refuse its name or
+    tags or if the index can't be opened, and PathMissing or ApiError (such as `bucket_not_found`) if nothing was done
+    yet.
     """
     mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
     report = Report(

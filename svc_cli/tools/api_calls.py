@@ -38,7 +38,7 @@ async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: di
 
 
 class Line:
-    """The API calls of one tool call. Implements `svc_daemon.tools.api_calls.ToolService`."""
+    """Makes the API calls of one tool call. Implements `svc_daemon.tools.api_calls.ToolService`."""
 
     def __init__(self, connect: Connect, folders: Folders) -> None:
         self._connect = connect
@@ -88,7 +88,7 @@ class Line:
         await asyncio.sleep(seconds)
 
     async def _do(self, work: Callable[[Client], T]) -> T:
-        """Run a call of the client in a thread. If the task is canceled, the thread runs on until `close` stops it."""
+        """Run a call of the client in a thread. If the task is canceled, the thread goes on until `close` stops it."""
         try:
             return await asyncio.to_thread(self._try, work)
         except SvcError as error:

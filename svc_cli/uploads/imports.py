@@ -97,7 +97,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 
 
 def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> JsonMapping | None:
-    """Create the source and return it; None in a dry run."""
+    """Create the source for a URL, and return it; None in a dry run."""
     if options.is_dry:
         client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
         return None
@@ -110,10 +110,10 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
 
 
 def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
-    """Create a source that no earlier run has created, and return it, or the one of the earlier run.
+    """Create a source, unless an earlier run has already created it. Returns the source in both cases.
 
-    `send` gets the epoch that its idempotency key must contain. If the service replays the answer for a source that is
-    no longer in the bucket, the source is created again in the next epoch.
+    `send` gets the epoch, a counter that its idempotency key must contain. If the service replays the answer for a
+    source that is no longer in the bucket, the source is created again in the next epoch.
     """
     for epoch in range(MOST_EPOCHS):
         reply = send(epoch)

@@ -26,14 +26,14 @@ class ReportItem:
     #: One of the report's actions, such as `created` or `skipped`.
     action: str
     source_id: str | None = None
-    #: The batch in which this run sent it.
+    #: The batch in which this run sent the file.
     batch_id: str | None = None
     #: The source's status as last seen; None if there is no source.
     status: str | None = None
     ready: bool = False
     size_bytes: int | None = None
     sha256: str | None = None
-    #: Why it was skipped.
+    #: Why the file was skipped.
     reason: str | None = None
     #: `{code, message, …}` of a failure or a conflict; `as_json` adds the missing fields.
     error: Json | None = None
@@ -58,7 +58,7 @@ class ReportItem:
         return self.source_id is not None and not self.ready and not self.error
 
     def follow(self, source: JsonMapping) -> None:
-        """Update the item from the current state of its source."""
+        """Update the item with the current state of its source."""
         self.source_id = source["id"]
         self.status = source["status"]
         self.ready = bool(source.get("ready"))
@@ -71,7 +71,7 @@ class ReportItem:
             self.fail({"code": "source_not_found", "message": end, "retryable": False})
 
     def refuse(self, error: SvcError) -> None:
-        """Record that this file could not be sent."""
+        """Record that the file could not be sent."""
         self.action, self.exit = "failed", error.exit
         self.error = {**error.body(), "request_id": error.request_id}
 
@@ -80,7 +80,7 @@ class ReportItem:
         self.action, self.error, self.exit = "failed", error, Exit.FAILED
 
     def conflict(self, source_id: str, error: Json) -> None:
-        """Record a conflict with another source."""
+        """Record that the file has a conflict with this source."""
         self.action, self.source_id, self.error, self.exit = "conflict", source_id, error, Exit.CONFLICT
 
     def as_json(self, *, is_dry: bool = False) -> Json:

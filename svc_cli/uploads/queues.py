@@ -66,7 +66,7 @@ class Crew:
 
 
 def take(done: "SimpleQueue[Future[T]]") -> "Future[T] | None":
-    """Return the next finished future; None if none finishes within a heartbeat."""
+    """Return the next finished future; None if none finishes within HEARTBEAT_S."""
     with suppress(Empty):
         return done.get(timeout=HEARTBEAT_S)
     return None
@@ -181,7 +181,7 @@ class TransferQueue:
         self._on_wait()
 
     def _collect(self) -> SvcError | None:
-        """Report the next group if one ends within a heartbeat; returns its error if it affects every file."""
+        """Report the next group, if one ends within HEARTBEAT_S. Returns its error if it affects every file."""
         future = take(self._done)
         if future is None:
             return None

@@ -64,7 +64,7 @@ class UploadRun:
 
     client: Client
     progress: Progress
-    #: Called with each item when its file is sent, skipped or failed, and again when its source is ready or failed.
+    #: Called with each item when its file was sent, skipped or failed, and again when its source is ready or failed.
     on_item: Callable[[ReportItem], None]
     #: The results by path, in the order in which they ended.
     items: dict[str, ReportItem] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class UploadRun:
             )
 
     def send_entries(self, entries: "Iterable[ReportItem | Transfer]", total: int, bucket_id: str, jobs: int) -> None:
-        """Send the transfers in batches, and keep the items. Errors are handled as in `send_all`."""
+        """Send the transfers in batches, and add the items to the report. Errors are handled as in `send_all`."""
         self.progress.begin("sending", total)
         with self._ended():
             self._send(entries, bucket_id, jobs, "batch")
@@ -184,7 +184,7 @@ class UploadRun:
             yield from examined
 
     def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
-        """Collect the next task if one ends within a heartbeat; raises errors that affect every task."""
+        """Add the result of the next task, if one ends within HEARTBEAT_S. Raises errors that affect every task."""
         future = take(done)
         if future is None:
             return
@@ -194,7 +194,7 @@ class UploadRun:
 
     @contextmanager
     def _ended(self, *crews: Crew) -> Iterator[None]:
-        """Store the error that ends the block early in `stopped_by`."""
+        """If an error ends the block early, store it in `stopped_by`."""
         try:
             yield
         except KeyboardInterrupt:
@@ -310,7 +310,7 @@ def interrupted() -> Interrupted:
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command that can safely be run again after Ctrl-C at any point: raises Interrupted with that hint."""
+    """Decorate a command that can be run again after Ctrl-C at any point: raises Interrupted with a hint to do that."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -55,7 +55,7 @@ class SelectedFile:
 
 @dataclass(frozen=True, slots=True)
 class FolderPolicy:
-    """Which of a folder's files are worth sending."""
+    """Rules for the files of a folder: which of them are sent."""
 
     #: Extensions the service can read, lower case with their dot.
     extensions: frozenset[str]

@@ -61,7 +61,7 @@ class Skip(NamedTuple):
 
 
 def code_of(reason: str) -> str:
-    """Return the code of a reason; a reason that is not in CODES is converted to snake case."""
+    """Return the `reason_code` of a reason; a reason that is not in CODES is converted to snake case."""
     words = reason.partition(":")[0]
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
 
@@ -133,7 +133,7 @@ def leads_to_folder(link: Path) -> bool:
 
 
 def can_extract(path: Path, extensions: frozenset[str]) -> bool:
-    """Whether the service can read the file, judged by its name or, if that is inconclusive, by whether it is text."""
+    """Whether the service can read the file, judged by its name or, if that is not enough, by whether it is text."""
     if path.suffix.lower() in extensions or "".join(path.suffixes[-2:]).lower() in extensions:
         return True
     try:

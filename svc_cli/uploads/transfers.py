@@ -188,7 +188,7 @@ class Sender:
             transfer.item.refuse(too_many_epochs())
 
     def _send_epoch(self, transfers: Mapping[str, Transfer], epoch: int) -> list[Transfer]:
-        """Send one batch. Returns the files that can no longer become sources under this epoch's key."""
+        """Send one batch. Returns the files that can no longer become sources with this epoch's idempotency keys."""
         members = [transfer.member for transfer in transfers.values()]
         key = batch_key(self.bucket_id, members, epoch)
         opened = self.client.open_batch(self.bucket_id, members, key, pack=True)
@@ -292,7 +292,7 @@ class Sender:
             raise
 
     def _find_living(self, source_id: str, transfer: Transfer) -> JsonMapping | None:
-        """Return the source named in a replayed response; None if it has since been deleted, renamed or detached."""
+        """Return the source named in a replayed response; None if it was deleted, renamed or detached since then."""
         try:
             source = self.client.source(source_id)
         except ApiError as error:

@@ -20,7 +20,7 @@ WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WatchSession:
-    """A client, and a function that returns the sync options of a mapping."""
+    """An open client, and a function that returns the sync options of a mapping."""
 
     client: Client
     options_for: Callable[[Mapping], SyncOptions]

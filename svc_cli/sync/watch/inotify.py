@@ -1,4 +1,6 @@
-"""An observer for Linux that reports lost events: an overflow of the kernel's queue, or the limit of watches."""
+"""An observer for Linux that reports when events are lost: the kernel's queue overflowed, or no more watches are
+allowed.
+"""
 
 import errno
 from collections.abc import Callable
@@ -31,7 +33,7 @@ class KernelQueue(InotifyFD):
 
 
 class InotifyObserver(BaseObserver):
-    """A watchdog observer that uses a KernelQueue of its own."""
+    """A watchdog observer that uses a KernelQueue instead of watchdog's own class."""
 
     def __init__(self, on_loss: Callable[[str], None]) -> None:
         self._queue = KernelQueue(on_loss)

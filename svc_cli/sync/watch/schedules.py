@@ -14,7 +14,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 @dataclass(slots=True)
 class Agenda:
-    """When the next full sync of a mapping is due."""
+    """When, and why, the next full sync of a mapping is due."""
 
     due_s: float = 0.0
     reason: str = "start"

@@ -13,10 +13,10 @@ BUSY_S = 10.0
 #: Maximum number of changing paths that are tracked. If more change, a full sync is made instead, which is cheaper and
 #: safer.
 MANY = 1000
-#: Seconds after the first change of a burst when a full sync is due, even if paths are still changing.
+#: If many paths keep changing, a full sync is made this many seconds after the first change, without waiting longer.
 LONGEST_BURST_S = 5.0
 
-#: Size, modification time and inode; None if the path does not exist.
+#: Size, modification time and inode of a path; None if it does not exist.
 Facts = tuple[int, int, int] | None
 Look = Callable[[str], Facts]
 

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 
 #: Seconds until the next attempt if another process is syncing the folder.
 BUSY_PAUSE_S = 1.0
-#: Seconds from the beginning of one check of pending sources to the next; long enough to sync other mappings between
-#: them.
+#: If sources were not ready in time, seconds until they are checked again; enough to sync the other mappings first.
 LATE_PAUSE_S = 3 * WAIT_S
-#: Seconds in which a deleted file may reappear; after them its source is removed.
+#: A deleted file may reappear within this many seconds; after that, its source is removed.
 CALM_S = REST_S[Kind.GONE]
-#: Seconds from a change to a full sync while removals are withheld, because the change may have ended the cause.
+#: If removals were withheld, a change may have ended the cause: a full sync follows this many seconds after it.
 WITHHELD_PAUSE_S = 15.0
 #: While one of these causes applies, withheld removals are not reported: the cause ends within seconds, or it is also
 #: reported as an error.
@@ -89,7 +88,7 @@ class Watcher:
     agenda: Agenda = field(default_factory=Agenda)
     state: str = "starting"
     error: Json | None = None
-    #: Why the folder is polled instead of observed; None if it is observed.
+    #: The reason why the folder is polled; None if file system events are used.
     polling: str | None = None
     last: Json | None = None
     #: The deleted files whose sources the last full sync left in the bucket.
@@ -167,8 +166,9 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Ensure that the folder is observed. Restart the observer if the folder was replaced or its threads died; it
-        reports neither."""
+        """Ensure that the folder is observed: restart the observer if the folder was replaced or the observer's threads
+        died.
+        """
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return
