@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DirectoryRefused(Exception):
     """The data directory can't be used; `message` has the reason, and `hint` says what to do."""
 
-    #: Names the reason to programs.
+    #: The reason as a code, for programs.
     code: str
     retryable = False
 
@@ -134,7 +134,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def hash_file(path: str | Path) -> "_Hash":
-    """Read a file, and return its SHA-256, which can be continued with more bytes. Raises OSError."""
+    """Return the SHA-256 of a file, as an object to which more bytes can be added. Raises OSError."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256")
 

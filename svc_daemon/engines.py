@@ -118,7 +118,7 @@ def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) 
 
 
 def _find_authorities(environ: Mapping[str, str]) -> str:
-    """Return the file with the authorities that vouch for all three engines: a private one's, or the public ones."""
+    """Return the file of certificate authorities for all three engines: the one in `environ`, or that of certifi."""
     import certifi  # noqa: PLC0415 - only a cluster needs it
 
     file = environ.get(AUTHORITIES) or certifi.where()
@@ -132,7 +132,11 @@ def _find_authorities(environ: Mapping[str, str]) -> str:
 
 
 def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
-    """Return the file of certificate authorities for all three engines: the one in `environ`, or that of certifi."""
+    """Return the URL with `sslmode=verify-full`, unless the URL or `PGSSLMODE` sets a mode already.
+
+    By default, libpq encrypts if the server offers it, but doesn't check which server answers. The URL of a server on
+    this machine is returned unchanged.
+    """
     parts = urlsplit(state_url)
     given = parse_qs(parts.query)
     host = given.get("host", [parts.hostname or ""])[0]

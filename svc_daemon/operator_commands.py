@@ -95,7 +95,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
     if errand.on_install is not None or cluster is not None:
         make_folders(files)
     elif not files.root.is_dir():
-        # A directory without an installation is not refused, since a daemon may be about to create one in it.
+        # Only a missing directory is refused here: in an empty one, a daemon may be about to create an installation.
         raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
