@@ -11,7 +11,7 @@ from svc_daemon.tools.api_calls import ToolService, refused_fields
 from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
 from svc_daemon.wire import Json
 
-#: What language models are told about the service as a whole.
+#: The description of the whole service that language models get.
 INSTRUCTIONS = (
     "svc stores files in buckets and finds passages in them. Uploads return at once, before the file can be searched: "
     "call svc-source-status with waitSeconds until it is ready. Find passages with svc-search, or ask a question with "
