@@ -21,8 +21,8 @@ from typing import Any
 from svc_cli.client.api import Client
 from svc_cli.errors import ApiError
 from svc_cli.evals.golden import Expectation, GoldenQuery
-from svc_cli.evals.judgments import Hit, find_rank, has_heading, has_text, is_source
 from svc_cli.evals.scopes import DEPTH, EvalScope, ask
+from svc_cli.evals.scores import Hit, find_rank, has_heading, has_text, is_source
 from svc_cli.exits import Exit
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.codes import ErrorCode

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from svc_cli.client.api import Client
 from svc_cli.errors import ApiError
 from svc_cli.evals.golden import Expectation, GoldenQuery
-from svc_cli.evals.judgments import Scores, find_rank, score_ranks
 from svc_cli.evals.metrics import mean
 from svc_cli.evals.misses import Inquiry, Miss
 from svc_cli.evals.scopes import DEPTH, EvalScope, ask
+from svc_cli.evals.scores import Scores, find_rank, score_ranks
 from svc_daemon.wire.codes import ErrorCode
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from svc_cli.client.api import Client
 from svc_cli.evals.golden import GoldenQuery
-from svc_cli.evals.judgments import Hit
+from svc_cli.evals.scores import Hit
 
 #: Maximum number of hits that the API returns for a search.
 DEPTH = 50

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from svc_cli.evals.golden import Expectation
-from svc_cli.evals.judgments import find_rank, is_expected, score_ranks
+from svc_cli.evals.scores import find_rank, is_expected, score_ranks
 
 HIT: dict[str, Any] = {
     "source_id": "src_1",
