@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -35,6 +35,8 @@ STOP_TIMEOUT_S = 15.0
 #: If starting the daemon takes longer than this many seconds, the user is notified.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
+#: Number of bytes at the end of the log in which its last lines are looked for.
+LOG_TAIL_BYTES = 64 * 1024
 #: Bytes of free disk space required for capturing the output of a daemon that fails to start.
 OUTPUT_BYTES = 4096
 #: A folder in memory, used if the disk is full. Exists on Linux only; elsewhere the default temporary folder is used.
@@ -56,6 +58,16 @@ class Daemon:
     def certificate(self) -> str | None:
         """The certificate that the daemon must present, in PEM form; None if it uses plain HTTP."""
         return pem_in(self.record)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """How far a log file was read."""
+
+    inode: int
+    offset: int
+    #: The beginning of a line that was incomplete.
+    rest: bytes
 
 
 class Installation:
@@ -158,12 +170,21 @@ class Installation:
 
     def log_tail(self, lines: int) -> list[str]:
         """Return the last lines of the daemon's log, oldest first."""
-        try:
-            with self.files.log.open("rb") as file:
-                file.seek(max(0, self.files.log.stat().st_size - 64 * 1024))
-                return file.read().decode("utf-8", "replace").splitlines()[-lines:]
-        except OSError:
-            return []
+        return self.read_log(None)[0][-lines:] if lines else []
+
+    def read_log(self, place: LogPlace | None) -> tuple[list[str], LogPlace | None]:
+        """Return the lines that were written to the log after this place, and the place after them.
+
+        None means a place near the end of the log. If the log was rotated, the lines of both files are returned.
+        """
+        log, lines = self.files.log, list[str]()
+        rotated = log.with_name(f"{log.name}.1")
+        with suppress(OSError):
+            if place is not None and log.stat().st_ino != place.inode and rotated.stat().st_ino == place.inode:
+                lines, _ = _read_lines(rotated, place)
+            added, place = _read_lines(log, place)
+            lines += added
+        return lines, place
 
     def _start(self, output: BinaryIO, report: Callable[[str], None], listen: str | None) -> Daemon:
         process = self._spawn(output, listen)
@@ -265,3 +286,16 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _read_lines(path: Path, place: LogPlace | None) -> tuple[list[str], LogPlace]:
+    """Return the complete lines of a file after this place, if it is a place in this file, and the place after them."""
+    with path.open("rb") as file:
+        found, rest = os.fstat(file.fileno()), b""
+        if place is None:
+            file.seek(max(0, found.st_size - LOG_TAIL_BYTES))
+        elif place.inode == found.st_ino and place.offset <= found.st_size:
+            file.seek(place.offset)
+            rest = place.rest
+        *whole, rest = (rest + file.read()).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in whole], LogPlace(found.st_ino, file.tell(), rest)

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult
 
@@ -37,6 +38,27 @@ class _Lines(io.BufferedReader):
         return self.last
 
 
+class _TimedReader(io.RawIOBase):
+    """Reads a socket until a given time, then raises TimeoutError, even if bytes arrive slowly one after another."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, until_s: float) -> None:
+        self._raw, self._socket, self._until_s = raw, sock, until_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left_s)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
 class _Response(http.client.HTTPResponse):
     """An HTTP response that corrects two faults of `http.client`.
 
@@ -44,9 +66,9 @@ class _Response(http.client.HTTPResponse):
     This class raises RemoteDisconnected for such headers, and skips all interim responses (100 and 102 to 199).
     """
 
-    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+    def __init__(self, sock: socket.socket, *arguments: Any, until_s: float | None = None, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
-        self._socket = sock
+        self._socket, self._until_s = sock, until_s
 
     def abort(self) -> None:
         """Close the connection. Any thread may call this; the thread that reads the response then gets an error."""
@@ -54,7 +76,8 @@ class _Response(http.client.HTTPResponse):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def begin(self) -> None:
-        lines = self.fp = _Lines(self.fp.detach())
+        raw = self.fp.detach()
+        lines = self.fp = _Lines(raw if self._until_s is None else _TimedReader(raw, self._socket, self._until_s))
         while True:
             super().begin()
             if lines.last not in {b"\r\n", b"\n"}:
@@ -87,11 +110,12 @@ class Connections:
         body: bytes | Iterable[bytes] | None,
         headers: Mapping[str, str | bytes],
         silence_s: float,
+        response_s: float | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a request and yield its response, whose body must be read inside the `with` block.
 
-        `silence_s` is the timeout of each read and write. Raises ConnectionFailed if the connection can't be opened,
-        and OSError or HTTPException if the exchange fails later.
+        `silence_s` is the timeout of each read and write, and `response_s` that of the whole response. Raises
+        ConnectionFailed if the connection can't be opened, and OSError or HTTPException if the exchange fails later.
         """
         connection = self._take(address, silence_s)
         response, is_sent = None, True
@@ -103,6 +127,9 @@ class Connections:
                 # The server may have refused the request and closed the connection before all bytes were sent. Read its
                 # response, which explains the refusal.
                 is_sent = False
+            if response_s is not None:
+                until_s = time.monotonic() + response_s
+                connection.response_class = partial(_Response, until_s=until_s)  # type: ignore[assignment]
             response = connection.getresponse()
             yield response
         finally:

@@ -31,6 +31,8 @@ FORWARDED = (READY, FAILED)
 ANSWER_S, RETRY_S = 15.0, 5.0
 #: Maximum length of the reason that is shown for a failed call.
 MOST_ERROR_CHARACTERS = 200
+#: Number of the last calls that are remembered, so that none of them is made again for a later event.
+MOST_KNOWN = 10_000
 
 
 @dataclass(slots=True)
@@ -62,9 +64,9 @@ class Forwarder:
         self._clock = clock
         self._connections = Connections(ANSWER_S, tls_context)
         self._due: list[DueCall] = []
-        #: The event type and the source id of each webhook call so far. Like the service, make only one call for each
-        #: pair.
-        self._known: set[tuple[str, str]] = set()
+        #: The event type and the source id of the last webhook calls, oldest first. Like the service, make only one call
+        #: for each pair.
+        self._known: dict[tuple[str, str], None] = {}
 
     def secrets(self) -> Sequence[str]:
         """Return the secrets with which calls are signed now, newest first."""
@@ -79,8 +81,10 @@ class Forwarder:
         for event in events:
             known = (event["type"], event["source_id"])
             if known not in self._known:
-                self._known.add(known)
+                self._known[known] = None
                 fresh.append(event)
+        for known in list(self._known)[:-MOST_KNOWN]:
+            del self._known[known]
         source_ids = list({event["source_id"] for event in fresh})
         looked_up = [self._client.look_up_sources(some)["sources"] for some in batched(source_ids, LOOKUP_IDS)]
         sources: dict[str, JsonMapping] = {source["id"]: source for found in looked_up for source in found}
@@ -140,7 +144,8 @@ class Forwarder:
             **signed_headers(secrets, call.event["id"], datetime.now(UTC), call.body),
         }
         try:
-            with self._connections.exchange("POST", self._receiver, call.body, headers, ANSWER_S) as response:
+            limits_s = (ANSWER_S, ANSWER_S)
+            with self._connections.exchange("POST", self._receiver, call.body, headers, *limits_s) as response:
                 return response.status, None
         except ConnectionFailed as error:
             return None, str(error.__cause__)

@@ -106,10 +106,10 @@ def logs(
 ) -> None:
     """Show the daemon's log: formatted on a terminal, otherwise as lines of JSON."""
     installation = Installation(call.settings.environ)
-    last = installation.log_tail(lines) if lines else []
     if follow:
-        follow_lines(call, installation, last)
+        follow_lines(call, installation, lines)
         return
+    last = installation.log_tail(lines)
     for line in last:
         call.console.event({"type": "log", "line": _parsed(line)})
     value = {"object": "logs", "path": str(installation.files.log), "lines": [_parsed(line) for line in last]}
@@ -179,10 +179,10 @@ def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: s
     call.console.show(value, lambda: "\n".join(texts))
 
 
-def follow_lines(call: Invocation, installation: Installation, lines: list[str]) -> None:
-    """Show these lines, then each line added to the log, across log rotations, until interrupted."""
-    path, rest = installation.files.log, b""
-    offset = path.stat().st_size if path.exists() else 0
+def follow_lines(call: Invocation, installation: Installation, count: int) -> None:
+    """Show the last lines, then each line added to the log, across log rotations, until interrupted."""
+    lines, place = installation.read_log(None)
+    lines = lines[-count:] if count else []
     while True:
         for line in lines:
             if call.console.is_text:
@@ -190,15 +190,7 @@ def follow_lines(call: Invocation, installation: Installation, lines: list[str])
                 call.console.out.flush()
             call.console.event({"type": "log", "line": _parsed(line)})
         time.sleep(FOLLOW_INTERVAL_S)
-        lines, size = [], path.stat().st_size if path.exists() else 0
-        # If the file is now shorter, the log was rotated, so read the new file from its beginning.
-        offset = offset if size >= offset else 0
-        if size > offset:
-            with path.open("rb") as file:
-                file.seek(offset)
-                *whole, rest = (rest + file.read()).split(b"\n")
-                offset = file.tell()
-            lines = [line.decode("utf-8", "replace") for line in whole]
+        lines, place = installation.read_log(place)
 
 
 def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:

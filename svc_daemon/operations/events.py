@@ -45,6 +45,8 @@ LATEST = "latest"
 READ_ROWS = 500
 #: Maximum number of rows per deletion, so that other writes can run in between.
 STEP_ROWS = 1000
+#: Maximum length of an unknown event id that is repeated in an error message.
+MOST_ID_CHARACTERS = 60
 
 #: The status and the readiness of a source after each type of event, as JSON that follows the title of the source.
 _STATES = {
@@ -134,8 +136,8 @@ def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | 
     if position is None:
         raise ServiceError(
             ErrorCode.EVENTS_EXPIRED,
-            f"The event {after!r} is no longer kept, or a restore has lost it. Look up the state of what you wait for,"
-            " and continue after `latest`.",
+            f"The event {after[:MOST_ID_CHARACTERS]!r} is no longer kept, or a restore has lost it. Look up the state"
+            " of what you wait for, and continue after `latest`.",
         )
     return after, position
 

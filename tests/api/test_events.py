@@ -199,7 +199,10 @@ def test_pages_go_on_where_the_last_one_ended_whatever_the_filter(daemon: Daemon
     assert events(daemon)[0]["type"] == "bucket.created"
     for field, value in (("types", "source.gone"), ("limit", "0"), ("limit", "1001")):
         assert refused_field(daemon.ask("GET", "/v1/events", params={field: value})) == field
-    assert details_of(daemon.ask("GET", "/v1/events?after=evt_unknown"), "events_expired") == {}
+    for unknown in ("evt_unknown", "x" * 5000):
+        expired = daemon.ask("GET", f"/v1/events?after={unknown}")
+        assert details_of(expired, "events_expired") == {}
+        assert unknown[:60] in expired.text and len(expired.text) < 500
 
 
 def test_old_events_go_in_steps_and_the_latest_stays(daemon: Daemon, monkeypatch: Any) -> None:

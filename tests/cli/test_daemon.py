@@ -85,6 +85,26 @@ def test_the_log_is_shown_and_followed(shared_installation: Installation) -> Non
     assert following.returncode == 130
 
 
+def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(tmp_path: Path) -> None:
+    found = Found({"SVC_DATA_DIR": str(tmp_path)})
+    log = found.files.log
+    log.parent.mkdir()
+    assert (found.log_tail(5), found.read_log(None)) == ([], ([], None))
+    log.write_bytes(b"one\ntwo\nthr")
+    lines, place = found.read_log(None)
+    assert (lines, found.log_tail(1), found.log_tail(0)) == (["one", "two"], ["two"], [])
+    seen = []
+    for added, rotates in ((b"ee\nfo", False), (b"ur\n", True), (b"a longer line than all before it\nsix\nse", False)):
+        with log.open("ab") as file:
+            file.write(added)
+        if rotates:
+            log.rename(f"{log}.1")
+            log.write_bytes(b"five: ")
+        lines, place = found.read_log(place)
+        seen += lines
+    assert seen == ["three", "four", "five: a longer line than all before it", "six"]
+
+
 def test_run_is_the_daemon_itself(fresh: Installation) -> None:
     running = fresh.spawn_svc("daemon", "run")
     wait_until(lambda: fresh.health() is not None, "the daemon's first answer")

@@ -4,13 +4,15 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
 
 from svc_cli.client import Client, NetworkFailed
+from svc_cli.client.connections import Connections
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import UsageError
 from tests.acceptance.installations import PATIENCE_S
@@ -119,3 +121,22 @@ def _shake_hands(listener: socket.socket, tls: ssl.SSLContext) -> None:
     connection, _ = listener.accept()
     with pytest.raises(OSError), closing(connection):
         tls.wrap_socket(connection, True)
+
+
+def test_a_response_that_drips_for_ever_ends_after_its_time() -> None:
+    listener, is_over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with closing(connection), suppress(OSError):
+            while not is_over.wait(0.02):
+                connection.sendall(b"H")
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    address = urlsplit(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+    with closing(listener), closing(Connections(PATIENCE_S, ssl.create_default_context)) as connections:
+        with pytest.raises(TimeoutError), connections.exchange("GET", address, None, {}, PATIENCE_S, 0.3):
+            pass
+        is_over.set()
+        thread.join(PATIENCE_S)

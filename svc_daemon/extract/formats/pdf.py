@@ -1,6 +1,7 @@
 """PDF: the text of each page, in the order in which PDFium reads it."""
 
 import re
+from contextlib import closing
 
 import pypdfium2
 from pypdfium2 import raw
@@ -42,18 +43,15 @@ def read(given: Given) -> Document:
         for number in range(1, len(pdf) + 1):
             flow.page = number
             try:
-                page = pdf[number - 1]
-                text = page.get_textpage()
+                # Pages need much memory, so close each page before the next one is opened.
+                with closing(pdf[number - 1]) as page, closing(page.get_textpage()) as text:
+                    joined = _BROKEN_WORD.sub("", text.get_text_range().replace("\r\n", "\n"))
             except pypdfium2.PdfiumError:
                 damaged.append(number)
                 empty.append(number)
                 continue
-            joined = _BROKEN_WORD.sub("", text.get_text_range().replace("\r\n", "\n"))
             if not flow.add_all("paragraph", _BLANK_LINE.split(joined)):
                 empty.append(number)
-            # Pages need much memory, so close each page before the next one is opened.
-            text.close()
-            page.close()
         language = (raw.FPDF_WCHAR * 64)()
         size = raw.FPDFCatalog_GetLanguage(pdf, language, 64) if hasattr(raw, "FPDFCatalog_GetLanguage") else 0
         return flow.finish(
