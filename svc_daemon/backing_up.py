@@ -24,7 +24,7 @@ from svc_daemon.data_directory import NoDirectory, has_state
 from svc_daemon.databases.sqlite import copy_database, log_bytes, open_copy
 from svc_daemon.errors import StorageError
 from svc_daemon.offline_repair import check_files
-from svc_daemon.operations.installations import INSTALLATION_ID
+from svc_daemon.operations.installations import INSTALLATION_ID, check_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store.backups import Backup, BackupFolder, BackupRecord, BackupRefused
@@ -100,6 +100,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
         # copy.
         held.close()
         problems = check_files(folder.partial, read_data=options.read_data, has_indexes=False).problems
+        problems += check_secret(folder.partial)
         record = BackupRecord(
             number=previous.record.number + 1 if previous else 1,
             installation_id=installation_id,

@@ -23,16 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.core.ids import Ids
+from svc_daemon.core.problems import Problem
 from svc_daemon.data_directory import NotEmpty, lock_directory, make_folders, sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
 from svc_daemon.offline_repair import Verdict, verify_directory
+from svc_daemon.operations.installations import check_secret
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.restores import mark_restored
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store import sources, teams
-from svc_daemon.store.backups import Backup, BackupRefused
+from svc_daemon.store.backups import Backup
 from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
@@ -57,12 +59,15 @@ class RestoreSummary:
     counts: CopyCounts
     #: The result of the check after the repair; None if an earlier run has already checked.
     verdict: Verdict | None
+    #: The problem of the backup's secret, if it has one.
+    secret_problems: list[Problem]
 
     @property
     def lost(self) -> list[str]:
         """The messages about stored files that the backup doesn't have."""
         repaired = (self.verdict.repaired if self.verdict else None) or []
-        return [problem.message for problem in repaired if problem.invariant in ("I2", "I3")]
+        lost = [problem.message for problem in repaired if problem.invariant in ("I2", "I3")]
+        return lost + [problem.message for problem in self.secret_problems]
 
     @property
     def is_whole(self) -> bool:
@@ -97,16 +102,14 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
     Raises BackupRefused, NotEmpty, DirectoryLocked, StorageError if the state can't be used by this release, and
     OSError.
     """
-    if files.root.resolve().is_relative_to(backup.path.resolve()):
-        # The backup will be removed some day, and the data directory would be removed with it.
-        raise BackupRefused(f"{files.root} is inside of the backup.", "Set SVC_DATA_DIR to another folder.")
+    backup.refuse_inside(files.root)
     make_folders(files)
     with ExitStack() as stack:
         stack.enter_context(lock_directory(files))
         made = DataFiles(files.restoring)
         origin = {"backup": str(backup.path), "started_at": backup.record.started_at}
         _refuse_others(files, origin)
-        copy, verdict = DirectoryCopy(backup.files, made), None
+        copy, verdict, secret_problems = DirectoryCopy(backup.files, made), None, check_secret(backup.files)
         if not (made.root / READY).exists():
             # Read the state first: if it can't be read, nothing was written yet, and an older backup can be restored
             # instead.
@@ -118,6 +121,9 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
             copy.copy_blobs(stored, options.report)
             copy.copy_parts(open_ids)
             copy.copy_rest()
+            if secret_problems:
+                # A daemon wouldn't start with a damaged one.
+                made.secret.unlink(missing_ok=True)
             _copy_databases(backup, made)
             _renew_state(made, options.now)
             verdict = verify_directory(made.root, read_data=False, repair=True)
@@ -125,7 +131,9 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
             (made.root / READY).touch()
             sync_folder(made.root)
         _move_in(made, files)
-        return RestoreSummary(backup=backup, root=files.root, counts=copy.counts, verdict=verdict)
+        return RestoreSummary(
+            backup=backup, root=files.root, counts=copy.counts, verdict=verdict, secret_problems=secret_problems
+        )
 
 
 def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:

@@ -64,8 +64,8 @@ class Forwarder:
         self._clock = clock
         self._connections = Connections(ANSWER_S, tls_context)
         self._due: list[DueCall] = []
-        #: The event type and the source id of the last webhook calls, oldest first. Like the service, make only one call
-        #: for each pair.
+        #: The event type and the source id of the last webhook calls, oldest first. Like the service, make only one
+        #: call for each pair.
         self._known: dict[tuple[str, str], None] = {}
 
     def secrets(self) -> Sequence[str]:

@@ -67,7 +67,7 @@ def lost_files(files: int, known: int) -> str | None:
 class Problem:
     """A violated invariant of a data directory, and how to repair it."""
 
-    #: The number of the invariant, such as `I3`.
+    #: The number of the invariant, such as `I3`; `secret` if the secret of a backup is missing.
     invariant: str
     #: A sentence that contains the ids of all affected objects.
     message: str

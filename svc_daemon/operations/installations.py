@@ -12,6 +12,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.api_keys import Grant
 from svc_daemon.core.ids import Ids
+from svc_daemon.core.problems import Problem
 from svc_daemon.core.times import to_text
 from svc_daemon.data_directory import has_state, list_own, sync_folder
 from svc_daemon.databases.contract import Connection, Database
@@ -136,6 +137,14 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
             "webhooks are signed with new secrets then, and open upload URLs end."
         )
     return secret
+
+
+def check_secret(files: DataFiles) -> list[Problem]:
+    """Report if the file with the installation's secret is missing or damaged."""
+    if files.secret.exists() and parse_secret(files.secret.read_text(errors="replace")) is not None:
+        return []
+    message = "the secret of the installation is missing or damaged: webhooks get other secrets, and upload URLs end"
+    return [Problem("secret", message)]
 
 
 def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) -> bytes:

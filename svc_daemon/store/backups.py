@@ -63,6 +63,19 @@ class Backup:
     def files(self) -> DataFiles:
         return DataFiles(self.path)
 
+    def refuse_inside(self, place: Path) -> None:
+        """Raise BackupRefused if this place is in the backup, or in a folder that has nothing but backups."""
+        hint = "Set SVC_DATA_DIR to another folder."
+        path, place = self.path.resolve(), place.resolve()
+        if place.is_relative_to(path):
+            # The backup is removed one day, and the data directory would be removed with it.
+            raise BackupRefused(f"{place} is inside of the backup.", hint)
+        if place.is_relative_to(path.parent) and all(
+            _is_own(each) or place.is_relative_to(each) for each in path.parent.iterdir()
+        ):
+            # The next backup into this folder would be refused, because it would have other files.
+            raise BackupRefused(f"{place} is among the backups.", hint)
+
 
 class BackupFolder:
     """The folder with the backups of one installation."""

@@ -213,6 +213,23 @@ def test_damage_is_reported_kept_out_and_repaired_from_what_is_whole(data: Path,
     assert restored(folder, tmp_path / "new") == rows(copy)
 
 
+def test_a_backup_without_the_secret_is_reported_and_restored_without(data: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy, ignore=shutil.ignore_patterns("scratch"))
+    for number, content in enumerate((b"", b"no secret", None)):
+        folder, target = tmp_path / f"backups{number}", tmp_path / f"new{number}"
+        (copy / "secret").write_bytes(content) if content is not None else (copy / "secret").unlink()
+        made = make_backup(copy, folder)
+        assert [each.invariant for each in made.problems] == ["secret"]
+        back = restore_backup(folder, target)
+        assert (back.is_whole, back.lost == [made.problems[0].message], (target / "secret").exists()) == (
+            False,
+            True,
+            False,
+        )
+        assert rows(target) == rows(data)
+
+
 def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: Path) -> None:
     folder, full = tmp_path / "backups", tmp_path / "full"
     make_backup(data, folder)
@@ -240,9 +257,10 @@ def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: 
             restore_backup(damaged, tmp_path / "new")
         assert copied.exists() == (content is not None)
     record = next(folder.glob("2*/backup.json"))
-    with pytest.raises(BackupRefused, match="inside"):
-        restore_backup(folder, record.parent / "new")
-    assert not (record.parent / "new").exists()
+    for place, words in ((record.parent / "new", "inside"), (folder / "new", "among"), (folder / "x" / "new", "among")):
+        with pytest.raises(BackupRefused, match=words):
+            restore_backup(folder, place)
+        assert not place.exists()
     record.write_text(record.read_text().replace('"v": 1', '"v": 2'))
     with pytest.raises(BackupRefused, match="later release"):
         restore_backup(folder, tmp_path / "new")
