@@ -20,7 +20,7 @@ from types import FrameType
 
 from svc_cli.exits import Exit
 
-#: Seconds before a lost interrupt is sent again; long enough for the destructor to end.
+#: Seconds before an interrupt that a destructor swallowed is sent again; by then, the destructor has ended.
 _RESEND_S = 0.01
 
 

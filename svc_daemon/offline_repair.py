@@ -130,8 +130,9 @@ def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) 
 
 
 async def repair_in(files: DataFiles, problems: list[Problem], engines: "Engines | None" = None) -> list[Problem]:
-    """Repair each problem that has a safe repair, in the given engines or those of the data directory. Returns the
-    repaired.
+    """Repair each problem that has a safe repair, and return those that were repaired.
+
+    Without `engines`, the installation is that of the data directory.
     """
     if not any(problem.repair for problem in problems):
         return []

@@ -89,7 +89,8 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is used, such as a website; this prevents its deletion, and '' removes it.",
+            help="Record where the agent is used, such as a website. Until this is removed with '', the agent can be"
+            " deleted only with --force.",
         ),
     ] = None
     dry_run: DryRunOption = False

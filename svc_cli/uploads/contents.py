@@ -137,7 +137,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def stamp_of(facts: os.stat_result) -> Stamp:
-    """Return the stamp of a file with these facts."""
+    """Return the fields of `facts` that change when the file is replaced or written."""
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 

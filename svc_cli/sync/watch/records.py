@@ -27,7 +27,7 @@ LOG_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The files of the watcher of one mapping."""
+    """The files that the watcher of one mapping writes: its lock, state and log."""
 
     base: Path
 
