@@ -27,6 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from svc_daemon.databases.bulk_inserts import connect
 from svc_daemon.databases.writers import GroupWriter, Job, Outcome, resolve
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 
@@ -243,7 +244,7 @@ class SqliteDatabase:
 
 def open_connection(path: Path) -> sqlite3.Connection:
     """Open a connection with the settings that all our database files need. Transactions must be begun explicitly."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    connection = connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
     for pragma in (
         f"busy_timeout = {BUSY_TIMEOUT_S * 1000}",

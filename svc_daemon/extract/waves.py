@@ -6,7 +6,9 @@ whether it may join a wave. The child then detects the format from the bytes, an
 format may not share a child.
 """
 
-from svc_daemon.core.text.media_types import DocumentFormat, detect, find_format, from_declared, from_filename
+from functools import lru_cache
+
+from svc_daemon.core.text.media_types import DocumentFormat, detect_as, find_format, from_declared, from_filename
 
 #: Maximum number of documents that one child reads.
 WAVE_DOCUMENTS = 64
@@ -26,10 +28,17 @@ class NeedsOwnChild(NotRead):
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:
     """Return whether a stored document may share a child, judged by its name, its declared type and its size."""
+    return size_bytes <= WAVE_DOCUMENT_BYTES and _are_sharing(from_filename(filename), content_type)
+
+
+@lru_cache
+def _are_sharing(named: str | None, content_type: str) -> bool:
+    """Return whether all types that the document may have share a child; cached, because there are few of them."""
+    announced = from_declared(content_type)
     # The third type is the one that would be detected if the bytes of the document are text.
-    types = (from_filename(filename), from_declared(content_type), detect(b"text", filename, content_type))
+    types = (named, announced, detect_as(b"text", named, announced))
     formats = [find_format(media_type or "") for media_type in types]
-    return size_bytes <= WAVE_DOCUMENT_BYTES and all(format_ is None or shares(format_) for format_ in formats)
+    return all(format_ is None or shares(format_) for format_ in formats)
 
 
 def shares(format_: DocumentFormat) -> bool:

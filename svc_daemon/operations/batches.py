@@ -71,7 +71,13 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
         # Most files share their buckets, so look up each set of buckets once.
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
-        opened = [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
+        opened = [
+            # Only buckets that are created now change a session, and a copy of its row costs as much as storing it.
+            upload
+            if upload.bucket_ids == settled[destination.slugs]
+            else replace(upload, bucket_ids=settled[destination.slugs])
+            for upload, destination in opening.wanted
+        ]
         bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
         store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
         uploads.create_uploads(connection, opened)
@@ -210,10 +216,3 @@ async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) 
             return [upload.id for upload in ended]
 
         await context.parts.delete(*await context.write(work))
-
-
-def in_batch(upload: UploadRow, batch: BatchRow, position: int, client_file_id: str) -> UploadRow:
-    """Return a copy of the upload session that belongs to the batch and expires when the batch does."""
-    return replace(
-        upload, batch_id=batch.id, client_file_id=client_file_id, position=position, expires_at=batch.expires_at
-    )

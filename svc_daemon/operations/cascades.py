@@ -33,7 +33,7 @@ from svc_daemon.store.sources import find_source
 from svc_daemon.store.tasks import (
     TaskRow,
     claim_task,
-    create_task,
+    create_tasks,
     extend_lease,
     finish_task,
     is_held,
@@ -105,7 +105,7 @@ def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -
     )
     total = memberships.count_members(connection, bucket.id)
     cascade = Cascade(task_id=task.id, team_id=bucket.team_id, bucket_id=bucket.id, total=total)
-    create_task(connection, task)
+    create_tasks(connection, [task])
     create_cascade(connection, cascade)
     return cascade
 

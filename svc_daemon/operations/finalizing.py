@@ -17,7 +17,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError, StorageError
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.events import record_events, source_event
-from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, new_source
+from svc_daemon.operations.ingest import FileUpload, add_sources, commit_blobs, new_source
 from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, list_progress, progress_of
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
@@ -64,10 +64,10 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
 
     def work(connection: Connection) -> list[Finalized]:
         active: set[str] = set()
-        together = sum(one.source is not None for one in made)
-        outcomes = [_commit(connection, context, one, active, together) for one in made]
+        outcomes = [_commit(connection, one, active) for one in made]
         new = [one.source for one in outcomes if one.source is not None and not one.replayed]
         if new:
+            add_sources(connection, context, new)
             queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
             record_events(connection, context.ids, new[0].team_id, queued)
         # If a session was refused for good, its batch may have no unfinished file left, and has ended then.
@@ -120,7 +120,7 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
             raise
         except ServiceError as error:
             made.append(Finalized(upload, error=error))
-    names = {session_id: context.ids.make(ids.SOURCE) for session_id in hashes}
+    names = dict(zip(hashes, context.ids.make_many(ids.SOURCE, len(hashes)), strict=True))
     heads = await context.parts.link(names, hashes)
     for place, one in enumerate(made):
         session_id = one.upload.id
@@ -163,11 +163,8 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
     )
 
 
-def _commit(connection: Connection, context: Context, made: Finalized, active: set[str], together: int) -> Finalized:
-    """Commit the source and the session together.
-
-    A permanent error is stored in the session, so that retries get it too.
-    """
+def _commit(connection: Connection, made: Finalized, active: set[str]) -> Finalized:
+    """End the session; the caller adds its source. A permanent error is stored in the session for retries."""
     if made.error is not None:
         return made
     upload_id, outcome = made.upload.id, made
@@ -179,11 +176,7 @@ def _commit(connection: Connection, context: Context, made: Finalized, active: s
     except ServiceError as error:
         outcome = Finalized(made.upload, error=error)
         is_first = store.finish_upload(connection, made.upload, store.FAILED, error=error.as_error())
-    if not is_first:
-        return _replay(connection, get_session(connection, upload_id))
-    if outcome.source is not None:
-        add_source(connection, context, outcome.source, together)
-    return outcome
+    return outcome if is_first else _replay(connection, get_session(connection, upload_id))
 
 
 def _replay(connection: Connection, upload: UploadRow) -> Finalized:
@@ -233,7 +226,7 @@ def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, s
         mapping=upload.mapping,
         replaces=upload.replaces,
     )
-    source = new_source(
+    return new_source(
         context,
         upload.team_id,
         file,
@@ -241,5 +234,5 @@ def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, s
         sha256=sha256,
         source_id=source_id,
         bucket_ids=upload.bucket_ids,
+        batch_id=upload.batch_id,
     )
-    return replace(source, batch_id=upload.batch_id)

@@ -25,9 +25,9 @@ from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.memberships import SyncClaim, create_membership
-from svc_daemon.store.sources import SourceRow, create_source, get_source, list_replacing, update_state
-from svc_daemon.store.tasks import TaskRow, create_task
+from svc_daemon.store.memberships import SyncClaim, create_memberships
+from svc_daemon.store.sources import SourceRow, create_sources, get_source, list_replacing, update_state
+from svc_daemon.store.tasks import TaskRow, create_tasks
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import INDEXING
@@ -143,7 +143,7 @@ def commit_source(
     bucket_ids = settle_buckets(connection, context, request.key, destination)
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
-    add_source(connection, context, placed)
+    add_sources(connection, context, [placed])
     queued = source_event(EventType.SOURCE_QUEUED, placed, key_id=request.key.id)
     record_events(connection, context.ids, placed.team_id, [queued])
     body = view_source(placed, request.key).model_dump()
@@ -151,25 +151,36 @@ def commit_source(
     return Outcome(body)
 
 
-def add_source(connection: Connection, context: Context, source: SourceRow, together: int = 1) -> None:
-    """Insert the rows of a source whose file is durable: the source, its buckets and its task.
+def add_sources(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
+    """Insert the rows of new sources whose files are durable: the sources, their buckets and their tasks.
 
-    The caller records the event, because recording the events of several sources together is cheaper.
+    The caller records their events.
     """
-    create_task(connection, new_indexing_task(context, source, together))
-    create_source(connection, source)
-    for bucket_id in source.places:
-        claim = SyncClaim(source_id=source.id, bucket_id=bucket_id, team_id=source.team_id)
-        create_membership(connection, claim, source.created_at)
-    if source.replaces is None:
+    _insert(connection, context, [source for source in sources if source.replaces is None], len(sources))
+    for source in sources:
+        if source.replaces is None:
+            continue
+        _insert(connection, context, [source], len(sources))
+        # Another source that is not ready yet may be about to replace the same source in the same bucket. The newer
+        # one takes its place.
+        for other in list_replacing(connection, source.team_id, source.replaces):
+            if other.id != source.id and set(other.places) & set(source.places):
+                # The other source stays in its other buckets, but no longer replaces anything there.
+                update_state(connection, replace(other, replaces=None))
+                give_places(connection, context, other, source.places, source.id)
+
+
+def _insert(connection: Connection, context: Context, sources: Sequence[SourceRow], together: int) -> None:
+    if not sources:
         return
-    # Another source that is not ready yet may be about to replace the same source in the same bucket. The newer one
-    # takes its place.
-    for other in list_replacing(connection, source.team_id, source.replaces):
-        if other.id != source.id and set(other.places) & set(source.places):
-            # The other source stays in its other buckets, but no longer replaces anything there.
-            update_state(connection, replace(other, replaces=None))
-            give_places(connection, context, other, source.places, source.id)
+    create_tasks(connection, [new_indexing_task(context, source, together) for source in sources])
+    create_sources(connection, sources)
+    claims = [
+        SyncClaim(source_id=source.id, bucket_id=bucket_id, team_id=source.team_id)
+        for source in sources
+        for bucket_id in source.places
+    ]
+    create_memberships(connection, claims, sources[0].created_at)
 
 
 def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
@@ -203,6 +214,7 @@ def new_source(
     sha256: str,
     source_id: str | None = None,
     bucket_ids: Collection[str] = (),
+    batch_id: str | None = None,
 ) -> SourceRow:
     """Build the row of a new source, with a new id unless one is given.
 
@@ -222,6 +234,7 @@ def new_source(
         metadata=upload.metadata,
         mapping=upload.mapping,
         replaces=upload.replaces,
+        batch_id=batch_id,
         places=queued_in(bucket_ids),
         task_id=context.ids.make(ids.TASK),
         task_type=INDEXING,

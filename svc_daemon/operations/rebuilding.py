@@ -97,7 +97,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
         next_attempt_at=due_at,
         created_at=to_text(make_ids.now()),
     )
-    tasks.create_task(connection, task)
+    tasks.create_tasks(connection, [task])
     memberships.withdraw_syncs(connection, task.team_id, task.created_at)
     touch_buckets_of_team(connection, task.team_id)
     record_events(connection, make_ids, task.team_id, [maintenance_event("began", task.id)])

@@ -23,7 +23,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, StorageError, stored_error
 from svc_daemon.operations.cascades import queue_cascade
 from svc_daemon.operations.events import bucket_event, record_events, source_event
-from svc_daemon.operations.ingest import FileUpload, add_source, new_source, queued_in
+from svc_daemon.operations.ingest import FileUpload, add_sources, new_source, queued_in
 from svc_daemon.operations.installations import refuse_moved
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.sources import requeue
@@ -102,7 +102,7 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
         if bucket.status != readiness.DELETING:
             places.append(bucket_id)
     placed = replace(source, places=queued_in(places))
-    add_source(connection, context, placed)
+    add_sources(connection, context, [placed])
     update_content(connection, source)
     record_events(connection, context.ids, source.team_id, [source_event(EventType.SOURCE_QUEUED, placed)])
 

@@ -27,7 +27,7 @@ from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.batches import end_batch
 from svc_daemon.store.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.memberships import SyncClaim, create_membership, suspend_syncs
+from svc_daemon.store.memberships import SyncClaim, create_memberships, suspend_syncs
 from svc_daemon.store.sources import (
     SourceFilter,
     SourceRow,
@@ -37,7 +37,7 @@ from svc_daemon.store.sources import (
     update_description,
     update_state,
 )
-from svc_daemon.store.tasks import create_task
+from svc_daemon.store.tasks import create_tasks
 from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle, find_successors
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
@@ -163,7 +163,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
         found, source = check_attach(connection, key, bucket, source_id)
         claim = SyncClaim(source_id=source.id, bucket_id=found.id, team_id=key.team_id)
         due_at = now if source.status == readiness.ACTIVE else None
-        is_new = create_membership(connection, claim, now, due_at)
+        is_new = create_memberships(connection, [claim], now, due_at)
         if is_new:
             attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
             record_events(connection, context.ids, key.team_id, [attached])
@@ -208,7 +208,7 @@ def requeue(connection: Connection, context: Context, source: SourceRow, key_id:
         places=dict.fromkeys(source.places, readiness.QUEUED),
         updated_at=context.clock.timestamp(),
     )
-    create_task(connection, new_indexing_task(context, queued))
+    create_tasks(connection, [new_indexing_task(context, queued)])
     update_state(connection, queued)
     suspend_syncs(connection, source.id)
     touch_buckets_of(connection, source.id)

@@ -72,7 +72,7 @@ def queue_removal(connection: Connection, make_ids: Ids, team: str) -> wire.Team
             max_attempts=ATTEMPTS,
             created_at=now,
         )
-        tasks.create_task(connection, task)
+        tasks.create_tasks(connection, [task])
         store.revoke_keys(connection, found.id, now)
     return view_team(connection, found)
 

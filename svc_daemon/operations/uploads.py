@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from svc_daemon.core import ids
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.core.uploads.sessions import ContentRange, Step
@@ -55,6 +56,26 @@ class ChunkBody:
     #: The Content-Length; None if the body uses chunked transfer encoding.
     body_bytes: int | None
     chunks: AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStart:
+    """What a new session has before its file is described: its id, its times, and its place in a batch, if any."""
+
+    id: str
+    created_at: str
+    expires_at: str
+    ends_at: str
+    batch_id: str | None = None
+    client_file_id: str | None = None
+    position: int = 0
+
+
+def begin_session(context: Context) -> SessionStart:
+    """Make the id and the times of a session that belongs to no batch."""
+    expires_at, ends_at = lifetime(context)
+    now = context.clock.timestamp()
+    return SessionStart(id=context.ids.make(ids.UPLOAD), created_at=now, expires_at=expires_at, ends_at=ends_at)
 
 
 async def create_upload(
@@ -140,15 +161,15 @@ async def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
 
 async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
     """Return the computed states of several sessions, in their order."""
-    sizes = await context.parts.measure(*(upload.id for upload in uploads))
-    return [_judge(context, upload, size_bytes) for upload, size_bytes in zip(uploads, sizes, strict=True)]
+    sizes, now = await context.parts.measure(*(upload.id for upload in uploads)), context.clock.timestamp()
+    return [_judge(upload, size_bytes, now) for upload, size_bytes in zip(uploads, sizes, strict=True)]
 
 
-def _judge(context: Context, upload: UploadRow, stored_bytes: int) -> UploadProgress:
+def _judge(upload: UploadRow, stored_bytes: int, now: str) -> UploadProgress:
     """Compute the session's state from its stored bytes; a finalized session no longer has any."""
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else stored_bytes
     status = rules.CANCELED if upload.status == store.FAILED else upload.status
-    is_expired = context.clock.timestamp() >= upload.expires_at
+    is_expired = now >= upload.expires_at
     state = rules.state_of(status, received_bytes, upload.size_bytes, is_expired=is_expired)
     return UploadProgress(upload, state, received_bytes)
 
@@ -170,7 +191,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
     async with context.locks.take_over(session_lock(upload_id)) as hold:
         upload = context.look(lambda connection: get_session(connection, upload_id))
         (stored_bytes,) = await context.parts.settle(upload_id)
-        before = _judge(context, upload, stored_bytes)
+        before = _judge(upload, stored_bytes, context.clock.timestamp())
         verdict = rules.judge_put(before.state, before.received_bytes, upload.size_bytes, sending.asked)
         if verdict.step is Step.REPORT:
             return before

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
+from svc_daemon.store.uploads import read_texts
 from svc_daemon.wire.codes import ErrorCode
 
 
@@ -121,9 +122,9 @@ def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
 
 def _member(upload: Row, source: Row | None) -> BatchMember:
     values = dict(upload)
-    values["bucket_ids"] = tuple(json.loads(upload["bucket_ids"]))
+    values["bucket_ids"] = read_texts(upload["bucket_ids"])
     values["in_maintenance"] = bool(upload["in_maintenance"])
     for name in ("task_id", "source_status", "source_error", "places"):
         values[name] = source[name] if source else None
-    values["source_warnings"] = tuple(json.loads(source["warnings"])) if source else ()
+    values["source_warnings"] = read_texts(source["warnings"]) if source else ()
     return BatchMember(**values)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store.buckets import touch_bucket
+from svc_daemon.store.buckets import touch_bucket, touch_buckets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,24 +28,29 @@ class SyncClaim:
     attempt: int = 0
 
 
-def create_membership(connection: Connection, claim: SyncClaim, created_at: str, due_at: str | None = None) -> bool:
-    """Create the membership. Returns False if the source is already a member."""
-    cursor = connection.execute(
+def create_memberships(
+    connection: Connection, claims: Sequence[SyncClaim], created_at: str, due_at: str | None = None
+) -> bool:
+    """Create the memberships. Returns False if all of the sources are already members."""
+    cursor = connection.executemany(
         "INSERT INTO memberships (source_id, bucket_id, team_id, sync_status, attempt, due_at, created_at)"
         " VALUES (:source_id, :bucket_id, :team_id, 'queued', :attempt, :due_at, :created_at)"
         " ON CONFLICT (source_id, bucket_id) DO NOTHING",
-        {
-            "source_id": claim.source_id,
-            "bucket_id": claim.bucket_id,
-            "team_id": claim.team_id,
-            "attempt": claim.attempt,
-            "due_at": due_at,
-            "created_at": created_at,
-        },
+        [
+            {
+                "source_id": claim.source_id,
+                "bucket_id": claim.bucket_id,
+                "team_id": claim.team_id,
+                "attempt": claim.attempt,
+                "due_at": due_at,
+                "created_at": created_at,
+            }
+            for claim in claims
+        ],
     )
-    if cursor.rowcount == 1:
-        touch_bucket(connection, claim.bucket_id)
-    return cursor.rowcount == 1
+    if cursor.rowcount > 0:
+        touch_buckets(connection, (claim.bucket_id for claim in claims))
+    return cursor.rowcount > 0
 
 
 def delete_membership(connection: Connection, source_id: str, bucket_id: str) -> str | None:

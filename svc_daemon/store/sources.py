@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tombstones import find_successor
+from svc_daemon.store.uploads import read_texts
 from svc_daemon.wire.codes import ErrorCode
 
 
@@ -75,11 +76,10 @@ class SourceRow:
         values = dict(row)
         for name in ("metadata", "error", "extraction", "fetched", "qa", "webhook"):
             values[name] = json.loads(values[name]) if values[name] else None
-        for name in ("tags", "warnings"):
-            values[name] = tuple(json.loads(values[name]))
+        values["tags"], values["warnings"] = read_texts(values["tags"]), read_texts(values["warnings"])
         values["places"] = places_of(values["places"])
-        values["in_maintenance"] = bool(values["in_maintenance"])
-        values["rechunk"] = bool(values["rechunk"])
+        for name in ("in_maintenance", "rechunk"):
+            values[name] = bool(values[name])
         return cls(**values)
 
     @property
@@ -129,39 +129,42 @@ class SourceFilter:
     limit: int = MOST_ROWS
 
 
-def create_source(connection: Connection, source: SourceRow) -> None:
-    connection.execute(
+def create_sources(connection: Connection, sources: Iterable[SourceRow]) -> None:
+    connection.executemany(
         "INSERT INTO sources (id, team_id, type, status, generation, title, filename, content_type, size_bytes, sha256,"
         " tags, metadata, mapping, source_url, url_key, fetched, qa, webhook, replaces, batch_id, task_id, warnings,"
         " created_at, updated_at)"
         " VALUES (:id, :team_id, :type, :status, :generation, :title, :filename, :content_type, :size_bytes, :sha256,"
         " :tags, :metadata, :mapping, :source_url, :url_key, :fetched, :qa, :webhook, :replaces, :batch_id, :task_id,"
         " '[]', :created_at, :updated_at)",
-        {
-            "id": source.id,
-            "team_id": source.team_id,
-            "type": source.type,
-            "status": source.status,
-            "generation": source.generation,
-            "title": source.title,
-            "filename": source.filename,
-            "content_type": source.content_type,
-            "size_bytes": source.size_bytes,
-            "sha256": source.sha256,
-            "tags": json.dumps(source.tags),
-            "metadata": json.dumps(source.metadata),
-            "mapping": source.mapping,
-            "source_url": source.source_url,
-            "url_key": source.url_key,
-            "fetched": _json(source.fetched),
-            "qa": _json(source.qa),
-            "webhook": _json(source.webhook),
-            "replaces": source.replaces,
-            "batch_id": source.batch_id,
-            "task_id": source.task_id,
-            "created_at": source.created_at,
-            "updated_at": source.updated_at,
-        },
+        [
+            {
+                "id": source.id,
+                "team_id": source.team_id,
+                "type": source.type,
+                "status": source.status,
+                "generation": source.generation,
+                "title": source.title,
+                "filename": source.filename,
+                "content_type": source.content_type,
+                "size_bytes": source.size_bytes,
+                "sha256": source.sha256,
+                "tags": json.dumps(source.tags),
+                "metadata": json.dumps(source.metadata),
+                "mapping": source.mapping,
+                "source_url": source.source_url,
+                "url_key": source.url_key,
+                "fetched": _json(source.fetched),
+                "qa": _json(source.qa),
+                "webhook": _json(source.webhook),
+                "replaces": source.replaces,
+                "batch_id": source.batch_id,
+                "task_id": source.task_id,
+                "created_at": source.created_at,
+                "updated_at": source.updated_at,
+            }
+            for source in sources
+        ],
     )
 
 
@@ -327,9 +330,8 @@ def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
 
 def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
     """Delete the source's row; its memberships must have been deleted first."""
-    connection.execute(
-        "DELETE FROM sources WHERE id = :id AND team_id = :team_id", {"id": source_id, "team_id": team_id}
-    )
+    where = {"id": source_id, "team_id": team_id}
+    connection.execute("DELETE FROM sources WHERE id = :id AND team_id = :team_id", where)
 
 
 def has_active(connection: Connection, team_id: str) -> bool:

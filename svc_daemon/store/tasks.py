@@ -5,7 +5,7 @@ that each claim sees which tasks the previous one took.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,24 +52,27 @@ class TaskRow:
         return cls(**values)
 
 
-def create_task(connection: Connection, task: TaskRow) -> None:
-    connection.execute(
+def create_tasks(connection: Connection, tasks: Iterable[TaskRow]) -> None:
+    connection.executemany(
         "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, token, max_attempts, chunks_done,"
         " next_attempt_at, created_at, lane, trace)"
         " VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :next_attempt_at, :created_at,"
         " :lane, :trace)",
-        {
-            "id": task.id,
-            "team_id": task.team_id,
-            "type": task.type,
-            "status": task.status,
-            "source_id": task.source_id,
-            "max_attempts": task.max_attempts,
-            "next_attempt_at": task.next_attempt_at,
-            "created_at": task.created_at,
-            "lane": task.lane,
-            "trace": task.trace,
-        },
+        [
+            {
+                "id": task.id,
+                "team_id": task.team_id,
+                "type": task.type,
+                "status": task.status,
+                "source_id": task.source_id,
+                "max_attempts": task.max_attempts,
+                "next_attempt_at": task.next_attempt_at,
+                "created_at": task.created_at,
+                "lane": task.lane,
+                "trace": task.trace,
+            }
+            for task in tasks
+        ],
     )
 
 

@@ -56,15 +56,15 @@ class UploadRow:
     @classmethod
     def from_row(cls, row: Row) -> "UploadRow":
         values = dict(row)
-        values["bucket_ids"], values["tags"] = _read_names(values["bucket_ids"]), _read_names(values["tags"])
+        values["bucket_ids"], values["tags"] = read_texts(values["bucket_ids"]), read_texts(values["tags"])
         values["metadata"] = json.loads(values["metadata"])
         values["error"] = json.loads(values["error"]) if values["error"] else None
         return cls(**values)
 
 
 @lru_cache
-def _read_names(text: str) -> tuple[str, ...]:
-    """Parse a list of names. The result is cached, because most sessions of a batch have the same list."""
+def read_texts(text: str) -> tuple[str, ...]:
+    """Parse a list of texts. The result is cached, because most files have the same tags and buckets."""
     return tuple(json.loads(text))
 
 

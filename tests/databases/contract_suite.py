@@ -193,6 +193,22 @@ class DatabaseContract:
         found = database.read(lambda c: c.execute("SELECT id, text FROM notes ORDER BY id").fetchall())
         assert [(row["id"], row["text"].replace("\ufffd", "\0")) for row in found] == [(0, "c"), (1, "a"), (2, "b\0?")]
 
+    def test_many_rows_are_inserted_in_order_and_those_that_were_new_are_counted(self, database: Database) -> None:
+        statement = "INSERT INTO notes (id, text) VALUES (:id, '(:id) ' || :text) ON CONFLICT (id) DO NOTHING"
+        # Each row has the number of the attempt; the first that had an id keeps it, within a statement too.
+        for count in (1, 5, 16, 17, 50, 50, 83):
+            rows = [{"id": number // 2 * 2, "text": str(number)} for number in range(count)]
+            before = len(database.read(ids))
+            new = database.write(lambda c: c.executemany(statement, rows).rowcount)  # noqa: B023
+            assert (new, database.read(ids)) == (len(range(0, count, 2)) - before, [*range(0, count, 2)]), count
+        found = database.read(lambda c: c.execute("SELECT id, text FROM notes").fetchall())
+        assert all(row["text"] == f"(:id) {row['id']}" for row in found)
+        # A row that is refused takes all with it, those of earlier groups too.
+        with pytest.raises(self.duplicate):
+            doubled = [{"id": 900 + number % 70} for number in range(71)]
+            database.write(lambda c: c.executemany("INSERT INTO notes (id) VALUES (:id)", doubled))
+        assert database.read(ids) == [*range(0, 83, 2)]
+
 
 def stored(open_database: OpenDatabase) -> list[int]:
     """What a stranger finds."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.databases.bulk_inserts import GROUP_ROWS, group_rows
 from svc_daemon.databases.sqlite import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, SqliteDatabase
 from tests.acceptance.installations import PATIENCE_S
 from tests.databases.contract_suite import DatabaseContract, OpenDatabase
@@ -81,3 +82,19 @@ def test_readers_that_overlap_without_end_do_not_let_the_log_grow_without_end(da
         for read in reads:
             read.result(PATIENCE_S)
     assert peak < LOG_WAIT_BYTES + 4 * 10**6
+
+
+def test_inserts_of_one_row_are_grouped_and_other_statements_run_as_they_are() -> None:
+    for row, names, group in (
+        ("(:id, 'it''s :x', f(), :text)", ("id", "text"), "(?, 'it''s :x', f(), ?)"),
+        ("(?, ?)", (), "(?, ?)"),
+    ):
+        for tail in ("", " ON CONFLICT (id) DO NOTHING"):
+            head = "INSERT INTO notes (id, text)\n VALUES "
+            assert group_rows(head + row + tail) == (head + ", ".join([group] * GROUP_ROWS) + tail, names)
+    for other in (
+        "DELETE FROM notes WHERE id = ?",
+        "INSERT INTO notes (id) SELECT :id",
+        "INSERT INTO notes VALUES (?)",
+    ):
+        assert group_rows(other) is None, other

@@ -82,7 +82,7 @@ def leave_half_a_document(file: Path, source_id: str) -> None:
     file.parent.mkdir(exist_ok=True)
     database = SqliteDatabase(file, prepare=prepare)
     key = database.write(lambda connection: steps.create(connection, document, is_hidden=True))
-    database.write(lambda connection: steps.add_piece(connection, key, 0, document.pieces[0]))
+    database.write(lambda connection: steps.add_pieces(connection, [(key, 0, document.pieces[0])]))
     database.write(lambda connection: steps.add_chunks(connection, key, 0, document.chunk_rows[:2]))
     database.close()
 

@@ -36,6 +36,7 @@ LIBRARY_OWNERS = {
     "uvicorn": ("svc_daemon.uvicorn_server", "svc_daemon.api"),
     "python_multipart": ("svc_daemon.api",),
     "sqlite3": (
+        "svc_daemon.databases.bulk_inserts",
         "svc_daemon.databases.sqlite",
         # The migrations and checks that only a file can have.
         "svc_daemon.store.migrations",

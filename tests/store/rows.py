@@ -9,9 +9,9 @@ from typing import Any
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.buckets import BucketRow, create_bucket
 from svc_daemon.store.keys import KeyRow, create_key
-from svc_daemon.store.memberships import SyncClaim, create_membership
-from svc_daemon.store.sources import SourceRow, create_source
-from svc_daemon.store.tasks import TaskRow, create_task
+from svc_daemon.store.memberships import SyncClaim, create_memberships
+from svc_daemon.store.sources import SourceRow, create_sources
+from svc_daemon.store.tasks import TaskRow, create_tasks
 from svc_daemon.store.teams import create_team
 from svc_daemon.wire.tasks import INDEXING
 
@@ -52,9 +52,9 @@ def make_source(name: str, team_id: str = OURS, **given: Any) -> SourceRow:
 def add_source(db: Connection, name: str, *buckets: BucketRow, sync: str = "queued", **given: Any) -> SourceRow:
     """A source that is a member of the buckets, each membership with the sync status."""
     source = make_source(name, **given)
-    create_source(db, source)
+    create_sources(db, [source])
     for bucket in buckets:
-        create_membership(db, SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=source.team_id), NOW)
+        create_memberships(db, [SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=source.team_id)], NOW)
         set_sync(db, sync, source.id, bucket.id)
     return source
 
@@ -66,7 +66,7 @@ def set_sync(db: Connection, sync: str, source_id: str, bucket_id: str) -> None:
 
 def add_task(db: Connection, name: str, team_id: str = OURS, **given: Any) -> TaskRow:
     task = TaskRow(id=f"task_{name}", team_id=team_id, type=INDEXING, source_id=None, max_attempts=3, created_at=NOW)
-    create_task(db, replace(task, **given))
+    create_tasks(db, [replace(task, **given)])
     return replace(task, **given)
 
 

@@ -42,6 +42,7 @@ from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import has_pack, pack_token
 from svc_daemon.operations.replays import Outcome, check_key, find_outcome
+from svc_daemon.operations.uploads import SessionStart
 from svc_daemon.operations.views import withheld_by
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings import Limits
@@ -206,24 +207,38 @@ def _judge_files(
     )
     wanted: list[tuple[UploadRow, Destination]] = []
     rejected: list[dict[str, Any]] = []
-    for file in body.files:
+    for session_id, file in zip(context.ids.make_many(ids.UPLOAD, len(body.files)), body.files, strict=True):
         destination = destinations[file.client_file_id]
+        begun = SessionStart(
+            id=session_id,
+            created_at=batch.created_at,
+            # All sessions of a batch expire with it.
+            expires_at=batch.expires_at,
+            ends_at=batch.expires_at,
+            batch_id=batch.id,
+            client_file_id=file.client_file_id,
+            position=len(wanted),
+        )
         try:
-            upload = _new_item(context, key, destination, items[file.client_file_id], file)
-            wanted.append((verbs.in_batch(upload, batch, len(wanted), file.client_file_id), destination))
+            wanted.append((_new_item(context, key, destination, items[file.client_file_id], file, begun), destination))
         except ServiceError as error:
             rejected.append({"client_file_id": file.client_file_id, "error": _error(error).model_dump()})
     return verbs.Opening(batch, wanted, rejected)
 
 
 def _new_item(
-    context: Context, key: KeyRow, destination: Destination, item: wire.ManifestItem, file: wire.BatchFile
+    context: Context,
+    key: KeyRow,
+    destination: Destination,
+    item: wire.ManifestItem,
+    file: wire.BatchFile,
+    begun: SessionStart,
 ) -> UploadRow:
     """Build the upload session of one file, from its item in the manifest."""
     described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
     sized = file.model_dump(exclude={"client_file_id", "webhook"})
     # Both the item and the file are validated already, so skip the validation.
-    upload = new_upload(context, key, destination, UploadCreate.model_construct(**described, **sized))
+    upload = new_upload(context, key, destination, UploadCreate.model_construct(**described, **sized), begun)
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
     return upload

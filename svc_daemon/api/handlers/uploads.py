@@ -40,6 +40,7 @@ from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import authorize_pack, put_pack
 from svc_daemon.operations.replays import find_outcome
+from svc_daemon.operations.uploads import SessionStart
 from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
@@ -62,7 +63,7 @@ async def open_session(
 ) -> Response:
     """Open the requested upload session, for these buckets."""
     context = context_of(request)
-    wanted = new_upload(context, creating.key, destination, body)
+    wanted = new_upload(context, creating.key, destination, body, verbs.begin_session(context))
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
     repeatable = creating.claiming(fingerprint(destination.identity, meaning))
     if is_dry_run(request, body.dry_run):
@@ -143,7 +144,9 @@ def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) ->
     return upload
 
 
-def new_upload(context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate) -> UploadRow:
+def new_upload(
+    context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate, begun: SessionStart
+) -> UploadRow:
     """Build an upload session from the validated body. Raises the same errors as an upload in one request."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
@@ -153,9 +156,8 @@ def new_upload(context: Context, key: KeyRow, destination: Destination, body: wi
     if body.size_bytes > (most := context.limits.file_bytes):
         message = f"{filename} has {body.size_bytes} bytes; the limit is {most}."
         raise ServiceError(E.FILE_TOO_LARGE, message, max_bytes=most, size_bytes=body.size_bytes)
-    expires_at, ends_at = verbs.lifetime(context)
     return UploadRow(
-        id=context.ids.make(ids.UPLOAD),
+        id=begun.id,
         team_id=key.team_id,
         bucket_ids=destination.ids,
         filename=filename,
@@ -167,9 +169,12 @@ def new_upload(context: Context, key: KeyRow, destination: Destination, body: wi
         mapping=source_fields.check_mapping(body.mapping, context.limits),
         replaces=body.replaces,
         sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
-        expires_at=expires_at,
-        ends_at=ends_at,
-        created_at=context.clock.timestamp(),
+        batch_id=begun.batch_id,
+        client_file_id=begun.client_file_id,
+        position=begun.position,
+        expires_at=begun.expires_at,
+        ends_at=begun.ends_at,
+        created_at=begun.created_at,
     )
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import PurePosixPath
 from zipfile import BadZipFile, ZipFile
 
 #: The media type of unknown binary data.
@@ -250,7 +249,8 @@ _MAIL = re.compile(
 
 def from_filename(filename: str) -> str | None:
     """Guess the media type from a file's name; None if the extension is unknown."""
-    name = PurePosixPath(filename).name.lower()
+    # A path object would take several times as long, and this is called several times for each stored file.
+    name = filename.rstrip("/").rpartition("/")[2].lower()
     stem, _, extension = name.rpartition(".")
     if extension == "gz":
         extension = f"{stem.rpartition('.')[2]}.gz"
@@ -276,7 +276,11 @@ def from_declared(declared: str) -> str:
 
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
     """Detect a file's media type from its bytes (all, or at least the first 8 KB), name and declared type."""
-    named, announced = from_filename(filename), from_declared(declared)
+    return detect_as(data, from_filename(filename), from_declared(declared))
+
+
+def detect_as(data: bytes, named: str | None, announced: str) -> str:
+    """Detect the media type from the bytes and from what `from_filename` and `from_declared` have returned."""
     is_text = text_encoding(data) is not None
     if signed := _signed_type(data, is_text=is_text):
         return signed

@@ -15,6 +15,9 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.file_names import MAX_NAME_BYTES, NameFlaw, clean_name, find_flaw
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+#: One encoder for all metadata, because `json.dumps` with options would create one for each.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def split_tags(text: str) -> list[str]:
@@ -44,7 +47,7 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
     """Check that metadata is a JSON object within its size limit; raises `invalid_request` or `metadata_too_large`."""
     if not isinstance(metadata, dict):
         raise refusal("metadata", "must be a JSON object.")
-    size_bytes = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
+    size_bytes = len(_encode(metadata).encode())
     if size_bytes > limits.metadata_bytes:
         raise ServiceError(
             ErrorCode.METADATA_TOO_LARGE,
@@ -61,7 +64,7 @@ def check_title(title: str, limits: Limits, path: str = "title") -> str:
         raise refusal(path, "must not be blank.")
     if len(title) > limits.title_characters:
         raise refusal(path, f"has {len(title)} characters; the limit is {limits.title_characters}.")
-    if any(ord(character) < 32 or ord(character) == 127 for character in title):
+    if _CONTROL.search(title):
         raise refusal(path, "has control characters.")
     return title
 

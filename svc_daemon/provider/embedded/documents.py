@@ -1,6 +1,8 @@
 """Reads the documents of an index that searches can find. Each function runs in its caller's transaction."""
 
+import json
 import sqlite3
+from collections.abc import Sequence
 
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import (
@@ -24,6 +26,15 @@ def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
         "SELECT * FROM documents WHERE source_id = :source_id AND hidden = 0", {"source_id": source_id}
     ).fetchone()
     return row
+
+
+def find_all(connection: sqlite3.Connection, source_ids: Sequence[str]) -> dict[str, sqlite3.Row]:
+    """Map the sources that have a visible document to it."""
+    rows = connection.execute(
+        "SELECT * FROM documents WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))",
+        {"source_ids": json.dumps(source_ids)},
+    )
+    return {row["source_id"]: row for row in rows}
 
 
 def get(connection: sqlite3.Connection, source_id: str, generation: int | None = None) -> sqlite3.Row:

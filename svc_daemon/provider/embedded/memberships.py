@@ -1,7 +1,7 @@
 """Which documents of an index are in which buckets."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
@@ -13,11 +13,11 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
     return tuple(row["bucket_id"] for row in rows)
 
 
-def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Sequence[str], chunks: int) -> None:
-    """Add the document to these distinct buckets, and its number of chunks to the count of each bucket."""
+def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:
+    """Add documents to buckets. Each is given by its key, its distinct buckets, and the chunks to count in each."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
-        [(document_key, bucket_id, chunks) for bucket_id in bucket_ids],
+        [(key, bucket_id, chunks) for key, bucket_ids, chunks in documents for bucket_id in bucket_ids],
     )
 
 

@@ -17,12 +17,19 @@ LEAST_REMOVED = 500
 #: index keeps deleted rows until FTS5 purges them or until it has shrunk to this size.
 REBUILD_MOST = 50_000
 
+#: The columns to index of the chunks in a range of keys.
+_CHUNKS = """
+    SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
+    WHERE chunk_key BETWEEN :first AND :last
+"""
+
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     """Add the words of these chunks to the index, from the text that the view `indexed_chunks` returns now."""
-    connection.executemany(
-        "INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets) VALUES (?, ?, ?, ?, ?, ?)",
-        _read(connection, keys),
+    # FTS5 writes a segment of postings for each such statement, so a batch of documents is one call.
+    connection.execute(
+        f"INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets) {_CHUNKS} ORDER BY chunk_key",
+        keys.parameters(),
     )
 
 
@@ -31,29 +38,17 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
 
     The view `indexed_chunks` must still return exactly the text that was indexed.
     """
-    rows = _read(connection, keys)
-    connection.executemany(
-        """
-        INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
-        VALUES ('delete', ?, ?, ?, ?, ?, ?)
-        """,
-        rows,
-    )
+    rows = connection.execute(_CHUNKS, keys.parameters()).fetchall()
+    for row in rows:
+        # FTS5 would write a segment of postings for each statement that may remove several rows.
+        connection.execute(
+            """
+            INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
+            VALUES ('delete', ?, ?, ?, ?, ?, ?)
+            """,
+            row,
+        )
     return len(rows)
-
-
-def _read(connection: sqlite3.Connection, keys: KeyRange) -> list[sqlite3.Row]:
-    """Read the columns to index.
-
-    They aren't inserted with `INSERT ... SELECT`, because FTS5 would then write a new segment for each statement.
-    """
-    return connection.execute(
-        """
-        SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
-        WHERE chunk_key BETWEEN :first AND :last
-        """,
-        keys.parameters(),
-    ).fetchall()
 
 
 def count_removed(connection: sqlite3.Connection, chunks: int) -> None:

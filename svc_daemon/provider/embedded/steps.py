@@ -1,7 +1,7 @@
 """The steps of writing and removing documents. Each step runs in its caller's transaction."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from svc_daemon.provider.embedded import documents, embeddings, memberships, postings
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
@@ -13,7 +13,14 @@ MayReplace = Callable[[sqlite3.Row | None], bool]
 
 def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidden: bool) -> int:
     """Create the document's row and its memberships. Returns its key, which is higher than all existing keys."""
-    chunks = len(document.chunk_rows)
+    key = _create_row(connection, document, is_hidden=is_hidden)
+    # Create memberships before the first chunk, because the words of a chunk in the index include its buckets.
+    counted = 0 if is_hidden else len(document.chunk_rows)
+    memberships.create_buckets(connection, [(key, document.bucket_ids, counted)])
+    return key
+
+
+def _create_row(connection: sqlite3.Connection, document: PackedDocument, *, is_hidden: bool) -> int:
     cursor = connection.execute(
         """
         INSERT INTO documents (source_id, generation, title, title_unspaced, chunks, pieces, hidden)
@@ -24,15 +31,12 @@ def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidde
             document.generation,
             document.title,
             pack_unspaced(document.title),
-            chunks,
+            len(document.chunk_rows),
             len(document.pieces),
             is_hidden,
         ),
     )
-    key = int(cursor.lastrowid or 0)
-    # Create memberships before the first chunk, because the words of a chunk in the index include its buckets.
-    memberships.create_buckets(connection, key, document.bucket_ids, 0 if is_hidden else chunks)
-    return key
+    return int(cursor.lastrowid or 0)
 
 
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
@@ -40,28 +44,25 @@ def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument
 
     Their sources must not have documents that searches find.
     """
-    keys = []
-    for document in packed:
-        key = create(connection, document, is_hidden=False)
-        keys.append(KeyRange.of_document(key))
-        for piece, text_zlib in enumerate(document.pieces):
-            add_piece(connection, key, piece, text_zlib)
-        _insert_chunks(connection, keys[-1], document.chunk_rows)
+    created = [(_create_row(connection, document, is_hidden=False), document) for document in packed]
+    memberships.create_buckets(connection, [(key, each.bucket_ids, len(each.chunk_rows)) for key, each in created])
+    add_pieces(connection, [(key, *piece) for key, document in created for piece in enumerate(document.pieces)])
+    ranges = [KeyRange.of_document(key) for key, _ in created]
+    _insert_chunks(connection, [(keys, each.chunk_rows) for keys, (_, each) in zip(ranges, created, strict=True)])
     # The documents have consecutive keys, so the range from the first to the last contains no other document's chunks.
-    postings.add_postings(connection, KeyRange(keys[0].first, keys[-1].last))
+    postings.add_postings(connection, KeyRange(ranges[0].first, ranges[-1].last))
     _count(connection, sum(len(document.chunk_rows) for document in packed))
 
 
-def add_piece(connection: sqlite3.Connection, document_key: int, piece: int, text_zlib: bytes) -> None:
-    connection.execute(
-        "INSERT INTO texts (document_key, piece, text_zlib) VALUES (?, ?, ?)", (document_key, piece, text_zlib)
-    )
+def add_pieces(connection: sqlite3.Connection, pieces: Sequence[tuple[int, int, bytes]]) -> None:
+    """Store pieces of texts: of each the document's key, its number in the document, and the compressed text."""
+    connection.executemany("INSERT INTO texts (document_key, piece, text_zlib) VALUES (?, ?, ?)", pieces)
 
 
 def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, rows: Sequence[ChunkRow]) -> None:
     """Store and index chunks of the document; `ordinal` is the ordinal of the first chunk."""
     keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
-    _insert_chunks(connection, keys, rows)
+    _insert_chunks(connection, [(keys, rows)])
     postings.add_postings(connection, keys)
 
 
@@ -159,13 +160,13 @@ def list_hidden(connection: sqlite3.Connection) -> list[int]:
     return [row["document_key"] for row in rows]
 
 
-def _insert_chunks(connection: sqlite3.Connection, keys: KeyRange, rows: Sequence[ChunkRow]) -> None:
+def _insert_chunks(connection: sqlite3.Connection, slices: Iterable[tuple[KeyRange, Sequence[ChunkRow]]]) -> None:
     connection.executemany(
         """
         INSERT INTO chunks (chunk_key, char_start, char_end, page, line_start, line_end, headings, text, unspaced)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        [(key, *row) for key, row in enumerate(rows, start=keys.first)],
+        [(key, *row) for keys, rows in slices for key, row in enumerate(rows, start=keys.first)],
     )
 
 

@@ -113,11 +113,11 @@ def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) 
     for document in batch:
         if document.source_id not in newest or newest[document.source_id].generation < document.generation:
             newest[document.source_id] = document
-    shown = {source_id: documents.find(connection, source_id) for source_id in newest}
-    newer = [document for source_id, document in newest.items() if _is_newer(document, shown[source_id])]
+    shown = documents.find_all(connection, list(newest))
+    newer = [document for source_id, document in newest.items() if _is_newer(document, shown.get(source_id))]
     if not newer:
         return set(), []
-    replaced = [row for document in newer if (row := shown[document.source_id]) is not None]
+    replaced = [shown[document.source_id] for document in newer if document.source_id in shown]
     for row in replaced:
         steps.hide(connection, row)
     steps.create_shown(connection, newer)
@@ -180,7 +180,7 @@ def _replace(
     """
     key = run(steps.create, document, is_hidden=True)
     for piece, text_zlib in enumerate(document.pieces):
-        run(steps.add_piece, key, piece, text_zlib)
+        run(steps.add_pieces, [(key, piece, text_zlib)])
     for ordinal, rows in document.slices():
         run(steps.add_chunks, key, ordinal, rows)
         if origin_key is not None:

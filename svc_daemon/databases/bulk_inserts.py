@@ -1,0 +1,67 @@
+"""Inserts of many rows in few statements.
+
+For each statement, Python's sqlite3 gives up the interpreter's lock and takes it again, which has to wait for whichever
+thread has taken it meanwhile. While many files come in, that takes longer than the insert itself. So the rows of an
+`executemany` are inserted in groups, with one statement for each group.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from functools import lru_cache, partial
+from itertools import chain
+from typing import Any
+
+#: Number of rows per statement. Twice as many would save little more, and must be compiled once for each table.
+GROUP_ROWS = 16
+#: An insert of one row: what precedes the row, the row in its parentheses, and what follows it.
+_INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)
+#: A quoted text, or a named parameter.
+_PARAMETER = re.compile(r"'[^']*'|:(\w+)")
+
+
+class _Inserted(sqlite3.Cursor):
+    """Counts the rows of all groups."""
+
+    inserted = 0
+
+    @property
+    def rowcount(self) -> int:
+        return self.inserted
+
+
+class GroupingConnection(sqlite3.Connection):
+    """A connection whose `executemany` inserts several rows per statement; otherwise an ordinary one."""
+
+    def executemany(self, statement: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
+        rows = list(parameters)
+        grouped = group_rows(statement) if len(rows) >= GROUP_ROWS else None
+        if grouped is None:
+            return super().executemany(statement, rows)
+        group, names = grouped
+        cursor, whole = self.cursor(_Inserted), len(rows) - len(rows) % GROUP_ROWS
+        values = [[row[name] for name in names] for row in rows] if names else rows
+        for start in range(0, whole, GROUP_ROWS):
+            cursor.inserted += self.execute(group, [*chain(*values[start : start + GROUP_ROWS])]).rowcount
+        if whole < len(rows):
+            cursor.inserted += super().executemany(statement, rows[whole:]).rowcount
+        return cursor
+
+
+#: Opens such a connection, with the arguments of `sqlite3.connect`.
+connect = partial(sqlite3.connect, factory=GroupingConnection)
+
+
+@lru_cache
+def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the insert of `GROUP_ROWS` rows, and the names of a row's parameters; None if it isn't an insert.
+
+    The parameters of the returned statement have no names; those of a statement without names keep their order.
+    """
+    match = _INSERT.fullmatch(statement)
+    if match is None:
+        return None
+    head, row, tail = match.groups()
+    names = tuple(name for name in _PARAMETER.findall(row) if name)
+    unnamed = _PARAMETER.sub(lambda found: "?" if found[1] else found[0], row)
+    return head + ", ".join([unnamed] * GROUP_ROWS) + tail, names
