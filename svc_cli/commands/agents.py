@@ -89,8 +89,8 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is used, such as a website. Until this is removed with '', the agent can be"
-            " deleted only with --force.",
+            help="Record where the agent is used, such as a website. While this is set, the agent can be"
+            " deleted only with --force; --surface '' clears it.",
         ),
     ] = None
     dry_run: DryRunOption = False

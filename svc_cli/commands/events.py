@@ -27,8 +27,8 @@ class EventFlags:
         str | None,
         typer.Option(
             metavar="TYPE,…",
-            help="Show only these types, separated by commas, such as source.ready,source.failed; bucket means all "
-            "types that begin with it.",
+            help="Show only these types, separated by commas, such as source.ready,source.failed. A prefix "
+            "selects all types that begin with it: bucket selects bucket.updated and the others.",
         ),
     ] = None
     bucket: Annotated[

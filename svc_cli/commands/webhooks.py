@@ -200,7 +200,8 @@ class ListenFlags:
         str, typer.Option("--forward-to", metavar="URL", help="Call this address, such as http://localhost:8000/hook.")
     ]
     bucket: Annotated[
-        str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Make calls only for sources of this bucket.")
+        str | None,
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Forward only events of this bucket's sources."),
     ] = None
     after: Annotated[
         str | None,

@@ -112,8 +112,9 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
 def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
     """Create a source, unless an earlier run has already created it. Returns the source in both cases.
 
-    `send` gets the epoch, a counter that its idempotency key must contain. If the service replays the answer for a
-    source that is no longer in the bucket, the source is created again in the next epoch.
+    If the service replays its answer to an earlier request, but that source has been removed from the bucket since,
+    another request with a new idempotency key creates it again. `send` therefore gets a counter, the epoch, which it
+    must put into the key.
     """
     for epoch in range(MOST_EPOCHS):
         reply = send(epoch)

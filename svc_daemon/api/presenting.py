@@ -207,7 +207,7 @@ def page_limit(request: Request) -> int | None:
 
 
 def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], dict[str, Any]]:
-    """Return the page that `after` and `limit` select, and the two paging fields."""
+    """Return the rows that `after` and `limit` select, and the answer's fields `has_more` and `last_id`."""
     limit, after = page_limit(request), request.query_params.get("after", "")
     rest = [row for row in rows if row.id > after]
     page = rest if limit is None else rest[:limit]

@@ -32,7 +32,7 @@ class Generation:
     probe: Vector
 
     def is_of(self, probe: Vector) -> bool:
-        """Return whether this model has computed the probe vector."""
+        """Return whether `probe`, an embedding of the probe sentence, comes from this model."""
         if len(probe) != len(self.probe):
             return False
         return sum(mine * theirs for mine, theirs in zip(self.probe, probe, strict=True)) >= LEAST_COSINE

@@ -133,7 +133,7 @@ def upload_token(context: Context, upload: UploadRow) -> str:
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """Return a session in this bucket, which must be active for `to_finalize`. Raises NotFound."""
+    """Return an upload session of this bucket. To finalize it, the bucket must be active. Raises NotFound."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -209,8 +209,8 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         await receive(context, writer, verdict, size_bytes, taken)
         now = context.look(lambda connection: get_session(connection, upload_id))
         if (now.status, now.generation) != (upload.status, upload.generation):
-            # This request's lock has expired, and another node has ended or renewed the session: the received bytes may
-            # be deleted.
+            # This request's lock expired, and another node has ended or renewed the session. It may have deleted what
+            # this request stored, so the client must ask again.
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
         return await _finished(context, now)
 

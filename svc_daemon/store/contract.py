@@ -107,7 +107,7 @@ class BlobStore(Protocol):
 
 
 class PartWriter(Protocol):
-    """Writes one stream of bytes to the upload sessions of a batch, one after the other.
+    """Splits one stream of bytes among the upload sessions of a batch: fills one session after the other.
 
     The bytes are durable once `sync` has returned.
     """

@@ -181,7 +181,7 @@ def refuse_unhashed(body: wire.BatchFields) -> None:
 
 
 def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
-    """Raise `invalid_request` unless manifest and files have the same client_file_ids, each once, and not too many."""
+    """Raise `invalid_request` unless manifest and files list the same client_file_ids, each once, within the limit."""
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
     if not 1 <= len(sent) <= limits.batch_files:

@@ -45,7 +45,7 @@ class PackedDocument:
 
     @property
     def characters(self) -> int:
-        """Number of characters to index in all chunks."""
+        """Total number of characters in the document's chunks that are indexed."""
         return sum(len(row[-3]) + len(row[-2]) + len(row[-1]) for row in self.chunk_rows)
 
     @property
