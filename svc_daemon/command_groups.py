@@ -1,11 +1,20 @@
-"""Groups of `svc-daemon` commands, whose help shows a whole sentence for each command."""
+"""Commands of `svc-daemon` and groups of them, whose help shows a whole sentence for each command."""
 
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from svc_daemon.wire.field_errors import plain
+
+
+class Command(TyperCommand):
+    """A command of `svc-daemon`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments for the usage line, with optional arguments in brackets; Typer would add braces."""
+        arguments = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(each.metavar) if each.required else f"[{each.metavar}]" for each in arguments)]
 
 
 class CommandGroup(TyperGroup):
@@ -16,7 +25,8 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = plain(error.message)
+            # The message of a missing argument is empty.
+            error.message = error.message and plain(error.message)
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -26,9 +36,16 @@ class CommandGroup(TyperGroup):
             formatter.write_dl([(name, each.get_short_help_str(limit=1000)) for name, each in commands if each])
 
 
+class CommandTyper(typer.Typer):
+    """A Typer app whose commands are of the class `Command`."""
+
+    def command(self, *args: Any, **options: Any) -> Any:
+        return super().command(*args, **{"cls": Command, **options})
+
+
 def new_group(name: str, help_text: str) -> typer.Typer:
     """Create a Typer app with plain-text help and without Typer's own completion options."""
-    return typer.Typer(
+    return CommandTyper(
         name=name,
         help=help_text,
         cls=CommandGroup,

@@ -39,6 +39,13 @@ def test_a_wrong_option_is_reported_in_plain_words(tmp_path: Path) -> None:
     assert "Value error" not in refused.stderr
 
 
+def test_a_missing_argument_is_named_as_in_the_usage_line(tmp_path: Path) -> None:
+    refused = run(tmp_path, "backup")
+    assert refused.exit == USAGE
+    assert refused.stderr.splitlines()[0].endswith(" backup [OPTIONS] DIR")
+    assert refused.stderr.splitlines()[-1] == "Error: Missing argument 'DIR'."
+
+
 def test_a_wrong_setting_is_one_line_that_names_it(tmp_path: Path) -> None:
     for name, value in (
         *(("SVC_LISTEN", "7820"), ("SVC_LISTEN", "example.org:80"), ("SVC_LISTEN", "127.0.0.1:99999")),
