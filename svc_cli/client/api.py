@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         BucketPutAnswerDict,
         BucketSourcesDict,
         BucketUpdateDict,
+        BucketVectorsDict,
         DeletedDict,
         DetachedDict,
         DryRunDict,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
         KeyFieldsDict,
         KeyListDict,
         LimitsAnswerDict,
+        OfferedVectorDict,
+        OffersKeptDict,
         QaCreateDict,
         SearchOptions,
         SearchPageDict,
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
         SourceMemberDict,
         SourceTextDict,
         SourceUpdateDict,
+        SourceVectorsDict,
         SourceVerifiedDict,
         TaskAnswerDict,
         VersionDict,
@@ -183,6 +187,17 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         """Start deleting a bucket and the sources that are in no other bucket; fails unless `force` is set."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
+    def bucket_vectors(self, bucket: str) -> "BucketVectorsDict":
+        """Return how many passages of a bucket have vectors, and how many are still without one."""
+        return self._get(f"/v1/buckets/{part(bucket)}/vectors")
+
+    def offer_vectors(self, bucket: str, model: str, vectors: "list[OfferedVectorDict]") -> "OffersKeptDict":
+        """Offer vectors, computed by this model, for files that will be added to a bucket.
+
+        The service uses those that fit instead of computing them. It checks them, and needs none of them.
+        """
+        return self._call("POST", f"/v1/buckets/{part(bucket)}/vectors", json={"model": model, "vectors": vectors})
+
     # Sources
 
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSourcesDict":
@@ -215,6 +230,10 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def source_text(self, source_id: str) -> "SourceTextDict":
         """Return the extracted text of a source, and its chunks with their positions."""
         return self._get(f"/v1/sources/{part(source_id)}/text")
+
+    def source_vectors(self, source_id: str) -> "SourceVectorsDict":
+        """Return the extracted text, and its chunks with their positions and vectors."""
+        return self._get(f"/v1/sources/{part(source_id)}/text", {"vectors": "true"})
 
     def source_content(self, source_id: str) -> Iterator[bytes]:
         """Yield the stored bytes in blocks."""

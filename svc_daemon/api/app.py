@@ -18,6 +18,7 @@
     GET                    /v1/knowledge/batches/{batch_id}                batches
     GET POST               /v1/buckets/{bucket}/sources                    sources
     DELETE                 /v1/buckets/{bucket}/sources/{source_id}        sources
+    GET POST               /v1/buckets/{bucket}/vectors                    vectors
     GET PATCH DELETE       /v1/sources/{source_id}                         sources
     POST                   /v1/sources/{source_id}/retry, /v1/sources/{source_id}/refresh  sources
     GET                    /v1/sources/{source_id}/content, /v1/sources/{source_id}/text   sources
@@ -76,6 +77,7 @@ from svc_daemon.api.handlers import (
     services,
     sources,
     uploads,
+    vectors,
     webhooks,
 )
 from svc_daemon.api.layers.hardening import EXCEPTION_HANDLERS, Hardening, middleware
@@ -95,6 +97,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *batches.ENDPOINTS,
     *legacy.ENDPOINTS,
     *sources.ENDPOINTS,
+    *vectors.ENDPOINTS,
     *events.ENDPOINTS,
     *webhooks.ENDPOINTS,
     *keys.ENDPOINTS,

@@ -42,6 +42,7 @@ from svc_daemon.store.tasks import (
     update_progress,
 )
 from svc_daemon.store.uploads import UploadRow
+from svc_daemon.store.vectors import delete_offers_of_bucket
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE
@@ -258,6 +259,7 @@ def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade:
         return
     gone = bucket_event(EventType.BUCKET_DELETED, get_bucket(connection, cascade.team_id, cascade.bucket_id))
     record_events(connection, context.ids, cascade.team_id, [gone])
+    delete_offers_of_bucket(connection, cascade.bucket_id)
     buckets.delete_bucket(connection, cascade.bucket_id)
     finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
 

@@ -1,15 +1,23 @@
 """Refuses searches while a team's index is being rebuilt, or after the operator has turned search off."""
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.retries import retry_after_s
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
+from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.facts import delete_fact, find_fact, put_fact
 from svc_daemon.store.tasks import find_last_rebuild
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.switches import SearchSwitch, SearchSwitchChange
+
+T = TypeVar("T")
 
 
 def refuse_in_maintenance(connection: Connection, context: Context, team_id: str) -> str | None:
@@ -27,6 +35,20 @@ def refuse_in_maintenance(connection: Connection, context: Context, team_id: str
         task_id=last.id,
         retry_after_seconds=retry_after_s(elapsed.total_seconds(), last.chunks_done, last.chunks_total),
     )
+
+
+async def ask_index(context: Context, team_id: str, work: Callable[[], T]) -> T:
+    """Run `work`, which calls the index, in a thread; raises DocumentMissing, or `search_failed` for other errors.
+
+    Raises `team_store_maintenance` if the call failed while the index is being rebuilt.
+    """
+    try:
+        return await asyncio.to_thread(work)
+    except DocumentMissing:
+        raise
+    except ProviderError as error:
+        context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
+        raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
 #: Name of a row in the table `facts` that exists while search is off; its value is the number of seconds after which

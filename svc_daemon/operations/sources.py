@@ -1,7 +1,6 @@
 """Source operations: show, verify, list, describe, attach, retry, and the stored text."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,11 +18,11 @@ from svc_daemon.operations.authorization import (
 )
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.ingest import new_indexing_task
-from svc_daemon.operations.maintenance import refuse_in_maintenance
+from svc_daemon.operations.maintenance import ask_index, refuse_in_maintenance
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
-from svc_daemon.provider.errors import DocumentMissing, ProviderError
+from svc_daemon.provider.errors import DocumentMissing
 from svc_daemon.store.batches import end_batch
 from svc_daemon.store.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.keys import KeyRow
@@ -82,7 +81,8 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
 
     While the index is rebuilt, the source is pending until it is indexed again.
     """
-    document = await _ask(context, source, lambda: context.provider.get_document(source.team_id, source.id))
+    find = partial(context.provider.get_document, source.team_id, source.id)
+    document = await ask_index(context, source.team_id, find)
     if document is not None and document.generation in source.generations:
         return ProviderState(state="STATE_ACTIVE", document_id=document.document_id)
     state = "STATE_FAILED" if source.status == readiness.FAILED else "STATE_PENDING"
@@ -226,7 +226,7 @@ async def read_text(context: Context, source: SourceRow) -> StoredText:
     Raises `bucket_store_indexing_pending` if there is none yet, `invalid_request` if extraction has failed, and
     `team_store_maintenance` while the index is rebuilt and does not have this source yet.
     """
-    stored = await _ask(context, source, lambda: context.provider.get_text(source.team_id, source.id))
+    stored = await ask_index(context, source.team_id, lambda: context.provider.get_text(source.team_id, source.id))
     if stored is not None and stored.generation in source.generations:
         return stored
     if source.status == readiness.FAILED:
@@ -238,18 +238,4 @@ async def read_text(context: Context, source: SourceRow) -> StoredText:
 async def _retitle(context: Context, source: SourceRow, title: str) -> None:
     """Write the title to the index. If the source isn't indexed yet, the indexing worker will do this."""
     with suppress(DocumentMissing):
-        await _ask(context, source, lambda: context.provider.set_title(source.team_id, source.id, title))
-
-
-async def _ask(context: Context, source: SourceRow, work: Callable[[], T]) -> T:
-    """Run `work`, which calls the index, in a thread; raises DocumentMissing, or `search_failed` for other errors.
-
-    Raises `team_store_maintenance` if the call failed while the index is being rebuilt.
-    """
-    try:
-        return await asyncio.to_thread(work)
-    except DocumentMissing:
-        raise
-    except ProviderError as error:
-        context.read(partial(refuse_in_maintenance, context=context, team_id=source.team_id))
-        raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
+        await ask_index(context, source.team_id, lambda: context.provider.set_title(source.team_id, source.id, title))

@@ -276,6 +276,10 @@ class SearchProvider(Protocol):
         length differs from that of the model's other vectors.
         """
 
+    def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
+        """Return the vectors of this model that the source's chunks have, by chunk id, as they were stored."""
+        ...
+
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
         """Count the distinct chunks in these buckets (None: the whole team) that have no vector of this model."""
         ...

@@ -25,7 +25,7 @@ from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.store import rates
+from svc_daemon.store import rates, vectors
 from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.codes import ErrorCode
@@ -113,6 +113,12 @@ def add_traces(connection: Connection) -> None:
     connection.execute("ALTER TABLE tasks ADD COLUMN trace TEXT")
 
 
+def add_vector_offers(connection: Connection) -> None:
+    """Add the table of the vectors that imports offer."""
+    for statement in vectors.SCHEMA.split(";\n\n"):
+        connection.execute(statement)
+
+
 #: The migrations by name, oldest first. A release that changes the schema appends its migration.
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
@@ -121,6 +127,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m010_changes": count_changes,
     "m011_events": add_events,
     "m012_traces": add_traces,
+    "m013_vector_offers": add_vector_offers,
 }
 
 

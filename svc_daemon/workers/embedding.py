@@ -9,6 +9,9 @@ model are not used, and are deleted before the first vector of the new model is 
 In a cluster, a team's chunks are divided into shares by their ids. A node locks one share before it lists the share's
 chunks. So several nodes can work on one team, but never embed the same chunk.
 
+An import of an exported bucket offers the vectors that the bucket had. Those that pass the checks of
+`operations.vectors` are stored instead of computed.
+
 If the model fails, the delays get longer and the batches smaller, down to one chunk. If a single chunk fails although a
 test sentence doesn't, the chunk is skipped until the next start or change of the model.
 """
@@ -21,6 +24,7 @@ from svc_daemon.core import readiness
 from svc_daemon.embed.choices import Choice, OpenEmbedder
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.operations import documents
+from svc_daemon.operations.vectors import find_offers, finish_offers
 from svc_daemon.process.contexts import Context, EmbeddingState
 from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
@@ -179,9 +183,12 @@ class EmbeddingWorker(Worker):
             await self.context.gates.let_uploads_go_first()
             if chunks:
                 await asyncio.to_thread(documents.check_room, self.context)
-            vectors = await self._embed(embedder, chunks)
-            if vectors:
+            offered = await asyncio.to_thread(find_offers, self.context, team_id, embedder, chunks)
+            computed = await self._embed(embedder, offered.select_to_embed(chunks))
+            if vectors := offered.add_to(computed):
                 await asyncio.to_thread(self.context.provider.put_vectors, team_id, embedder.model, vectors)
+            if offered.vectors and computed:
+                await finish_offers(self.context, team_id, chunks)
         if not chunks:
             return None if left else False
         # Put this share first, to continue with it in the next round.

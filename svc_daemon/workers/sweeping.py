@@ -19,6 +19,7 @@ from svc_daemon.operations.sweeping import (
 from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.operations.uploads import expire_uploads
 from svc_daemon.operations.usage import record_usage
+from svc_daemon.operations.vectors import forget_offers
 from svc_daemon.process.contexts import Context
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
@@ -72,6 +73,7 @@ class SweepingWorker(Worker):
             await _try(self, forget_old_keys)
             await _try(self, forget_ended)
             await _try(self, forget_events)
+            await _try(self, forget_offers)
             if self._rounds:
                 # Don't delete these files right after a start: a wrong clock is often corrected soon afterwards, and
                 # the files may be the only copies.

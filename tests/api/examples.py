@@ -130,6 +130,12 @@ example("POST", S + "/refresh", _changed)
 example("GET", S + "/content", _member)
 example("GET", S + "/text", _member)
 example("GET", S + "/text", lambda stage, call: _member(stage, call).asking(verify="content"))
+example("GET", S + "/text", lambda stage, call: _member(stage, call).asking(vectors="true"))
+OFFER = {"text_sha256": "0" * 64, "vector": "AACAPw=="}
+example("GET", B + "/vectors", lambda stage, call: call.at(bucket=stage.bucket()))
+example(
+    "POST", B + "/vectors", lambda stage, call: call.at(bucket=stage.bucket()).sending(model="any@1", vectors=[OFFER])
+)
 example("GET", TASK, lambda stage, call: call.at(task_id=stage.daemon.task(stage.ready()[1])["id"]))
 example("GET", W + "/deliveries", lambda stage, call: call.asking(source_id="x", limit="1"))
 example("POST", W + "/deliveries/{delivery_id}/resend", lambda stage, call: call.at(delivery_id=stage.delivery()))

@@ -373,10 +373,11 @@ def _slow(stage: Stage, call: Call) -> httpx.Response:
 def _failing(stage: Stage) -> Iterator[None]:
     """The index fails at whatever a request asks of it within the block."""
     failure = ProviderFailed("The index is away.", retryable=True)
-    for method in ("search", "get_document", "get_text", "set_title"):
+    methods = ("search", "get_document", "get_text", "set_title", "count_unembedded")
+    for method in methods:
         stage.daemon.provider.fail(method, failure, times=1000)
     yield
-    for method in ("search", "get_document", "get_text", "set_title"):
+    for method in methods:
         stage.daemon.provider.fail(method, failure, times=0)
 
 

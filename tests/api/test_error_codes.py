@@ -50,7 +50,7 @@ FREE = "Status and lists need no capability."
 NEVER: tuple[tuple[str, E, str], ...] = (
     (r"GET /v1/(version|limits|sources(/{source_id})?)", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"GET /v1/(models(/{model})?|rag-agent/models)", E.FORBIDDEN_PROJECT_KEY, FREE),
-    (r"GET /v1/buckets(/{bucket}(/sources|/uploads/{session_id})?)?", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"GET /v1/buckets(/{bucket}(/sources|/vectors|/uploads/{session_id})?)?", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"GET /v1/knowledge/(buckets|(files|tasks|batches)/{\w+})", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"(PUT|OPTIONS) /v1/storage/.*", E.ORIGIN_NOT_ALLOWED, "Pages of any origin may send bytes."),
 )

@@ -2,6 +2,7 @@
 
 import math
 import random
+import struct
 
 import pytest
 
@@ -95,6 +96,19 @@ class VectorContract(OpenedProvider):
         provider.put_vectors(TEAM, MODEL, [("chk_1_1_0", unit(1, 0))])
         provider.warm_up(TEAM, MODEL, ["bkt_1"])
         provider.drop_vectors(TEAM, None)
+
+    def test_stored_vectors_are_read_as_they_were_put(self, provider: SearchProvider) -> None:
+        put(provider, "src_1", "fox", "dog", "cat", generation=3)
+        put(provider, "src_2", "owl")
+        exact = struct.pack("<2f", 0.1, 1 / 3)
+        provider.put_vectors(TEAM, MODEL, [("chk_1_3_2", exact), ("chk_1_3_0", unit(1, 2)), ("chk_2_1_0", unit(3, 1))])
+        provider.put_vectors(TEAM, "other", [("chk_1_3_1", unit(1, 0))])
+        provider.set_title(TEAM, "src_1", "new")
+        assert provider.get_vectors(TEAM, "src_1", MODEL) == {"chk_1_3_0": unit(1, 2), "chk_1_3_2": exact}
+        for unknown in ((TEAM, "src_9", MODEL), (TEAM, "src_1", "none"), ("team_two", "src_1", MODEL)):
+            assert provider.get_vectors(*unknown) == {}
+        put(provider, "src_1", "fox", generation=4)
+        assert provider.get_vectors(TEAM, "src_1", MODEL) == {}
 
     # Searching by meaning
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import PAGE
-from svc_daemon.wire import agents, buckets, keys, qa, responses, searches, sources
+from svc_daemon.wire import agents, buckets, keys, qa, responses, searches, sources, vectors
 from tests.rules.modules import ROOT
 
 PACKAGE = "svc_cli.client.types"
@@ -39,6 +39,7 @@ INPUTS: tuple[Model, ...] = (
     responses.ResponseCreate,
     searches.SearchRequest,
     sources.SourceUpdate,
+    vectors.OfferedVector,
 )
 #: Other names for models of which methods take a part.
 NAMES: dict[Model, str] = {responses.ResponseCreate: "AskOptions", searches.SearchRequest: "SearchOptions"}

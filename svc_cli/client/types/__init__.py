@@ -108,6 +108,11 @@ from svc_cli.client.types.uploads import PackAnswerDict as PackAnswerDict
 from svc_cli.client.types.uploads import StorageAnswerDict as StorageAnswerDict
 from svc_cli.client.types.uploads import UploadDict as UploadDict
 from svc_cli.client.types.uploads import UploadStatusDict as UploadStatusDict
+from svc_cli.client.types.vectors import BucketVectorsDict as BucketVectorsDict
+from svc_cli.client.types.vectors import EmbeddedChunkDict as EmbeddedChunkDict
+from svc_cli.client.types.vectors import OfferedVectorDict as OfferedVectorDict
+from svc_cli.client.types.vectors import OffersKeptDict as OffersKeptDict
+from svc_cli.client.types.vectors import SourceVectorsDict as SourceVectorsDict
 from svc_cli.client.types.webhooks import CallErrorDict as CallErrorDict
 from svc_cli.client.types.webhooks import DeliveryAnswerDict as DeliveryAnswerDict
 from svc_cli.client.types.webhooks import DeliveryAttemptDict as DeliveryAttemptDict

@@ -1,5 +1,6 @@
 """HTTP handlers for sources, for adding them to buckets and removing them, and for tasks."""
 
+import base64
 from dataclasses import replace
 from email.utils import format_datetime
 from functools import partial
@@ -37,14 +38,16 @@ from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.authorization import get_reachable_task
 from svc_daemon.operations.readings import read_again
 from svc_daemon.operations.refreshing import refresh_source
+from svc_daemon.operations.vectors import read_vectors
 from svc_daemon.operations.views import view_member, view_shortage, view_source, view_task
-from svc_daemon.provider.contract import chunk_id
+from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.store.cascades import find_cascade
 from svc_daemon.store.sources import SourceFilter, SourceRow
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.imports import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
+from svc_daemon.wire.vectors import EmbeddedChunk, SourceVectors
 
 #: Values of the query parameter `status` of a list. Without it, only sources that are active in the bucket are listed.
 STATUSES = ("all", "queued", "indexing", "active", "failed")
@@ -202,15 +205,45 @@ async def content(request: Request) -> Response:
 async def text(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    with_vectors = flag("vectors", request.query_params.get("vectors"))
     if _verify(request, "content"):
+        if with_vectors:
+            raise refusal("vectors", "can't be read together with verify=content.")
         return await _reread(request, source)
     stored = await verbs.read_text(context_of(request), source)
+    if with_vectors:
+        return await _show_vectors(request, source, stored)
     return await respond_aside(
         request,
         lambda: wire.SourceText(
             id=source.id,
             text=stored.text,
             chunks=[_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks],
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+async def _show_vectors(request: Request, source: SourceRow, stored: StoredText) -> Response:
+    found = await read_vectors(context_of(request), source, stored)
+
+    def encode(chunk_id: str) -> str | None:
+        return base64.b64encode(found.vectors[chunk_id]).decode() if chunk_id in found.vectors else None
+
+    return await respond_aside(
+        request,
+        lambda: SourceVectors(
+            id=source.id,
+            text=stored.text,
+            model=found.model,
+            chunks=[
+                EmbeddedChunk(
+                    **dict(_chunk(each.chunk_id, each.chunk)),
+                    text_sha256=found.hashes[each.chunk_id],
+                    vector=encode(each.chunk_id),
+                )
+                for each in stored.chunks
+            ],
             request_id=request_id_of(request.scope),
         ),
     )
@@ -290,7 +323,10 @@ _MEMBERS = PAGE | {
     "sha256": "Only sources with these bytes.",
     "mapping": "Only sources of this sync mapping.",
 }
-_REREAD = {"verify": "content: read the stored bytes again, whatever the index holds."}
+_REREAD = {
+    "verify": "content: read the stored bytes again, whatever the index holds.",
+    "vectors": "true: with the vectors of the chunks.",
+}
 _VERIFY = {"verify": "provider: ask the index itself too."}
 _REFETCH = (
     *SIZES,
@@ -327,7 +363,7 @@ ENDPOINTS = (
              errors=(*NO_SOURCE, *_REFETCH)),
     Endpoint("GET", _SOURCE + "/content", content, "The stored bytes", {200: None}, errors=NO_SOURCE),
     Endpoint("GET", _SOURCE + "/text", text, "The extracted text and its chunks",
-             {200: wire.SourceText | wire.SourceReread}, query=_REREAD,
+             {200: wire.SourceText | SourceVectors | wire.SourceReread}, query=_REREAD,
              errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, *INDEX)),
     Endpoint("GET", "/v1/knowledge/files/{source_id}", show, "Show a source (alias)", {200: wire.SourceVerified},
              query=_VERIFY, errors=(*NO_SOURCE, *INDEX)),

@@ -12,7 +12,7 @@ from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.contract import ChunkText, VectorCount, chunk_id, parse_chunk_id
 from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, unpack_headings
-from svc_daemon.provider.embedded.schema import ORDINAL_BITS, KeyRange, overwriting
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS, KeyRange, overwriting
 from svc_daemon.provider.embedded.scopes import as_json
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.texts import embeddable
@@ -61,6 +61,25 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
         name = chunk_id(row["source_id"], row["generation"], ordinal)
         chunks.append(ChunkText(name, embeddable(row["title"], unpack_headings(row["headings"]), row["text"])))
     return chunks
+
+
+def find_vectors(connection: sqlite3.Connection, source_id: str, model: str) -> dict[str, bytes]:
+    """Read the vectors of this model that the chunks of a source's visible document have, by chunk id."""
+    stored = documents.find(connection, source_id)
+    if stored is None:
+        return {}
+    rows = connection.execute(
+        """
+        SELECT chunk_key, vector FROM vectors
+        WHERE model_key = :model_key AND chunk_key BETWEEN :first AND :last ORDER BY chunk_key
+        """,
+        {
+            "model_key": find_model(connection, model),
+            **KeyRange.of_chunks(stored["document_key"], 0, stored["chunks"]).parameters(),
+        },
+    )
+    generation = stored["generation"]
+    return {chunk_id(source_id, generation, row["chunk_key"] & MAX_ORDINAL): row["vector"] for row in rows}
 
 
 def count_missing(

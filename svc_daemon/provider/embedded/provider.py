@@ -136,6 +136,13 @@ class EmbeddedProvider:
             signed = embeddings.sign(vectors)
             index.database.write(lambda connection: embeddings.put(connection, model, signed))
 
+    def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
+        index = self._files.find(team_id)
+        if index is None:
+            return {}
+        with self._files.translated(team_id):
+            return index.database.read(lambda connection: embeddings.find_vectors(connection, source_id, model))
+
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
         index = self._files.find(team_id)
         if index is None:

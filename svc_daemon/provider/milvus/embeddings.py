@@ -48,6 +48,24 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
         hidden |= newly_hidden
 
 
+def find_vectors(server: MilvusServer, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
+    """Read the vectors of this model that the chunks of a source's shown edition have, by chunk id."""
+    shown = editions.find_shown(server, team_id, [source_id]).get(source_id)
+    if shown is None:
+        return {}
+    rows = [
+        row
+        for collection in server.list_vector_collections()
+        for page in chunks.read_edition(server, collection, team_id, shown, ("ordinal", "model", "vector"))
+        for row in page
+    ]
+    return {
+        chunk_id(source_id, shown.generation, row["ordinal"]): struct.pack(f"<{len(row['vector'])}f", *row["vector"])
+        for row in rows
+        if row["model"] == model
+    }
+
+
 def count_missing(
     server: MilvusServer,
     team_id: str,

@@ -82,6 +82,9 @@ class MilvusProvider:
         if vectors:
             embeddings.put(self._server, team_id, model, vectors)
 
+    def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
+        return embeddings.find_vectors(self._server, team_id, source_id, model)
+
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
         return embeddings.count_missing(self._server, team_id, model, bucket_ids)
 

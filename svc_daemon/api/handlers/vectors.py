@@ -1,0 +1,46 @@
+"""HTTP handlers for the vectors of a bucket's passages: how many there are, and those that an import offers."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import BUCKET, INDEX, NO_BUCKET, Endpoint
+from svc_daemon.api.presenting import answer, body_of, caller, context_of
+from svc_daemon.core.access import api_keys
+from svc_daemon.operations import vectors as verbs
+from svc_daemon.store.vectors import VectorOffer
+from svc_daemon.wire import vectors as wire
+
+
+async def count(request: Request) -> Response:
+    context = context_of(request)
+    bucket_id, model, counted = await verbs.count_vectors(context, caller(request), request.path_params["bucket"])
+    return answer(
+        request,
+        wire.BucketVectors,
+        {
+            "bucket_id": bucket_id,
+            "state": context.embedding.state.value,
+            "model": model,
+            "passages": counted.chunks,
+            "missing": counted.missing,
+        },
+    )
+
+
+async def offer(request: Request) -> Response:
+    context, key = context_of(request), caller(request, api_keys.FILE_CREATE)
+    body = await body_of(request, wire.VectorOffers)
+    offers = [VectorOffer(each.text_sha256, each.vector) for each in body.vectors]
+    kept = await verbs.offer_vectors(context, key, request.path_params["bucket"], body.model, offers)
+    model = context.embedding.embedder.model if context.embedding.embedder else None
+    return answer(request, wire.OffersKept, {"kept": kept, "left_out": len(offers) - kept, "model": model})
+
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("GET", BUCKET + "/vectors", count, "Count the passages that have vectors", {200: wire.BucketVectors},
+             errors=(*NO_BUCKET, *INDEX)),
+    Endpoint("POST", BUCKET + "/vectors", offer, "Offer vectors for files that will be added",
+             {200: wire.OffersKept}, body=wire.VectorOffers, errors=NO_BUCKET),
+)
+# fmt: on

@@ -1,0 +1,175 @@
+"""Vectors of passages that were computed elsewhere: offered by an import, checked, and used by the embedding worker.
+
+An archive may be a stranger's, and a wrong vector would make a passage appear among the results of queries that it has
+nothing to do with. So an offered vector is stored only beside the state, and never reaches the index unchecked:
+
+- When it is offered, it must be a finite vector of length 1, of the model that this service uses.
+- When the worker is about to embed a passage, the offer must be for exactly the text of that passage.
+- Of the offers for one batch of passages, the worker embeds one itself, whose choice depends on ids that the archive
+  can't know. If the model computes another vector than was offered, no offer for the batch is used.
+
+Whatever is not used is computed as usual, and nothing fails. If the process is killed, the offers are used after the
+next start. An offer is deleted when the passage has its vector and its source is active, or after a day.
+"""
+
+import base64
+import binascii
+import hashlib
+import logging
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import hypot
+from zlib import crc32
+
+from svc_daemon.databases.contract import Connection
+from svc_daemon.embed.contract import Embedder
+from svc_daemon.embed.generations import LEAST_COSINE
+from svc_daemon.operations.authorization import get_lasting_bucket, get_usable_bucket
+from svc_daemon.operations.maintenance import ask_index
+from svc_daemon.process.contexts import Context, EmbeddingState
+from svc_daemon.provider.contract import ChunkText, StoredText, VectorCount, parse_chunk_id
+from svc_daemon.provider.texts import embeddable
+from svc_daemon.store import vectors as store
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow
+from svc_daemon.store.vectors import OfferScope, PassageText, VectorOffer
+
+log = logging.getLogger(__name__)
+
+#: How much the length of a vector may differ from 1: more than rounding to 32 bits does.
+LENGTH_TOLERANCE = 1e-3
+#: Bytes of a 32-bit float.
+FLOAT_BYTES = 4
+#: Time after which offers are deleted that are left, in seconds.
+OFFER_AGE_S = 86_400
+
+
+def hash_text(text: str) -> str:
+    """Return the SHA-256 of a text that is embedded, in hexadecimal."""
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+async def offer_vectors(context: Context, key: KeyRow, bucket: str, model: str, offers: Sequence[VectorOffer]) -> int:
+    """Keep the offers that this service may be able to use for sources of the bucket. Returns how many were kept."""
+    found = context.read(lambda connection: get_usable_bucket(connection, key, bucket))
+    embedding, dimension = context.embedding, None
+    if embedding.embedder is not None:
+        dimension = embedding.embedder.dimension if embedding.embedder.model == model else 0
+    elif embedding.state is EmbeddingState.OFF:
+        dimension = 0
+    fitting = [offer for offer in offers if _decode(offer.vector, dimension) is not None]
+    if not fitting or not context.blobs.has_room(context.limits.free_disk_bytes):
+        return 0
+    scope = OfferScope(team_id=found.team_id, bucket_id=found.id, model=model)
+    now, most = context.clock.timestamp(), context.limits.offered_vectors
+    return await context.write(lambda connection: store.create_offers(connection, scope, fitting, now, most))
+
+
+async def count_vectors(context: Context, key: KeyRow, bucket: str) -> tuple[str, str | None, VectorCount]:
+    """Return the bucket's id, the model in use, and the number of passages with and without a vector of it."""
+    found = context.read(lambda connection: get_lasting_bucket(connection, key, bucket))
+    model = context.embedding.embedder.model if context.embedding.embedder else None
+    count = await ask_index(
+        context, found.team_id, lambda: context.provider.count_unembedded(found.team_id, model or "", [found.id])
+    )
+    return found.id, model, count
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """The vectors of a source's chunks, and the hashes of the texts that they were computed from, by chunk id."""
+
+    #: None if no model is in use.
+    model: str | None
+    hashes: Mapping[str, str]
+    vectors: Mapping[str, bytes]
+
+
+async def read_vectors(context: Context, source: SourceRow, stored: StoredText) -> StoredVectors:
+    """Read the vectors that the chunks of this text have of the model in use."""
+    model = context.embedding.embedder.model if context.embedding.embedder else None
+    texts = {each.chunk_id: embeddable(stored.title, each.chunk.headings, each.chunk.text) for each in stored.chunks}
+    hashes = {chunk_id: hash_text(text) for chunk_id, text in texts.items()}
+    if model is None:
+        return StoredVectors(None, hashes, {})
+    vectors = await ask_index(
+        context, source.team_id, lambda: context.provider.get_vectors(source.team_id, source.id, model)
+    )
+    return StoredVectors(model, hashes, vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedBatch:
+    """What is offered for the chunks of one batch."""
+
+    #: By chunk id.
+    vectors: Mapping[str, bytes]
+    #: The chunk whose vector the model computes too, to compare it; None if nothing is offered.
+    sample: str | None
+
+    def select_to_embed(self, chunks: Sequence[ChunkText]) -> list[ChunkText]:
+        """Return the chunks that the model must embed: those without an offer, and the sample."""
+        return [chunk for chunk in chunks if chunk.chunk_id not in self.vectors or chunk.chunk_id == self.sample]
+
+    def add_to(self, computed: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        """Return the computed vectors, and the offered ones unless the vector of the sample shows that they are wrong.
+
+        The offered vector of the sample is returned too, in place of the computed one, which may be rounded otherwise.
+        """
+        mine = dict(computed)
+        if self.sample is None or self.sample not in mine:
+            return [*computed]
+        cosine = sum(a * b for a, b in zip(_read(mine[self.sample]), _read(self.vectors[self.sample]), strict=True))
+        if cosine < LEAST_COSINE:
+            log.warning("imported vectors are not used: the model has another one for %s", self.sample)
+            return [*computed]
+        return [*(mine | dict(self.vectors)).items()]
+
+
+def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequence[ChunkText]) -> OfferedBatch:
+    """Find the vectors of this model that are offered for exactly the texts of these chunks."""
+    passages = [_passage_of(chunk) for chunk in chunks]
+    offered = context.read(lambda connection: store.find_offers(connection, team_id, embedder.model, passages))
+    # An offer may have been made before the model was open, and its dimension known.
+    decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
+    placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
+    vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}
+    # By a number that depends on the id of the source, which did not exist when the vectors were offered.
+    return OfferedBatch(vectors, min(vectors, key=lambda chunk_id: crc32(chunk_id.encode()), default=None))
+
+
+async def finish_offers(context: Context, team_id: str, chunks: Sequence[ChunkText]) -> None:
+    """Delete the offers for the texts of these chunks, unless more passages with the same text are to come."""
+    passages = [_passage_of(chunk) for chunk in chunks]
+    await context.write(lambda connection: store.finish_offers(connection, team_id, passages))
+
+
+async def forget_offers(context: Context) -> int:
+    """Delete the offers that were made more than a day ago. Returns how many."""
+    oldest = context.clock.timestamp(-OFFER_AGE_S)
+
+    def work(connection: Connection) -> int:
+        return store.delete_offers_before(connection, oldest)
+
+    return await context.write(work)
+
+
+def _passage_of(chunk: ChunkText) -> PassageText:
+    source_id, generation, _ = parse_chunk_id(chunk.chunk_id)
+    return PassageText(source_id, generation, hash_text(chunk.text))
+
+
+def _decode(text: str, dimension: int | None) -> bytes | None:
+    """Decode a vector from base64. Returns None unless it has this dimension (None: any) and length 1."""
+    try:
+        values = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    is_sized = values and len(values) % FLOAT_BYTES == 0 and dimension in (None, len(values) // FLOAT_BYTES)
+    # False as well if the length is infinite or not a number.
+    return values if is_sized and abs(hypot(*_read(values)) - 1) <= LENGTH_TOLERANCE else None
+
+
+def _read(values: bytes) -> tuple[float, ...]:
+    return struct.unpack(f"<{len(values) // FLOAT_BYTES}f", values)

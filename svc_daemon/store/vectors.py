@@ -1,0 +1,141 @@
+"""Vectors that an import offers for the passages of the files that it is about to send, until they are used.
+
+An offer names its passage by the SHA-256 of the text that is embedded, so it can be stored before the passage exists.
+If several passages have the same text, `passages` counts how many are still to come. The embedding worker checks and
+uses an offer, then deletes it. Those that are left are deleted after some time. Nothing depends on an offer: if one
+is lost, the worker computes the vector.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from svc_daemon.core import readiness
+from svc_daemon.databases.contract import Connection
+
+SCHEMA = """\
+CREATE TABLE vector_offers (
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  text_sha256 TEXT NOT NULL,
+  bucket_id TEXT NOT NULL,
+  model TEXT NOT NULL,
+  vector TEXT NOT NULL,
+  passages BIGINT NOT NULL,
+  offered_at TEXT NOT NULL,
+  PRIMARY KEY (team_id, text_sha256, bucket_id)
+);
+
+CREATE INDEX vector_offers_by_age ON vector_offers (offered_at);
+
+CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id)"""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOffer:
+    """A vector for all passages with one text."""
+
+    #: SHA-256 of the text that is embedded, in hexadecimal.
+    text_sha256: str
+    #: In base64.
+    vector: str
+
+
+class PassageText(NamedTuple):
+    """A text of a source that is embedded."""
+
+    source_id: str
+    generation: int
+    #: SHA-256 of the text, in hexadecimal.
+    text_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferScope:
+    """The bucket for whose sources vectors are offered, and the model that computed them."""
+
+    team_id: str
+    bucket_id: str
+    model: str
+
+
+def create_offers(
+    connection: Connection, scope: OfferScope, offers: Sequence[VectorOffer], offered_at: str, most: int
+) -> int:
+    """Store the offers, for one passage each, until the team has `most`. Returns how many were stored.
+
+    A later offer for the same text is for one more passage, and replaces the vector.
+    """
+    (count,) = connection.execute(
+        "SELECT COUNT(*) FROM vector_offers WHERE team_id = :team_id", {"team_id": scope.team_id}
+    ).fetchone()
+    kept = offers[: max(0, most - count)]
+    connection.executemany(
+        "INSERT INTO vector_offers (team_id, text_sha256, bucket_id, model, vector, passages, offered_at)"
+        " VALUES (:team_id, :text_sha256, :bucket_id, :model, :vector, 1, :offered_at)"
+        " ON CONFLICT (team_id, text_sha256, bucket_id)"
+        " DO UPDATE SET model = excluded.model, vector = excluded.vector, offered_at = excluded.offered_at,"
+        " passages = vector_offers.passages + 1",
+        [
+            {
+                "team_id": scope.team_id,
+                "text_sha256": offer.text_sha256,
+                "bucket_id": scope.bucket_id,
+                "model": scope.model,
+                "vector": offer.vector,
+                "offered_at": offered_at,
+            }
+            for offer in kept
+        ],
+    )
+    return len(kept)
+
+
+def find_offers(
+    connection: Connection, team_id: str, model: str, passages: Sequence[PassageText]
+) -> dict[PassageText, str]:
+    """Find the vectors of this model that are offered for passages, in a bucket of their source."""
+    rows = connection.execute(
+        "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"
+        " JOIN memberships m ON m.bucket_id = o.bucket_id"
+        " WHERE o.team_id = :team_id AND o.model = :model"
+        " AND o.text_sha256 IN (SELECT value FROM json_each(:hashes))"
+        " AND m.source_id IN (SELECT value FROM json_each(:source_ids))",
+        {
+            "team_id": team_id,
+            "model": model,
+            "hashes": json.dumps(sorted({each.text_sha256 for each in passages})),
+            "source_ids": json.dumps(sorted({each.source_id for each in passages})),
+        },
+    )
+    found = {(row["source_id"], row["text_sha256"]): row["vector"] for row in rows}
+    return {each: found[key] for each in passages if (key := (each.source_id, each.text_sha256)) in found}
+
+
+def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
+    """Record that these passages have their vectors, and delete the offers for which no more are to come.
+
+    An offer counts for the sources of its own bucket only. A passage is still to come until its source is active with
+    its generation: if the process is killed before that, another generation is indexed, which needs the vectors again.
+    """
+    connection.executemany(
+        "UPDATE vector_offers SET passages = passages - 1 WHERE team_id = :team_id AND text_sha256 = :text_sha256"
+        " AND bucket_id IN (SELECT m.bucket_id FROM memberships m JOIN sources s ON s.id = m.source_id"
+        " WHERE s.id = :source_id AND s.generation = :generation AND s.status = :active)",
+        [{"team_id": team_id, "active": readiness.ACTIVE, **each._asdict()} for each in sorted(passages)],
+    )
+    connection.execute(
+        "DELETE FROM vector_offers WHERE team_id = :team_id AND passages <= 0"
+        " AND text_sha256 IN (SELECT value FROM json_each(:hashes))",
+        {"team_id": team_id, "hashes": json.dumps(sorted({each.text_sha256 for each in passages}))},
+    )
+
+
+def delete_offers_of_bucket(connection: Connection, bucket_id: str) -> None:
+    connection.execute("DELETE FROM vector_offers WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id})
+
+
+def delete_offers_before(connection: Connection, offered_at: str) -> int:
+    """Delete the offers that were made before this time, and return how many there were."""
+    cursor = connection.execute("DELETE FROM vector_offers WHERE offered_at < :offered_at", {"offered_at": offered_at})
+    return cursor.rowcount

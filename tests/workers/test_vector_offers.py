@@ -1,0 +1,191 @@
+"""Vectors that an import offers: used where they are the model's own, and otherwise computed as if there were none."""
+
+import base64
+import hashlib
+import math
+import struct
+from typing import Any
+
+import pytest
+
+from svc_daemon.embed.contract import EmbedFailed
+from svc_daemon.operations.vectors import forget_offers
+from svc_daemon.settings import Limits
+from svc_daemon.workers import embedding
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+from tests.api.embedders import WordEmbedder
+from tests.api.fixtures import MakeDaemon
+from tests.provider.samples import unit
+from tests.workers.shelves import Shelf, start_embedding
+from tests.workers.test_embedding import missing, wait_embedded, wait_state
+
+OFFERS = "/v1/buckets/inbox/vectors"
+#: Two passages, about stone and about fish, and the texts that are embedded.
+QUAY = b"# Quay\n\nThe umber quay of stone.\n\n# Fish\n\nThe umber herring.\n"
+TEXTS = ("Notes\nQuay\nThe umber quay of stone.", "Notes\nFish\nThe umber herring.")
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S", "LOOK_S"):
+        monkeypatch.setattr(embedding, name, 0.01)
+    return Shelf()
+
+
+def vector_of(text: str) -> bytes:
+    return WordEmbedder().embed([text])[0]
+
+
+def nearly(vector: bytes) -> bytes:
+    """The vector as another machine may round it."""
+    numbers = struct.unpack(f"<{len(vector) // 4}f", vector)
+    return struct.pack(f"<{len(numbers)}f", *(number * (1 + 1e-5) for number in numbers))
+
+
+def row(text: str, vector: bytes | str) -> dict[str, str]:
+    encoded = vector if isinstance(vector, str) else base64.b64encode(vector).decode()
+    return {"text_sha256": hashlib.sha256(text.encode()).hexdigest(), "vector": encoded}
+
+
+def offer(daemon: Daemon, *rows: dict[str, str], model: str = "words@1", path: str = OFFERS, **options: Any) -> int:
+    """Offer these rows; how many the service keeps."""
+    answer = daemon.post(path, json={"model": model, "vectors": [*rows]}, **options)
+    assert answer["kept"] + answer["left_out"] == len(rows)
+    return int(answer["kept"])
+
+
+def stored(daemon: Daemon, source_id: str) -> dict[str, bytes]:
+    """The vectors of the source by the hash of their text."""
+    answer = daemon.show(f"/v1/sources/{source_id}/text", vectors="true")
+    rows = {each["text_sha256"]: each["vector"] for each in answer["chunks"]}
+    return {name: base64.b64decode(vector) for name, vector in rows.items() if vector}
+
+
+def add_embedded(daemon: Daemon, shelf: Shelf, data: bytes = QUAY, **fields: str) -> str:
+    """Add a source, and have its passages embedded once it is ready: only then the offers for them are deleted."""
+    shelf.first.gate.clear()
+    source_id = daemon.add_ready(data, **{"title": "Notes", **fields})
+    shelf.first.gate.set()
+    wait_embedded(daemon)
+    return source_id
+
+
+def wait_opened(daemon: Daemon, shelf: Shelf) -> None:
+    start_embedding(daemon, shelf)
+    wait_state(daemon, "ready")
+
+
+def test_offered_vectors_are_stored_to_the_last_bit_and_only_a_sample_is_computed(
+    working: Daemon, shelf: Shelf
+) -> None:
+    wait_opened(working, shelf)
+    texts = [f"Notes\nPart {number}\nThe umber quay." for number in range(30)]
+    near = [row(text, nearly(vector_of(text))) for text in texts]
+    # Two sources of this bucket have the same text, and one of another bucket needs its own vector.
+    working.make_bucket("other")
+    assert offer(working, *near, row("another text", vector_of("stone"))) == 31
+    assert offer(working, near[0]) == 1
+    data = "".join(f"# {text.split(chr(10))[1]}\n\nThe umber quay.\n\n" for text in texts).encode()
+    elsewhere = add_embedded(working, shelf, data[: data.index(b"# Part 1")], bucket="other")
+    assert stored(working, elsewhere) == {near[0]["text_sha256"]: vector_of(texts[0])}
+    source_id = add_embedded(working, shelf, data)
+    assert stored(working, source_id) == {each["text_sha256"]: base64.b64decode(each["vector"]) for each in near}
+    twin = add_embedded(working, shelf, data[: data.index(b"# Part 1")])
+    assert stored(working, twin) == {near[0]["text_sha256"]: base64.b64decode(near[0]["vector"])}
+    # One for each share of the chunks, of which a single machine has one, and those of the small sources.
+    assert sum(shelf.first.batches) <= embedding.SHARES + 2
+    # What was used is not kept, and the rest not for long.
+    working.wait(lambda: working.count("vector_offers") == 1, "the used offers are gone")
+    assert working.loop.run(forget_offers(working.context)) == 0
+    working.advance(90_000)
+    working.loop.run(forget_offers(working.context))
+    assert working.count("vector_offers") == 0
+    counted = working.show(OFFERS)
+    assert (counted["passages"], counted["missing"], counted["model"]) == (31, 0, "words@1")
+
+
+def test_a_vector_that_does_not_fit_is_left_out_and_the_passage_gets_its_own(working: Daemon, shelf: Shelf) -> None:
+    wait_opened(working, shelf)
+    right = vector_of(TEXTS[0])
+    numbers = struct.unpack("<4f", right)
+    unfit: dict[str, bytes | str] = {
+        "no base64": "§§§§",
+        "nothing": b"",
+        "half a number": right[:-2],
+        "another dimension": unit(1, 0, 0),
+        "too long": struct.pack("<4f", *(2 * number for number in numbers)),
+        "zeros": bytes(16),
+        "not a number": struct.pack("<4f", math.nan, *numbers[1:]),
+        "infinite": struct.pack("<4f", math.inf, *numbers[1:]),
+    }
+    assert [name for name, vector in unfit.items() if offer(working, row(TEXTS[0], vector))] == []
+    assert offer(working, row(TEXTS[0], right), model="words@2") == 0
+    working.make_bucket("other")
+    # Of another bucket, another title, and another text.
+    assert offer(working, row(TEXTS[0], unit(0, 0, 0, 1)), path="/v1/buckets/other/vectors") == 1
+    assert offer(working, row("Title\nQuay\nThe umber quay of stone.", unit(0, 0, 0, 1)), row("x", right)) == 2
+    source_id = add_embedded(working, shelf)
+    assert sorted(stored(working, source_id).values()) == sorted(map(vector_of, TEXTS))
+    assert sum(shelf.first.batches) == len(TEXTS)
+
+
+def test_if_the_sample_is_wrong_no_offer_is_used(
+    working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
+    wait_opened(working, shelf)
+    # Each vector is one of the model's, but of the other passage.
+    assert offer(working, *(row(text, vector_of(other)) for text, other in zip(TEXTS, TEXTS[::-1], strict=True))) == 2
+    source_id = add_embedded(working, shelf)
+    assert sorted(stored(working, source_id)) == sorted(row(text, b"")["text_sha256"] for text in TEXTS)
+    assert stored(working, source_id) == {row(text, b"")["text_sha256"]: vector_of(text) for text in TEXTS}
+    assert "imported vectors are not used" in caplog.text
+    working.wait(lambda: working.count("vector_offers") == 0, "the offers are gone")
+
+
+def test_without_a_model_nothing_is_kept_and_while_it_is_loaded_what_may_fit(working: Daemon, shelf: Shelf) -> None:
+    right = row(TEXTS[0], vector_of(TEXTS[0]))
+    assert offer(working, right) == 0
+    assert stored(working, working.add_ready(QUAY, title="Notes")) == {}
+    shelf.failure = EmbedFailed("It is not there yet.")
+    start_embedding(working, shelf)
+    wait_state(working, "failing")
+    assert offer(working, right, row(TEXTS[1], unit(1, 0, 0))) == 2
+    shelf.failure = None
+    wait_embedded(working)
+    # The offer of another dimension was seen when the model was there.
+    assert sum(shelf.first.batches) == 2
+    assert working.show(OFFERS)["missing"] == 0
+
+
+def test_an_offer_needs_its_rights_and_room(make_daemon: MakeDaemon, shelf: Shelf) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=0, offered_vectors=2))
+    bucket_id = daemon.make_bucket()
+    daemon.start("indexing", "syncing", "cascading")
+    wait_opened(daemon, shelf)
+    rows = [row(f"text {number}", vector_of("stone")) for number in range(3)]
+    assert [offer(daemon, *rows), offer(daemon, rows[2])] == [2, 0]
+    body = {"model": "words@1", "vectors": rows}
+    reader, stranger = daemon.add_key("knowledge:read"), daemon.add_team()
+    elsewhere = daemon.add_key(buckets=(daemon.make_bucket("other"),))
+    for key, status in ((reader, 403), (stranger, 404), (elsewhere, 404)):
+        assert daemon.ask("POST", OFFERS, key=key, json=body).status_code == status
+    assert daemon.ask("GET", OFFERS, key=stranger).status_code == 404
+    assert daemon.ask("POST", OFFERS, json=body | {"vectors": [{"text_sha256": "x", "vector": ""}]}).status_code == 400
+    body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket_id}", params={"force": "true"}))
+    daemon.wait(lambda: daemon.count("vector_offers") == 0, "the offers went with their bucket")
+
+
+def test_vectors_are_shown_only_with_the_text_in_the_index(working: Daemon, shelf: Shelf) -> None:
+    source_id = working.add_ready(QUAY, title="Notes")
+    path = f"/v1/sources/{source_id}/text"
+    assert "vector" not in working.show(path)["chunks"][0]
+    both = working.ask("GET", path, params={"vectors": "true", "verify": "content"})
+    assert (both.status_code, both.json()["error"]["code"]) == (400, "invalid_request")
+    shelf.first.gate.clear()
+    start_embedding(working, shelf)
+    wait_state(working, "ready")
+    shown = working.show(path, vectors="true")
+    assert (shown["model"], [each["vector"] for each in shown["chunks"]]) == ("words@1", [None, None])
+    assert missing(working) == working.show(OFFERS)["missing"] == 2
+    shelf.first.gate.set()
