@@ -13,16 +13,18 @@ from svc_cli.exits import Exit
 from svc_cli.exports.exporting import write_export
 from svc_cli.exports.importing import Adding, OpenedExport, open_export, plan_import
 from svc_cli.exports.manifests import check_limits
+from svc_cli.exports.vectors import VectorSender
 from svc_cli.render import counted, size
 from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 
 @resumable
-def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None) -> None:
+def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None, *, no_vectors: bool) -> None:
     """Write the bucket to the file, and report what is in it."""
     began_s = time.monotonic()
     with call.client() as client, call.progress() as progress:
-        exported = write_export(client, bucket, file, progress, parse_duration(timeout))
+        timeout_s = parse_duration(timeout)
+        exported = write_export(client, bucket, file, progress, timeout_s, with_vectors=not no_vectors)
     manifest = exported.manifest
     value = {
         "v": 1,
@@ -34,12 +36,17 @@ def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None)
         "sources": len(manifest.sources),
         "questions": len(manifest.questions),
         "without_text": sum(source.text is None for source in manifest.sources),
+        "model": manifest.model.name if manifest.model else None,
+        "without_vector": exported.without_vector,
         "duration_ms": elapsed_ms(began_s),
         "exit_code": int(Exit.DONE),
     }
     kinds = [counted(len(manifest.sources), "source"), counted(len(manifest.questions), "written answer")]
     text = f"wrote {clean(file)}: {', '.join(kinds if manifest.questions else kinds[:1])}, {size(exported.size_bytes)}"
     call.console.show(value, lambda: text)
+    if exported.without_vector:
+        lacking = counted(exported.without_vector, "passage")
+        call.console.note(f"{lacking} had no vector yet; an import computes what the file lacks.")
     call.console.next_step(f"svc bucket import {file} --base-url URL")
 
 
@@ -54,7 +61,7 @@ def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
         bucket = flags.bucket or opened.archive.manifest.bucket.slug
         with call.client() as client:
             run = UploadRun(client, progress, partial(stream_item, call, "bucket.import.item"))
-            labels = _add_missing(call, run, opened, bucket, flags)
+            labels, sender = _add_missing(call, run, opened, bucket, flags)
     summary = Summary(
         kind="bucket.import",
         bucket=bucket,
@@ -64,14 +71,25 @@ def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
         is_dry=flags.dry_run,
         stopped_by=run.stopped_by,
         remaining=len(labels) - len(run.items),
+        vectors={"found": sender.found, "kept": sender.kept} if sender.found else None,
     )
-    return summary.show(call.console)
+    return summary.show(call.console, _describe_vectors(sender))
+
+
+def _describe_vectors(sender: VectorSender) -> str:
+    """Say how many vectors of the export the service kept, unless there were none."""
+    if not sender.found:
+        return ""
+    if sender.kept == sender.found:
+        return f"the service kept {counted(sender.kept, 'vector')} of the export, and uses those that pass its checks."
+    found = counted(sender.found, "vector")
+    return f"the service kept {sender.kept} of {found} of the export, and computes the others if it has a model."
 
 
 def _add_missing(
     call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
-) -> list[str]:
-    """Send the sources that the bucket lacks, and return the labels of all entries of the export."""
+) -> tuple[list[str], VectorSender]:
+    """Send the sources that the bucket lacks; return the labels of all entries, and what has offered their vectors."""
     client, manifest = run.client, opened.archive.manifest
     jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
     check_limits(manifest, limits)
@@ -81,10 +99,12 @@ def _add_missing(
         call.console.note(f"{bucket} splits documents into passages of other sizes than the exported bucket did.")
     known = provision(call, client, known, bucket, no_create=flags.no_create, is_dry=flags.dry_run, fields=fields)
     plan = plan_import(manifest, [each for some in known.by_title.values() for each in some], as_new=flags.as_new)
+    sender = VectorSender(client, known.bucket_id or bucket, manifest.model)
     adding = Adding(
         client=client,
         bucket_id=known.bucket_id or bucket,
         opened=opened,
+        vectors=sender,
         keeps_mappings=flags.keep_mapping,
         is_dry=flags.dry_run,
     )
@@ -93,4 +113,4 @@ def _add_missing(
         run.do_all("adding questions", adding.questions(plan), jobs)
     if not run.stopped_by and not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
         run.wait_for_all(adding.bucket_id, parse_duration(flags.timeout))
-    return [each.label for each in plan]
+    return [each.label for each in plan], sender

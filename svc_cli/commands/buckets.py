@@ -206,16 +206,20 @@ def export(
     call: Invocation,
     bucket: BucketArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; it is replaced if it exists.")],
+    no_vectors: Annotated[
+        bool, typer.Option("--no-vectors", help="Leave out the vectors of the embedding model; the file is smaller.")
+    ] = False,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Write a bucket to one file: sources with their titles, tags, metadata and text, and questions with answers.
+    """Write a bucket to one file: sources with titles, tags, metadata, text and vectors, and questions with answers.
 
     Two exports of the same content are equal, byte for byte. The command first waits until nothing in the bucket is
-    being indexed. If FILE exists, it is replaced only when the export is complete.
+    being indexed, and until all passages have vectors if the service has an embedding model. If FILE exists, it is
+    replaced only when the export is complete.
     """
     from svc_cli.commands.bucket_exports import export_bucket
 
-    export_bucket(call, bucket, file, timeout)
+    export_bucket(call, bucket, file, timeout, no_vectors=no_vectors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

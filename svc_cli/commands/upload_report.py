@@ -31,6 +31,8 @@ class Summary:
     stopped_by: SvcError | None = None
     #: Number of files or URLs that were not processed because the run ended early.
     remaining: int = 0
+    #: What became of the vectors of an export, if it has any.
+    vectors: Json | None = None
     #: Ids of the batches in which files were sent.
     batch_ids: list[str] = field(default_factory=list)
 
@@ -68,6 +70,8 @@ class Summary:
             "duration_ms": self.duration_ms,
             "exit_code": int(self.exit),
         }
+        if self.vectors is not None:
+            value["vectors"] = self.vectors
         if self.stopped_by is not None:
             value["error"] = whole_error({**self.stopped_by.body(), "request_id": self.stopped_by.request_id})
         elif self.exit is not Exit.DONE:

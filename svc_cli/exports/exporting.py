@@ -1,11 +1,13 @@
 """Exports a bucket: waits until nothing in it is being indexed, lists its sources, then reads their texts and bytes.
 
-The texts are first written to a temporary file without a name. The manifest contains their hashes, so it can be written
-only after all texts were read, but it comes before them in the archive.
+Texts and vectors are first written to a temporary file without a name. The manifest contains their hashes, so it can be
+written only after all of them were read, but it comes before them in the archive.
 """
 
+import base64
 import hashlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,6 +21,7 @@ from svc_cli.exits import Exit
 from svc_cli.exports.archives import ArchiveWriter
 from svc_cli.exports.manifests import (
     ExportedBucket,
+    ExportedModel,
     ExportedQuestion,
     ExportedSource,
     ExportManifest,
@@ -27,6 +30,11 @@ from svc_cli.exports.manifests import (
 from svc_cli.progress import Progress
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.buckets import Chunking
+
+#: Interval at which the number of passages without a vector is read, in seconds.
+LOOK_S = 0.2
+#: Time after which an export no longer waits for vectors if no passage gets one, in seconds.
+STALLED_S = 30.0
 
 
 class BucketChanged(SvcError):
@@ -45,32 +53,79 @@ class Exported:
     #: SHA-256 of the whole file.
     sha256: str
     size_bytes: int
+    #: Number of passages that have no vector although the service has a model.
+    without_vector: int
 
 
-class TextSpool:
-    """Stores texts in a temporary file, and finds them by their SHA-256."""
+class MemberSpool:
+    """Stores texts and vectors in a temporary file, and finds them by the names of their members."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        #: Offset and size of each text in the file, by its SHA-256.
+        #: Offset and size of each member's bytes in the file, by the member's name.
         self.places: dict[str, tuple[int, int]] = {}
 
-    def add(self, text: str) -> str:
-        """Store a text; returns its SHA-256."""
-        data = text.encode()
+    def add(self, folder: str, data: bytes) -> str:
+        """Store the bytes of a member; returns their SHA-256."""
         sha256 = hashlib.sha256(data).hexdigest()
-        if sha256 not in self.places:
-            self.places[sha256] = (self._file.seek(0, 2), len(data))
+        if f"{folder}/{sha256}" not in self.places:
+            self.places[f"{folder}/{sha256}"] = (self._file.seek(0, 2), len(data))
             self._file.write(data)
         return sha256
 
-    def read(self, sha256: str) -> bytes:
-        offset, size_bytes = self.places[sha256]
+    def read(self, name: str) -> bytes:
+        offset, size_bytes = self.places[name]
         self._file.seek(offset)
         return self._file.read(size_bytes)
 
 
-def write_export(client: Client, bucket: str, output: str, progress: Progress, timeout_s: float | None) -> Exported:
+class ExportReading:
+    """Reads the sources of a bucket, and keeps their texts and vectors in a spool."""
+
+    def __init__(self, client: Client, spool: MemberSpool, *, with_vectors: bool) -> None:
+        self._client = client
+        self._spool = spool
+        self._with_vectors = with_vectors
+        #: The model of all vectors that were read; None if there were none.
+        self.model: ExportedModel | None = None
+        self.without_vector = 0
+
+    def read(self, source: JsonMapping) -> ExportedSource:
+        """Read the text and the vectors of a source. Raises BucketChanged if the model was replaced meanwhile."""
+        described = {name: source[name] for name in ExportedSource.model_fields.keys() - {"bytes", "text", "vectors"}}
+        text = vectors = None
+        if source["status"] == "active":
+            read_source = self._client.source_vectors if self._with_vectors else self._client.source_text
+            read = read_source(source["id"])
+            text = self._spool.add("texts", read["text"].encode())
+            vectors = self._keep_vectors(read)
+        return ExportedSource(**described, bytes=source["sha256"], text=text, vectors=vectors)
+
+    def _keep_vectors(self, read: JsonMapping) -> str | None:
+        """Keep the vectors of the passages, in order, each after the hash of its text."""
+        if read.get("model") is None:
+            return None
+        rows = [
+            (bytes.fromhex(each["text_sha256"]), base64.b64decode(each["vector"]))
+            for each in read["chunks"]
+            if each["vector"] is not None
+        ]
+        self.without_vector += len(read["chunks"]) - len(rows)
+        if not rows:
+            return None
+        model = ExportedModel(name=read["model"], dimension=len(rows[0][1]) // 4)
+        if self.model not in (None, model):
+            raise BucketChanged(
+                "The embedding model was replaced during the export; nothing was written.",
+                hint="run the same command again.",
+            )
+        self.model = model
+        return self._spool.add("vectors", b"".join(part for row in rows for part in row))
+
+
+def write_export(
+    client: Client, bucket: str, output: str, progress: Progress, timeout_s: float | None, *, with_vectors: bool
+) -> Exported:
     """Export a bucket to the file `output`. An existing file is replaced only when the export is complete.
 
     Raises WaitTimedOut if a source is still being indexed after `timeout_s`, and BucketChanged if a source is deleted
@@ -83,8 +138,13 @@ def write_export(client: Client, bucket: str, output: str, progress: Progress, t
         with replacing(output) as file, TemporaryFile(dir=folder) as spooled:
             found = client.bucket(bucket, members=False)
             listed = list_settled(client, found["id"], progress, timeout_s)
-            manifest = _read_manifest(client, found, listed, spool := TextSpool(spooled), progress)
-            return _write_members(client, ArchiveWriter(file, manifest), listed, spool, progress)
+            if with_vectors:
+                wait_embedded(client, found["id"], progress, timeout_s)
+            reading = ExportReading(client, spool := MemberSpool(spooled), with_vectors=with_vectors)
+            manifest = _read_manifest(found, listed, reading, spool, progress)
+            archive = ArchiveWriter(file, manifest)
+            _write_members(client, archive, listed, spool, progress)
+            return Exported(manifest, archive.end(), archive.size_bytes, reading.without_vector)
     except ApiError as error:
         if error.code != "source_not_found":
             raise
@@ -114,18 +174,45 @@ def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: 
         )
 
 
+def wait_embedded(
+    client: Client,
+    bucket_id: str,
+    progress: Progress,
+    timeout_s: float | None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Wait until each passage of the bucket has a vector, while the service computes them.
+
+    Returns as well when it has computed none for some time, or after `timeout_s`: what is missing is left out.
+    """
+    began_s = changed_s = clock()
+    least: int | None = None
+    while True:
+        found = client.bucket_vectors(bucket_id)
+        if not found["missing"] or found["state"] not in ("loading", "ready"):
+            return
+        if least is None:
+            progress.begin("waiting for vectors", found["passages"])
+        if least is None or found["missing"] < least:
+            least, changed_s = found["missing"], clock()
+        if clock() - changed_s > STALLED_S or (timeout_s is not None and clock() - began_s > timeout_s):
+            return
+        progress.update(found["passages"] - found["missing"])
+        sleep(LOOK_S)
+
+
 def _read_manifest(
-    client: Client, bucket: JsonMapping, listed: list[JsonMapping], spool: TextSpool, progress: Progress
+    bucket: JsonMapping, listed: list[JsonMapping], reading: ExportReading, spool: MemberSpool, progress: Progress
 ) -> ExportManifest:
-    """Read the texts of the listed sources into the spool, and return the manifest, which describes the bucket."""
+    """Read the listed sources, and return the manifest, which describes the bucket."""
     files = [source for source in listed if source["type"] != "qa"]
     asked = [source for source in listed if source["type"] == "qa"]
     progress.begin("reading texts", len(files))
     sources = []
     for done, source in enumerate(files, start=1):
-        text = spool.add(client.source_text(source["id"])["text"]) if source["status"] == "active" else None
-        described = {name: source[name] for name in ExportedSource.model_fields.keys() - {"bytes", "text"}}
-        sources.append(ExportedSource(**described, bytes=source["sha256"], text=text))
+        sources.append(reading.read(source))
         progress.update(done)
     sizes = {f"bytes/{source['sha256']}": source["size_bytes"] for source in files}
     return ExportManifest(
@@ -136,26 +223,25 @@ def _read_manifest(
             metadata=bucket["metadata"],
             chunking=Chunking(**bucket["chunking"]) if bucket["chunking"] else None,
         ),
+        model=reading.model,
         sources=in_order(sources),
         questions=in_order(
             [ExportedQuestion(**{name: each[name] for name in ExportedQuestion.model_fields}) for each in asked]
         ),
-        members=sizes | {f"texts/{sha256}": size_bytes for sha256, (_, size_bytes) in spool.places.items()},
+        members=sizes | {name: size_bytes for name, (_, size_bytes) in spool.places.items()},
     )
 
 
 def _write_members(
-    client: Client, archive: ArchiveWriter, listed: list[JsonMapping], spool: TextSpool, progress: Progress
-) -> Exported:
-    """Write the bytes of the listed sources, the texts in the spool, and the end of the archive."""
+    client: Client, archive: ArchiveWriter, listed: list[JsonMapping], spool: MemberSpool, progress: Progress
+) -> None:
+    """Write the bytes of the listed sources, and the texts and vectors in the spool."""
     by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
     progress.begin("reading files", len(members))
     for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):
-        folder, _, sha256 = name.partition("/")
-        if folder == "texts":
-            archive.add(name, size_bytes, [spool.read(sha256)])
+        if name in spool.places:
+            archive.add(name, size_bytes, [spool.read(name)])
         else:
-            source = by_sha256[sha256]
+            source = by_sha256[name.partition("/")[2]]
             archive.add(name, size_bytes, checked(source, client.source_content(source["id"])))
         progress.update(done)
-    return Exported(archive.manifest, archive.end(), archive.size_bytes)

@@ -23,6 +23,7 @@ from svc_cli.client.uploads import Description
 from svc_cli.errors import PathMissing, SvcError
 from svc_cli.exports.archives import Archive, read_archive
 from svc_cli.exports.manifests import ExportedQuestion, ExportedSource, ExportManifest, ExportRefused, canonical
+from svc_cli.exports.vectors import VectorSender
 from svc_cli.progress import Progress
 from svc_cli.uploads.contents import FileContent, Stamp, stamp_of
 from svc_cli.uploads.decisions import title_conflict
@@ -46,10 +47,11 @@ class OpenedExport:
     stamp: Stamp
     archive: Archive
 
-    def content(self, source: ExportedSource) -> FileContent:
-        name = f"bytes/{source.bytes}"
+    def content(self, folder: str, sha256: str) -> FileContent:
+        """Return the content of a member, which is read when it is sent."""
+        name = f"{folder}/{sha256}"
         size_bytes, start = self.archive.manifest.members[name], self.archive.offsets[name]
-        return FileContent(self.path, source.bytes, size_bytes, stamp=self.stamp, start=start)
+        return FileContent(self.path, sha256, size_bytes, stamp=self.stamp, start=start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +146,26 @@ class Adding:
     client: Client
     bucket_id: str
     opened: OpenedExport
+    #: Offers the vectors of each source before the source is sent.
+    vectors: VectorSender
     #: Whether imported sources keep the names of the sync mappings that owned them in the exported bucket.
     keeps_mappings: bool
     is_dry: bool
 
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
-        """Yield a transfer for each source to send, and a report item for each other source."""
+        """Yield a transfer for each source to send, after its vectors were offered, and a report item for others."""
+        return self.vectors.offer_before(self._files(plan))
+
+    def _files(self, plan: Sequence[PlannedEntry]) -> Iterator[tuple[ReportItem | Transfer, FileContent | None]]:
+        """Yield the transfers and report items, each with the vectors to offer before, if any."""
         for planned in plan:
             source = planned.entry
             if not isinstance(source, ExportedSource):
                 continue
-            content, item = self.opened.content(source), self._item(planned)
+            content, item = self.opened.content("bytes", source.bytes), self._item(planned)
             item.size_bytes, item.sha256 = content.size_bytes, content.sha256
             if item.action != "created" or self.is_dry:
-                yield item
+                yield item, None
                 continue
             description = Description(
                 filename=source.filename,
@@ -168,7 +176,8 @@ class Adding:
                 mapping=source.mapping if self.keeps_mappings else None,
                 content_type=source.content_type,
             )
-            yield Transfer(item, content, description)
+            vectors = self.opened.content("vectors", source.vectors) if source.vectors else None
+            yield Transfer(item, content, description), vectors
 
     def questions(self, plan: Sequence[PlannedEntry]) -> list[Callable[[], ReportItem]]:
         """Return a function for each question with its answer, which adds the question if the bucket lacks it."""

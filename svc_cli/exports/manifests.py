@@ -22,6 +22,9 @@ MOST_LEVELS = 31
 #: The smallest and the largest integer that the service accepts in JSON.
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 
+#: Bytes of a SHA-256.
+HASH_BYTES = 32
+
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -72,12 +75,27 @@ class ExportedSource(_Described):
     bytes: Digest
     #: SHA-256 of the text; None if no text could be extracted.
     text: Digest | None
+    #: The vectors of its passages; None if there are none.
+    vectors: Digest | None
 
 
 class ExportedQuestion(_Described):
     question: str
     answer: str
     alternate_questions: list[str]
+
+
+class ExportedModel(_Shape):
+    """The embedding model that has computed the vectors."""
+
+    name: Annotated[str, Field(min_length=1, max_length=1024)]
+    #: Number of components of a vector.
+    dimension: Annotated[int, Field(ge=1, le=32_768)]
+
+    @property
+    def row_bytes(self) -> int:
+        """Return the size of a row: the SHA-256 of a text, and its vector as 32-bit floats."""
+        return HASH_BYTES + 4 * self.dimension
 
 
 Entry = TypeVar("Entry", ExportedSource, ExportedQuestion)
@@ -87,6 +105,8 @@ class ExportManifest(_Shape):
     format: Literal["svc-bucket"] = "svc-bucket"
     version: Literal[1] = 1
     bucket: ExportedBucket
+    #: The model that computed the vectors; None if no source has vectors.
+    model: ExportedModel | None
     #: The sources, sorted and without duplicates.
     sources: list[ExportedSource]
     questions: list[ExportedQuestion]
@@ -112,7 +132,8 @@ def in_order(entries: Sequence[Entry]) -> list[Entry]:
 def members_of(sources: Sequence[ExportedSource]) -> set[str]:
     """Return the names of all members that a manifest with these sources must have."""
     texts = {f"texts/{source.text}" for source in sources if source.text is not None}
-    return texts | {f"bytes/{source.bytes}" for source in sources}
+    vectors = {f"vectors/{source.vectors}" for source in sources if source.vectors is not None}
+    return texts | vectors | {f"bytes/{source.bytes}" for source in sources}
 
 
 def parse_manifest(data: bytes) -> ExportManifest:
@@ -143,6 +164,10 @@ def parse_manifest(data: bytes) -> ExportManifest:
         raise ExportRefused("The manifest of the export is not in canonical form.")
     if set(manifest.members) != members_of(manifest.sources):
         raise ExportRefused("The manifest of the export does not list exactly the members that its sources name.")
+    vectors = [size_bytes for name, size_bytes in manifest.members.items() if name.startswith("vectors/")]
+    row_bytes = manifest.model.row_bytes if manifest.model else 0
+    if bool(vectors) != bool(row_bytes) or any(not size or size % row_bytes for size in vectors):
+        raise ExportRefused("The vectors of the export don't have the size that its model says.")
     return manifest
 
 

@@ -7,7 +7,8 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,22 @@ import httpx
 
 from svc_cli.app import run
 from tests.acceptance.backups import run_killed
-from tests.acceptance.calls import list_sources, upload, wait_ended
+from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation
+from tests.acceptance.vectors import wait_embedded
 from tests.acceptance.workloads import hosting
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.exports.archives import Handmade
+from tests.embed.vector_servers import vector_server
+from tests.exports.archives import Handmade, read
 
 BUCKET = "shelf"
 #: How many lines an export and an import are killed at.
 KILLS, LARGE_KILLS = 2, 40
 #: The lines that are counted are in these modules.
 COUNTED = tuple(
-    f"svc_cli/{name}.py" for name in ("exports/exporting", "exports/importing", "downloads", "uploads/runs")
+    f"svc_cli/{name}.py"
+    for name in ("exports/exporting", "exports/importing", "exports/vectors", "downloads", "uploads/runs")
 )
 
 
@@ -108,6 +112,51 @@ def test_a_bucket_that_was_exported_and_imported_is_the_same(make_installation: 
         hits = find_all(client, queries)
         assert sum(map(len, hits)) > 100
         assert find_all(other, queries) == hits
+    here.hold_to_every_promise()
+    there.hold_to_every_promise()
+
+
+@contextmanager
+def two_machines(make_installation: MakeInstallation) -> Iterator[list[Installation]]:
+    """Two installations with the same model; as machines do, they compute other last bits of its vectors."""
+    with vector_server() as one, vector_server() as other:
+        other.drift = 0.001
+        yield [
+            make_installation(name, **UNLIMITED, SVC_EMBED_BASE_URL=server.base_url, SVC_EMBED_MODEL="any").start()
+            for name, server in (("a", one), ("b", other))
+        ]
+
+
+def fill_with_passages(installation: Installation) -> None:
+    """Add 11 documents of 20 passages, of which two have the same title and text."""
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+        for number in range(11):
+            title = f"{min(number, 9)}.md"
+            parts = "".join(f"# Part {part}\n\nThe umber quay of {title}.\n\n" for part in range(20))
+            upload(client, BUCKET, title, parts.encode(), title=title, tags=str(number)).raise_for_status()
+    assert wait_embedded(installation) == 220
+
+
+def test_vectors_move_with_their_bucket_to_the_last_bit_whatever_is_killed(make_installation: MakeInstallation) -> None:
+    with two_machines(make_installation) as (here, there):
+        fill_with_passages(here)
+        data, archive = export(here), str(here.root / "shelf.tar")
+        lines = _run_killed(there, 0, "import", archive, "-b", "other")
+        _run_killed(there, lines // 2, "import", archive)
+        imported = there.svc("bucket", "import", archive, "--wait", "accepted", "--json")
+        # Nothing is left to offer if the first run was killed at its end.
+        offered = imported.json.get("vectors", {"found": 0, "kept": 0})
+        assert (imported.exit, offered["kept"]) == (0, offered["found"])
+        there.kill()
+        there.start()
+        with there.client() as client:
+            for source in list_sources(client, BUCKET):
+                wait_ended(client, source["id"])
+        assert wait_embedded(there) == 440
+        assert export(there) == data
+        plain = ("bucket", "export", BUCKET, "plain.tar", "--no-vectors", "--json")
+        assert (here.svc(*plain).json["model"], read(data).manifest.model is None) == (None, False)
     here.hold_to_every_promise()
     there.hold_to_every_promise()
 

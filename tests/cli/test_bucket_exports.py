@@ -1,6 +1,7 @@
 """`svc bucket export` and `import` against a real daemon: what is refused, taken over, left, and replaced."""
 
 import os
+import struct
 from pathlib import Path
 
 from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
@@ -80,6 +81,26 @@ def test_an_import_adds_what_the_bucket_lacks_and_replaces_nothing(
         client.delete(f"/v1/sources/{added}").raise_for_status()
         back = here("bucket", "import", "two.tar", "-b", bucket, "--as-new", "--json")
         assert (back.exit, counts(back.json)) == (0, {"created": 1, "unchanged": 1, "ready": 2})
+
+
+def test_vectors_that_the_service_has_no_model_for_are_left_out(
+    here: RunSvc, bucket: str, shared_installation: Installation
+) -> None:
+    row = bytes(32) + struct.pack("<2f", 0.6, 0.8)
+    whole = Handmade.of(("a.md", b"# A\n"), ("b.md", b"# B\n"), text="").with_vectors(row * 3, dimension=2)
+    Path("vectors.tar").write_bytes(whole.write())
+    dry = here("bucket", "import", "vectors.tar", "-b", bucket, "--dry-run", "--json")
+    assert (dry.exit, "vectors" in dry.json) == (0, False)
+    finished = here("bucket", "import", "vectors.tar", "-b", bucket, "--json")
+    assert (finished.exit, finished.json["vectors"]) == (0, {"found": 6, "kept": 0})
+    again = here("bucket", "import", "vectors.tar", "-b", bucket)
+    assert (again.exit, "vector" in again.stderr) == (0, False)
+    told = here("bucket", "import", "vectors.tar", "-b", f"{bucket}-2")
+    assert "the service kept 0 of 6 vectors of the export" in told.stderr
+    with shared_installation.client() as client:
+        assert client.get(f"/v1/buckets/{bucket}/vectors").json()["missing"] == 2
+    out = here("bucket", "export", bucket, "out.tar", "--json").json
+    assert (out["model"], out["without_vector"]) == (None, 0)
 
 
 def test_an_export_waits_until_nothing_is_being_indexed(

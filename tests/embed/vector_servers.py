@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from svc_daemon.embed.generations import PROBE
+
 DIMENSION = 8
 
 
@@ -45,6 +47,8 @@ class VectorServer(ThreadingHTTPServer):
         #: Which model it runs: another one gives other vectors.
         self.model = "one"
         self.dimension = DIMENSION
+        #: Added to each number but those of the probe, as if another machine ran the same model.
+        self.drift = 0.0
         #: Sent first, one for each request.
         self.replies: list[Reply] = []
         #: Sent in place of vectors wherever it gives a reply.
@@ -60,7 +64,8 @@ class VectorServer(ThreadingHTTPServer):
     def vector(self, text: str) -> list[float]:
         """Of any length but 1."""
         digest = hashlib.sha512(f"{self.model} {text}".encode()).digest()
-        return [byte - 128.5 for byte in digest[: self.dimension]]
+        drift = 0.0 if text == PROBE else self.drift
+        return [byte - 128.5 + drift for byte in digest[: self.dimension]]
 
     def reply(self, texts: list[str]) -> Reply:
         if self.replies:

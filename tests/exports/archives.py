@@ -30,7 +30,8 @@ def plain(name: str, data: bytes, **fields: Any) -> Member:
 def file_entry(title: str, data: bytes, **fields: Any) -> dict[str, Any]:
     """A source without text, as a manifest has it."""
     described: dict[str, Any] = {"title": title, "filename": title, "content_type": "text/markdown"}
-    return {**described, "tags": [], "metadata": {}, "mapping": None, "bytes": digest(data), "text": None, **fields}
+    described |= {"tags": [], "metadata": {}, "mapping": None, "bytes": digest(data), "text": None, "vectors": None}
+    return {**described, **fields}
 
 
 @dataclass
@@ -53,11 +54,22 @@ class Handmade:
             "format": "svc-bucket",
             "version": 1,
             "bucket": dict(BUCKET),
+            "model": None,
             "sources": sorted(entries, key=canonical),
             "questions": [],
             "members": {name: len(data) for name, data in contents.items()},
         }
         return cls(manifest, [plain(name, data) for name, data in sorted(contents.items())])
+
+    def with_vectors(self, data: bytes, **model: Any) -> "Handmade":
+        """The same with these vectors for each source, of a model with these fields."""
+        for entry in self.manifest["sources"]:
+            entry["vectors"] = digest(data)
+        self.manifest["sources"].sort(key=canonical)
+        self.manifest["model"] = {"name": "small@1", "dimension": 2, **model} if model else None
+        self.manifest["members"][f"vectors/{digest(data)}"] = len(data)
+        self.members.append(plain(f"vectors/{digest(data)}", data))
+        return self
 
     def write(self) -> bytes:
         head = self.rewrite(canonical(self.manifest) + b"\n")

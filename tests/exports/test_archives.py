@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import math
+import struct
 import tarfile
 from collections.abc import Callable
 from typing import Any
@@ -153,6 +155,13 @@ def _bucket(**fields: Any) -> bytes:
     return _manifest(bucket=handmade().manifest["bucket"] | fields)
 
 
+ROW = bytes(32) + struct.pack("<2f", 0.6, 0.8)
+
+
+def _vectors(data: bytes, **model: Any) -> bytes:
+    return handmade().with_vectors(data, **model).write()
+
+
 ENTRIES = handmade().manifest["sources"]
 MANIFESTS = {
     "another format": _manifest(format="tar"),
@@ -185,6 +194,15 @@ MANIFESTS = {
     "tags that are text": _source(tags="a,b"),
     "a type with a line break": _source(content_type="text/html\r\nX: y"),
     "members that no source names": _manifest(members={"../x": 1}),
+    "vectors without a model": _vectors(ROW),
+    "a model without vectors": _manifest(model={"name": "small@1", "dimension": 2}),
+    "a model without a name": _vectors(ROW, name=""),
+    "a model with more fields": _vectors(ROW, url="http://127.0.0.1"),
+    "vectors without numbers": _vectors(bytes(32), dimension=0),
+    "no vectors": _vectors(b"", dimension=2),
+    "half a vector": _vectors(ROW + ROW[:20], dimension=2),
+    "vectors of another dimension": _vectors(ROW, dimension=3),
+    "a dimension that is endless": _vectors(ROW, dimension=2**40),
     "a size that is negative": _manifest(members=dict.fromkeys(handmade().manifest["members"], -1)),
     "a size that is true": _manifest(members=dict.fromkeys(handmade().manifest["members"], True)),
 }
@@ -202,6 +220,11 @@ def test_a_manifest_that_svc_would_not_have_written_is_refused() -> None:
     assert accepted == []
     with pytest.raises(ExportRefused, match="version 2"):
         read(MANIFESTS["a newer version"])
+
+
+def test_an_export_may_have_vectors_with_any_numbers_in_them() -> None:
+    data = _vectors(ROW + ROW[:32] + struct.pack("<2f", math.nan, math.inf), dimension=2)
+    assert read(data).manifest.encode() in data
 
 
 def test_what_an_upload_may_not_have_is_refused() -> None:

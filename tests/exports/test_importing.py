@@ -13,7 +13,7 @@ def manifest(*entries: dict[str, Any], questions: tuple[dict[str, Any], ...] = (
     described: dict[str, Any] = {"tags": [], "metadata": {}, "mapping": None}
     members = {f"bytes/{entry['bytes']}": 1 for entry in entries}
     asked = [{**described, **each} for each in questions]
-    parts = {"bucket": BUCKET, "sources": list(entries), "questions": asked, "members": members}
+    parts = {"bucket": BUCKET, "model": None, "sources": list(entries), "questions": asked, "members": members}
     return ExportManifest.model_validate(parts)
 
 

@@ -1,0 +1,88 @@
+"""Offers the vectors of an export to the service, in pieces, just before the files that they belong to are sent.
+
+The service decides which vectors it uses, and computes all others. So nothing that goes wrong here ends the import.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from svc_cli.client.api import Client
+from svc_cli.errors import FileRefused, SvcError
+from svc_cli.exports.manifests import HASH_BYTES, ExportedModel
+from svc_cli.uploads.contents import FileContent
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import OfferedVectorDict
+
+T = TypeVar("T")
+
+#: Maximum size of the rows in one request; in base64 and JSON, they take less than the 1 MB that a request may have.
+MOST_BYTES = 512 * 1024
+#: Maximum number of rows in one request, since the service limits the entries of a JSON body.
+MOST_ROWS = 2000
+#: Maximum number of files that wait until the vectors of all of them were offered in one request.
+FILES_AT_ONCE = 100
+
+
+class VectorSender:
+    """Offers vectors for one bucket, until the service shows that it uses another model."""
+
+    def __init__(self, client: Client, bucket_id: str, model: ExportedModel | None) -> None:
+        """`model` is that of the export; None if it has no vectors."""
+        self._client = client
+        self._bucket_id = bucket_id
+        self._model = model
+        #: Number of vectors of the files that are sent.
+        self.found = 0
+        #: How many of them the service kept.
+        self.kept = 0
+        #: Whether the service has refused vectors as such.
+        self.is_refused = False
+
+    def offer_before(self, entries: "Iterable[tuple[T, FileContent | None]]") -> Iterator[T]:
+        """Yield the entries, each after its vectors were offered."""
+        waiting: list[T] = []
+        rows: list[OfferedVectorDict] = []
+        most_rows = max(1, min(MOST_ROWS, MOST_BYTES // self._model.row_bytes)) if self._model else 0
+        for entry, content in entries:
+            waiting.append(entry)
+            for row in self._read(content):
+                rows.append(row)
+                if len(rows) == most_rows:
+                    self._offer(rows)
+                    rows = []
+            if not rows or len(waiting) == FILES_AT_ONCE:
+                self._offer(rows)
+                yield from waiting
+                waiting, rows = [], []
+        self._offer(rows)
+        yield from waiting
+
+    def _read(self, content: FileContent | None) -> "Iterator[OfferedVectorDict]":
+        """Yield the rows of a member, which may be large. What can't be read any more is not offered."""
+        if content is None or self._model is None:
+            return
+        size_bytes, rest = self._model.row_bytes, b""
+        with suppress(FileRefused):
+            for block in content.blocks(0):
+                rest += block
+                whole_bytes = len(rest) - len(rest) % size_bytes
+                for start in range(0, whole_bytes, size_bytes):
+                    text, vector = rest[start : start + HASH_BYTES], rest[start + HASH_BYTES : start + size_bytes]
+                    self.found += 1
+                    yield {"text_sha256": text.hex(), "vector": base64.b64encode(vector).decode()}
+                rest = rest[whole_bytes:]
+
+    def _offer(self, rows: "list[OfferedVectorDict]") -> None:
+        if not rows or self._model is None or self.is_refused:
+            return
+        try:
+            answer = self._client.offer_vectors(self._bucket_id, self._model.name, rows)
+        except SvcError as error:
+            # What concerns all requests ends the import when its files are sent.
+            self.is_refused = not error.retryable
+            return
+        self.kept += answer["kept"]
+        self.is_refused = not answer["kept"] and answer["model"] != self._model.name
