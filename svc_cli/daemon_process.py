@@ -179,7 +179,7 @@ class Installation:
         """
         log, lines = self.files.log, list[str]()
         rotated = log.with_name(f"{log.name}.1")
-        with suppress(OSError):
+        with suppress(FileNotFoundError):
             if place is not None and log.stat().st_ino != place.inode and rotated.stat().st_ino == place.inode:
                 lines, _ = _read_lines(rotated, place)
             added, place = _read_lines(log, place)

@@ -28,8 +28,12 @@ from typing import Any
 
 from svc_cli.exits import Exit, exit_for_answer
 
-#: The error numbers for a full disk and for an exceeded disk quota.
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+#: What to do about a file that can't grow, by error number.
+NO_ROOM = {
+    errno.ENOSPC: "free some space there, then run the command again.",
+    errno.EDQUOT: "free some space there, then run the command again.",
+    errno.EFBIG: "the file system there, or `ulimit -f`, allows no larger files.",
+}
 
 
 class SvcError(Exception):
@@ -113,8 +117,7 @@ class Declined(SvcError):
 def refused_by_system(error: OSError) -> UsageError:
     """Convert an OSError to a UsageError: for example, access was denied, or the disk is full."""
     message = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
-    hint = "free some space there, then run the command again." if error.errno in NO_ROOM else None
-    return UsageError(message, code="svc_file_refused", hint=hint)
+    return UsageError(message, code="svc_file_refused", hint=NO_ROOM.get(error.errno or 0))
 
 
 class FileRefused(SvcError):

@@ -160,7 +160,8 @@ def _refusing(verb: str, as_json: bool) -> Iterator[None]:
     except DirectoryRefused as error:
         refuse_directory(error, as_json)
     except (ServiceError, OSError) as error:
-        message = error.message if isinstance(error, ServiceError) else f"{error.filename}: {error.strerror}."
+        named = f"{error.filename}: " if isinstance(error, OSError) and error.filename is not None else ""
+        message = error.message if isinstance(error, ServiceError) else f"{named}{error.strerror}."
         if find_lack(error) is not None:
             hint = f"Then run `svc-daemon {verb}` again; it continues."
             refuse("svc_no_room", message, EXIT_TEMPORARY, as_json, hint=hint, retryable=True)

@@ -21,6 +21,8 @@ from svc_daemon.wire import Json, headers
 if TYPE_CHECKING:
     from svc_cli.client.types import EventListDict, SourceListDict
 
+#: The value of `after` that means: only events from now on.
+LATEST = "latest"
 #: The type of an event that the follower adds itself when it may have missed events of the service.
 RESYNC = "svc.resync"
 #: Read timeout in seconds. The service sends at least a comment every 15 seconds, so a longer silence means that the
@@ -44,7 +46,7 @@ class EventCalls(Calls):
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> "EventFollower":
         """Return a follower of the events that pass the filters, from now on or after the event in `after`."""
-        return EventFollower(self._transport, {"after": "latest"} | dict(filters or {}))
+        return EventFollower(self._transport, {"after": LATEST} | dict(filters or {}))
 
     def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":
         """Return `{sources: [...], missing: [ids], replaced_by: {id: id}}` for at most `LOOKUP_IDS` ids of sources."""
@@ -60,7 +62,8 @@ class EventFollower:
     def __init__(self, transport: Transport, filters: Mapping[str, str | int]) -> None:
         self._transport = transport
         self._filters = filters
-        self._last_id: str | None = None
+        #: The last event that the service has read for this follower, also if it doesn't pass the filters.
+        self.last_id: str | None = None
         self._came: SimpleQueue[Json | SvcError] = SimpleQueue()
         self._stack = ExitStack()
         self._stream: StreamedEvents | None = None
@@ -96,12 +99,16 @@ class EventFollower:
                 came = self._came.get(block=not found, timeout=left_s)
             except Empty:
                 return found
+            if isinstance(came, SvcError) and found:
+                # Return the events first; the next call raises the error.
+                self._came.put(came)
+                return found
             if isinstance(came, SvcError):
                 raise came
             found.append(came)
 
     def _open(self) -> None:
-        resumed = {headers.LAST_EVENT_ID: self._last_id} if self._last_id else {}
+        resumed = {headers.LAST_EVENT_ID: self.last_id} if self.last_id else {}
         request = Request(
             method="GET",
             path="/v1/events",
@@ -128,7 +135,7 @@ class EventFollower:
             raise AssertionError("the stream is open")
         try:
             for event_id, event in self._stream.records():
-                self._last_id = event_id or self._last_id
+                self.last_id = event_id or self.last_id
                 if event is not None:
                     self._came.put(event)
                 if self._is_over:
@@ -138,14 +145,14 @@ class EventFollower:
             return
 
     def _resume(self) -> None:
-        is_resumed = self._last_id is not None
+        is_resumed = self.last_id is not None
         try:
             self._open()
         except ApiError as error:
             if error.code != "events_expired":
                 raise
-            self._last_id, is_resumed = None, False
-            self._filters = dict(self._filters) | {"after": "latest"}
+            self.last_id, is_resumed = None, False
+            self._filters = dict(self._filters) | {"after": LATEST}
             self._open()
         if not is_resumed:
             self._came.put({"type": RESYNC})

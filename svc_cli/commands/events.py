@@ -1,19 +1,24 @@
 """`svc events`: shows past events, and follows new ones."""
 
+import math
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import clean
-from svc_cli.errors import UsageError
+from svc_cli.errors import DaemonUnreachable, NetworkFailed, UsageError
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
-    from svc_cli.client.api import Client
+    from svc_cli.client.events import EventFollower
 
 app = new_app()
+
+#: How long `--follow` waits for a service that has ended, and from one attempt to connect to the next, in seconds.
+RETURN_S, RETURN_PAUSE_S = 60.0, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,35 +59,53 @@ def events(call: Invocation, flags: EventFlags) -> None:
 
     Events are kept for 7 days. With --follow, events are shown as they happen, from now on or after the event given by
     --after, until Ctrl-C. If the connection is lost, the command reconnects and continues; if the service doesn't come
-    back, it ends with exit code 7.
+    back within a minute, it ends with exit code 7.
     """
     if flags.follow and call.console.format == "json":
         raise UsageError("--follow never ends, so it has no single JSON value.", hint="use --ndjson.")
     if flags.follow and flags.limit is not None:
         raise UsageError("--follow and --limit exclude each other.")
+    if flags.follow:
+        _follow(call, flags)
     with call.client() as client:
-        if flags.follow:
-            _follow(call, client, flags)
-            return
         page = client.events(flags.filters())
     call.console.show_page(page, "data", lambda: "\n".join(map(line_of, page["data"])) or "no events.")
     if page["has_more"]:
         call.console.note(f"there is more: --after {page['last_id']}")
 
 
-def _follow(call: Invocation, client: "Client", flags: EventFlags) -> None:
+def _follow(call: Invocation, flags: EventFlags) -> NoReturn:
+    """Show events as they happen. If the service ends, wait for it for a while, and continue after the last event."""
+    from svc_cli.client.events import LATEST
+
+    filters, until_s = flags.filters(), -math.inf
+    while True:
+        follower = None
+        try:
+            with call.client(may_start=until_s < 0) as client, client.follow_events(filters) as follower:
+                _show_all(call, follower)
+        except (NetworkFailed, DaemonUnreachable):
+            if follower is not None:
+                filters["after"] = follower.last_id or LATEST
+                until_s = time.monotonic() + RETURN_S
+                call.console.message("the service is away; waiting for it to come back.")
+            if time.monotonic() >= until_s:
+                raise
+            time.sleep(RETURN_PAUSE_S)
+
+
+def _show_all(call: Invocation, follower: "EventFollower") -> NoReturn:
     from svc_cli.client.events import RESYNC
 
     console = call.console
-    with client.follow_events(flags.filters()) as follower:
-        while True:
-            for event in follower.take():
-                if event["type"] == RESYNC:
-                    console.warn("the daemon was away for too long: events may be missing here.")
-                elif console.is_text:
-                    console.write(line_of(event) + "\n")
-                else:
-                    console.event(event)
+    while True:
+        for event in follower.take():
+            if event["type"] == RESYNC:
+                console.warn("the daemon was away for too long: events may be missing here.")
+            elif console.is_text:
+                console.write(line_of(event) + "\n")
+            else:
+                console.event(event)
 
 
 def line_of(event: JsonMapping) -> str:

@@ -99,13 +99,16 @@ class Invocation:
         return CliSettings.load(os.environ, Path.cwd())
 
     @contextmanager
-    def connected(self) -> "Iterator[tuple[Client, ServiceConnection]]":
-        """Connect to the service in use, and close the client at the end of the block."""
+    def connected(self, *, may_start: bool = True) -> "Iterator[tuple[Client, ServiceConnection]]":
+        """Connect to the service in use, and close the client at the end of the block.
+
+        If the local daemon isn't running, start it, unless `may_start` is False or the flags forbid it.
+        """
         # Delay Ctrl-C, because Python may lose a KeyboardInterrupt that is raised during an import.
         with interrupts.shielded():
             from svc_cli.connections import connected
 
-        autostart = not self.flags.no_autostart
+        autostart = may_start and not self.flags.no_autostart
         with connected(self.settings, self.console, base_url=self.flags.base_url, autostart=autostart) as both:
             try:
                 yield both
@@ -114,9 +117,9 @@ class Invocation:
                 raise
 
     @contextmanager
-    def client(self) -> "Iterator[Client]":
+    def client(self, *, may_start: bool = True) -> "Iterator[Client]":
         """Like `connected`, but yield only the client."""
-        with self.connected() as (client, _):
+        with self.connected(may_start=may_start) as (client, _):
             yield client
 
     def progress(self) -> "Progress":

@@ -48,6 +48,28 @@ def test_following_shows_each_event_once_until_it_is_interrupted(installation: I
         following.communicate()
 
 
+def test_following_continues_when_the_service_has_been_away(installation: Installation) -> None:
+    with installation.client() as client:
+        client.put("/v1/buckets/zeroth").raise_for_status()
+        latest = client.get("/v1/events", params={"after": "latest"}).json()["last_id"]
+    following = installation.spawn_svc("events", "--follow", "--ndjson", "--types", "bucket.created", "--after", latest)
+    try:
+        assert following.stdout is not None
+        assert following.stderr is not None
+        for slug in ("first", "second"):
+            with installation.client() as client:
+                client.put(f"/v1/buckets/{slug}").raise_for_status()
+            assert json.loads(following.stdout.readline())["data"]["slug"] == slug
+            if slug == "first":
+                installation.kill()
+                assert "away" in following.stderr.readline()
+                # It has another address now.
+                installation.start()
+    finally:
+        following.kill()
+        following.communicate()
+
+
 def test_waiting_for_many_sources_takes_few_requests(installation: Installation, tmp_path: Path, large: bool) -> None:
     count = 1000 if large else 100
     for number in range(count):

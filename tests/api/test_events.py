@@ -247,7 +247,7 @@ def test_an_idle_stream_names_the_last_event_although_it_was_not_sent(daemon: Da
     request, key = Request({"type": "http", "app": daemon.app}), authenticate(daemon.context, f"Bearer {daemon.key}")
 
     async def take(types: frozenset[str], count: int) -> list[bytes]:
-        stream = handlers.follow(request, key, EventFilter(types=types), START)
+        stream = handlers.follow(request, key, EventFilter(types=types), START, None)
         async with aclosing(stream):
             return [await anext(stream) for _ in range(count)]
 
@@ -262,7 +262,7 @@ def test_a_client_that_leaves_as_something_happens_ends_its_stream(daemon: Daemo
     request, key = Request({"type": "http", "app": daemon.app}), authenticate(daemon.context, f"Bearer {daemon.key}")
 
     async def leave() -> None:
-        stream = handlers.follow(request, key, EventFilter(types=frozenset({"batch.completed"})), START)
+        stream = handlers.follow(request, key, EventFilter(types=frozenset({"batch.completed"})), START, None)
         async with aclosing(stream), asyncio.timeout(PATIENCE_S):
             await anext(stream)
             # In a task of its own, as it is while a response is sent.

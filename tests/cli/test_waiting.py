@@ -12,7 +12,7 @@ from svc_cli.client.events import EventFollower
 from svc_cli.client.pacing import Gate, Stopped
 from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_after
 from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
-from svc_cli.errors import ApiError, WaitTimedOut
+from svc_cli.errors import ApiError, NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rates import TokenBucket
 from tests.cli.consoles import Json
 
@@ -232,3 +232,12 @@ def test_a_held_gate_holds_everybody_until_it_opens_or_stops(is_stopped: bool) -
         if is_stopped:
             gate.stop()
         assert [type(each.exception(10)) for each in passing] == [Stopped if is_stopped else type(None)] * 4
+
+
+def test_a_follower_returns_what_came_before_it_reports_a_failure() -> None:
+    follower = EventFollower(Mock(), {})
+    for came in ({"type": "source.ready"}, {"type": "source.failed"}, NetworkFailed("gone")):
+        follower._came.put(came)
+    assert [event["type"] for event in follower.take()] == ["source.ready", "source.failed"]
+    with pytest.raises(NetworkFailed):
+        follower.take()

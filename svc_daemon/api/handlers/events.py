@@ -49,7 +49,7 @@ async def list_events(request: Request) -> Response:
     resumed = header_of(request, headers.LAST_EVENT_ID) if is_stream else None
     last_id, position = verbs.find_start(context, key, resumed or query.get("after"))
     if is_stream:
-        return EventStream(follow(request, key, chosen, position))
+        return EventStream(follow(request, key, chosen, position, last_id))
     page = await asyncio.to_thread(verbs.read_events, context, key, chosen, position, limit or context.limits.page_rows)
     body = wire.EventList(
         data=page.events,
@@ -60,16 +60,18 @@ async def list_events(request: Request) -> Response:
     return Response(await asyncio.to_thread(body.model_dump_json), media_type="application/json")
 
 
-async def follow(request: Request, key: KeyRow, chosen: EventFilter, position: Position) -> AsyncGenerator[bytes, None]:
-    """Yield the events after `position`, then new ones as they happen.
+async def follow(
+    request: Request, key: KeyRow, chosen: EventFilter, position: Position, last_id: str | None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events after `position`, which is that of the event `last_id`, then new ones as they happen.
 
     The stream ends when the service stops or the key is revoked.
     """
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic
-    beat_s, check_s, last_id = monotonic(), monotonic() + CHECK_S, None
-    # Begin the response at once, so that the client knows that it is connected.
-    yield comment()
+    beat_s, check_s = monotonic(), monotonic() + CHECK_S
+    # Begin the response at once, so that the client knows that it is connected, and after which event to reconnect.
+    yield comment(last_id)
     with context.followers.following() as woken:
         while not stopping.is_set():
             if monotonic() >= check_s:
