@@ -5,6 +5,20 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+#: Maximum nesting depth of JSON that the service accepts.
+MOST_LEVELS = 32
+#: Maximum nesting depth of metadata in the body of a request with the fields of one source.
+FIELD_LEVELS = MOST_LEVELS - 1
+#: Maximum nesting depth of metadata in a batch, whose body has it in `manifest.items`, which is a list of objects.
+BATCH_LEVELS = MOST_LEVELS - 4
+
+
+def count_levels(value: Any) -> int:
+    """Count the levels of objects and lists of a JSON value; 0 for a string, a number, true, false or null."""
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(count_levels, value.values() if isinstance(value, dict) else value), default=0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Description:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from svc_cli.client.uploads import FIELD_LEVELS, MOST_LEVELS, count_levels
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
 from svc_daemon.wire.buckets import Chunking, Description, Name, Slug
@@ -16,9 +17,8 @@ from svc_daemon.wire.file_names import clean_name, find_flaw
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
 
-#: Maximum nesting depth of the manifest's JSON. The service accepts 32 levels in a request, and metadata is nested one
-#: level deeper in a request than in the manifest.
-MOST_LEVELS = 31
+#: Maximum nesting depth of the manifest's JSON: that of metadata in a form, and three levels above it.
+MANIFEST_LEVELS = MOST_LEVELS + 3
 #: The smallest and the largest integer that the service accepts in JSON.
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 
@@ -150,7 +150,7 @@ def parse_manifest(data: bytes) -> ExportManifest:
             f"The export has version {raw.get('version')!r} of the format; this release reads version 1.",
             hint="import it with the release of svc that wrote it, or a newer one.",
         )
-    for flaw in _flaws_in_json(raw, MOST_LEVELS):
+    for flaw in _flaws_in_json(raw, MANIFEST_LEVELS):
         raise ExportRefused(f"The service would refuse this export: {flaw}")
     try:
         manifest = ExportManifest.model_validate(raw)
@@ -181,25 +181,25 @@ def check_limits(manifest: ExportManifest, limits: Mapping[str, Mapping[str, Any
 
 
 def _flaws(manifest: ExportManifest, most: Mapping[str, int]) -> Iterator[str]:
-    yield from _flaws_in_metadata("the bucket", manifest.bucket.metadata, most)
+    yield from _flaws_in_metadata("the bucket", manifest.bucket.metadata, most, FIELD_LEVELS)
     for source in manifest.sources:
         yield from _flaws_in_line("a title", source.title, most)
-        yield from _flaws_in_description(source.title, source, most)
+        yield from _flaws_in_description(source.title, source, most, MOST_LEVELS)
         if find_flaw(source.filename) is not None or clean_name(source.filename) != source.filename:
             yield f"the file name {source.filename!r} is not valid."
         size_bytes = manifest.members[f"bytes/{source.bytes}"]
         if not 1 <= size_bytes <= most["file_bytes"]:
             yield f"{source.title!r} has {size_bytes} bytes; a file may have 1 to {most['file_bytes']}."
     for question in manifest.questions:
-        yield from _flaws_in_description(question.question, question, most)
+        yield from _flaws_in_description(question.question, question, most, FIELD_LEVELS)
         for line in (question.question, *question.alternate_questions):
             yield from _flaws_in_line("a question", line, most)
         if not any(map(str.isalnum, question.answer)):
             yield f"the answer to {question.question!r} is blank."
 
 
-def _flaws_in_description(name: str, entry: _Described, most: Mapping[str, int]) -> Iterator[str]:
-    yield from _flaws_in_metadata(repr(name), entry.metadata, most)
+def _flaws_in_description(name: str, entry: _Described, most: Mapping[str, int], levels: int) -> Iterator[str]:
+    yield from _flaws_in_metadata(repr(name), entry.metadata, most, levels)
     if entry.mapping is not None:
         yield from _flaws_in_line("a mapping", entry.mapping, most)
     if len(entry.tags) > most["tags"] or len(set(entry.tags)) < len(entry.tags):
@@ -214,7 +214,9 @@ def _flaws_in_line(kind: str, text: str, most: Mapping[str, int]) -> Iterator[st
         yield f"{text[:80]!r} is not valid as {kind}; it may have 1 to {most['title_characters']} characters."
 
 
-def _flaws_in_metadata(name: str, metadata: Mapping[str, Any], most: Mapping[str, int]) -> Iterator[str]:
+def _flaws_in_metadata(name: str, metadata: dict[str, Any], most: Mapping[str, int], levels: int) -> Iterator[str]:
+    if count_levels(metadata) > levels:
+        yield f"the metadata of {name} is nested {count_levels(metadata)} levels deep; the limit is {levels}."
     size_bytes = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
     if size_bytes > most["metadata_bytes"]:
         yield f"the metadata of {name} has {size_bytes} bytes as JSON; the limit is {most['metadata_bytes']}."

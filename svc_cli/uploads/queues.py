@@ -7,7 +7,8 @@ calls all callbacks except `on_sent`.
 
 Files are grouped in the order in which they are added. A run that follows a killed one therefore forms the same groups
 from the remaining files, and resumes their sessions. In a group the small files come first, since the service indexes
-in this order. A large file is sent alone, so that its upload can be resumed even if other files have changed.
+in this order. A file whose metadata is nested too deeply for a batch is sent alone. A large file is sent alone, so that
+its upload can be resumed even if other files have changed.
 
 The main thread never waits for a future: an interrupt inside `wait` or `result` may leave the future's lock locked, and
 the thread that completes the future would wait forever. It waits for a queue instead, where Ctrl-C is safe.
@@ -26,6 +27,7 @@ from svc_cli.client.api import Client
 from svc_cli.client.batches import MOST_FILES
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.storage import OnSent
+from svc_cli.client.uploads import BATCH_LEVELS, FIELD_LEVELS, count_levels
 from svc_cli.errors import SvcError
 from svc_cli.interrupts import shielded
 from svc_cli.uploads.transfers import Sender, Transfer, TransferGroup
@@ -82,10 +84,12 @@ class Grouper:
 
     def add(self, transfer: Transfer) -> Iterator[TransferGroup]:
         """Add a transfer, and yield the groups that are now complete."""
-        if self._mode in {"one", "session"}:
-            yield TransferGroup("one" if self._mode == "one" else "session", (transfer,))
+        levels = count_levels(transfer.description.metadata)
+        if self._mode == "one" or levels > FIELD_LEVELS:
+            yield TransferGroup("one", (transfer,))
             return
-        if self._mode == "auto" and transfer.size_bytes > LARGE_BYTES:
+        is_large = self._mode == "auto" and transfer.size_bytes > LARGE_BYTES
+        if self._mode == "session" or is_large or levels > BATCH_LEVELS:
             yield TransferGroup("session", (transfer,))
             return
         if self._waiting_bytes + transfer.size_bytes > BATCH_BYTES:

@@ -51,8 +51,10 @@ def counts(finished: Any) -> dict[str, int]:
 def fill_oddly(client: httpx.Client, page_url: str) -> None:
     """Add to the bucket one of each kind of source, and what only the API can make."""
     path = f"/v1/buckets/{BUCKET}"
+    deepest = '{"a":' + "[" * 31 + "1" + "]" * 31 + "}"
+    sent = [upload(client, BUCKET, "deep.md", b"# Deep\n", title="deep", metadata=deepest)]
     twins = [{"tags": "a"}, {"tags": "b"}, {"metadata": json.dumps({"deep": [1, 2.5, None, {"ö": "ü"}]})}]
-    sent = [upload(client, BUCKET, "twin.md", b"# Twin\n\nThe umber twin.\n", title="twin", **each) for each in twins]
+    sent += [upload(client, BUCKET, "twin.md", b"# Twin\n\nThe umber twin.\n", title="twin", **each) for each in twins]
     sent.append(upload(client, BUCKET, "other.md", b"# Twin\n\nThe other twin.\n", title="twin"))
     sent.append(upload(client, BUCKET, "noise.bin", random.Random(3).randbytes(9000), title="noise \U0001f600"))
     sent.append(client.post(f"{path}/pages", json={"url": page_url}))

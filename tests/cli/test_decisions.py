@@ -1,5 +1,6 @@
 """What is done with a file, given what the bucket holds: every cell of the table; and which files go together."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,20 @@ def test_files_are_grouped() -> None:
     ]
     for mode, sizes, groups in cells:
         assert _group(mode, *sizes) == groups, (mode, sizes)
+
+
+def test_a_file_with_deep_metadata_is_sent_by_the_first_request_that_can_carry_it() -> None:
+    def deep(levels: int) -> dict[str, Any]:
+        value: Any = 1
+        for _ in range(levels - 1):
+            value = [value]
+        return {"a": value}
+
+    grouper = Grouper("batch")
+    for levels, kind in ((28, None), (29, "session"), (31, "session"), (32, "one")):
+        plain = _transfer(1)
+        transfer = replace(plain, description=replace(plain.description, metadata=deep(levels)))
+        assert [each.kind for each in grouper.add(transfer)] == ([kind] if kind else []), levels
 
 
 def test_small_files_come_first_in_their_group_and_in_no_other() -> None:

@@ -19,7 +19,7 @@ LIMITS: dict[str, Any] = {
     name: {"value": value}
     for name, value in (
         ("file_bytes", 100),
-        ("metadata_bytes", 50),
+        ("metadata_bytes", 70),
         ("tags", 3),
         ("tag_characters", 8),
         ("title_characters", 20),
@@ -240,7 +240,7 @@ def test_what_an_upload_may_not_have_is_refused() -> None:
         *({"title": title} for title in (" ", "t" * 21, "a\nb", "a\x7f")),
         *({"filename": name} for name in ("", "..", "a/b", "a\\b", "a\u202eb", "n" * 256, " a", "e\u0301")),
         *({"tags": tags} for tags in (["a", "a"], [""], ["t" * 9], ["a\tb"], list("abcd"))),
-        {"metadata": {"a": "x" * 50}},
+        {"metadata": {"a": "x" * 70}},
         {"mapping": "a\nb"},
     ]
     accepted = []
@@ -254,12 +254,22 @@ def test_what_an_upload_may_not_have_is_refused() -> None:
     for data in (b"", bytes(101)):
         accepted += [{"bytes": len(data)}] if _is_accepted(Handmade.of(("one.md", data))) else []
     export = handmade()
-    export.manifest["bucket"]["metadata"] = {"a": "x" * 50}
+    export.manifest["bucket"]["metadata"] = {"a": "x" * 70}
     assert (accepted, _is_accepted(export)) == ([], False)
+    export.manifest["bucket"]["metadata"] = {"a": _nested(31)}
+    assert not _is_accepted(export)
     # At the limits.
-    most = Handmade.of(("one.md", bytes(100)), title="t" * 20, tags=["t" * 8, "b", "c"], metadata={"a": "x" * 42})
+    most = Handmade.of(("one.md", bytes(100)), title="t" * 20, tags=["t" * 8, "b", "c"], metadata={"a": "x" * 62})
     most.manifest["questions"] = [entry]
     assert _is_accepted(most)
+    assert _is_accepted(Handmade.of(("one.md", ONE), metadata={"a": _nested(31)}, tags=[]))
+
+
+def _nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 def _is_accepted(export: Handmade) -> bool:
