@@ -1,4 +1,8 @@
-"""Builds hits from the chosen chunks: text and location, matching words, similarity and score."""
+"""Builds hits from the chosen chunks: text and location, matching words, similarity and score.
+
+Lists are read as one JSON text where they can be. Python's sqlite3 gives up the interpreter's lock for each row, and
+takes it again, for which a search has to wait while documents are indexed.
+"""
 
 import json
 import sqlite3
@@ -43,6 +47,7 @@ def read_hits(
     """Yield the hits of a page; `offset` is the number of skipped hits."""
     keys = [placed.key for placed in order]
     rows = _chunk_rows(connection, keys)
+    buckets = memberships.list_buckets_of_all(connection, {key >> ORDINAL_BITS for key in keys})
     having = {word: _keys_having(connection, question, word, keys) for word in question.weights}
     parts = _find_parts(connection, question, rows) if question.explain else {}
     # Hits that only the keyword search found have no cosine similarity yet.
@@ -58,7 +63,7 @@ def read_hits(
             chunk_id=chunk_id(row["source_id"], row["generation"], key & MAX_ORDINAL),
             source_id=row["source_id"],
             generation=row["generation"],
-            bucket_ids=memberships.list_buckets(connection, key >> ORDINAL_BITS),
+            bucket_ids=buckets.get(key >> ORDINAL_BITS, ()),
             chunk=documents.chunk_from_row(row),
             score=score_hit(question.mode, covered, semantic),
             rank=rank,
@@ -116,11 +121,11 @@ def _keys_having(
     """Find which of these chunks contain the word in these parts. Words are compared stemmed and without accents."""
     # With a unary plus before `rowid`, FTS5 reads the whole list of the word instead of looking up each key.
     rowid = "+rowid" if question.having[word] <= WALKED * len(keys) else "rowid"
-    rows = connection.execute(
+    (found,) = connection.execute(
         f"""
-        SELECT rowid FROM chunk_index
+        SELECT json_group_array(rowid) FROM chunk_index
         WHERE chunk_index MATCH :expression AND {rowid} IN (SELECT value FROM json_each(:keys))
         """,  # noqa: S608 - one of two words of ours
         {"expression": f'{{{" ".join(parts)}}} : "{word}"', "keys": json.dumps(keys)},
-    )
-    return frozenset(row["rowid"] for row in rows)
+    ).fetchone()
+    return frozenset(json.loads(found))

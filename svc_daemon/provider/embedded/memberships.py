@@ -1,5 +1,6 @@
 """Which documents of an index are in which buckets."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
@@ -11,6 +12,21 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
         {"document_key": document_key},
     )
     return tuple(row["bucket_id"] for row in rows)
+
+
+def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """Map the keys of documents that are in buckets to these, sorted; all in one row (see `hits`)."""
+    (listed,) = connection.execute(
+        """
+        SELECT json_group_array(json_array(document_key, bucket_id)) FROM memberships
+        WHERE document_key IN (SELECT value FROM json_each(:keys))
+        """,
+        {"keys": json.dumps(list(document_keys))},
+    ).fetchone()
+    buckets: dict[int, tuple[str, ...]] = {}
+    for key, bucket_id in sorted(json.loads(listed)):
+        buckets[key] = (*buckets.get(key, ()), bucket_id)
+    return buckets
 
 
 def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:

@@ -26,8 +26,9 @@ from svc_daemon.provider.texts import storable
 
 #: Number of documents that are listed in one transaction, so that none stays open while the caller processes them.
 LIST_PAGE = 500
-#: SQLite checks a search's deadline after this many instructions of its virtual machine, a fraction of a millisecond.
-STEPS_PER_LOOK = 2000
+#: SQLite checks a search's deadline after this many instructions of its virtual machine, about every millisecond. For
+#: each check, the search needs the interpreter's lock, and has to wait for it while documents are indexed.
+STEPS_PER_LOOK = 10_000
 #: Default size of the cache of vector signs: enough for about two million vectors.
 SIGNS_BYTES = 128 * 1024**2
 
