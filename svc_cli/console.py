@@ -47,7 +47,7 @@ class Console:
         return self.format == "text"
 
     def show(self, value: Any, text: Callable[[], str]) -> None:
-        """Write the result of a command: `value` as JSON, or what `text` returns in text format."""
+        """Write the result of a command: the text that `text()` returns or, with --json, `value` as JSON."""
         if self.is_text:
             self.print(text())
         else:

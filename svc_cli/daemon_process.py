@@ -214,7 +214,7 @@ class Installation:
         )
 
     def _open_output(self) -> BinaryIO:
-        """Open a file for the daemon's output before it opens its log. The file is in memory if the disk is full."""
+        """Open a file for what the daemon prints until it has opened its log; in memory if the disk is full."""
         path = self.files.log.with_name("start.log")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

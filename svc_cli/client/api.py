@@ -278,10 +278,10 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def wait_until_ready(
         self, source_ids: str | Iterable[str], timeout_s: float | None = None
     ) -> "dict[str, SettledSource]":
-        """Wait until searches find one or several sources, and return their states by id.
+        """Wait until all the given sources are searchable, and return their states by id.
 
-        If any of them fails or is deleted, raises NotReady as soon as all others are ready or have failed too. Raises
-        WaitTimedOut if the time is over.
+        If a source fails or is deleted, the method still waits for the others, and then raises NotReady. Raises
+        WaitTimedOut after `timeout_s` seconds.
         """
         watch = Watch([source_ids] if isinstance(source_ids, str) else source_ids)
         states = wait_until_settled(self, watch, timeout_s=timeout_s)

@@ -45,7 +45,7 @@ class EventCalls(Calls):
         return self._get("/v1/events", filters)
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> "EventFollower":
-        """Return a follower of the events that pass the filters, from now on or after the event in `after`."""
+        """Return a follower of the events that pass the filters: new ones, or all after the filters' `after` id."""
         return EventFollower(self._transport, {"after": LATEST} | dict(filters or {}))
 
     def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":

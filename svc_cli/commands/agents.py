@@ -226,7 +226,10 @@ def rm(
     call: Invocation,
     agent: AgentArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Delete without asking, even if a surface is set for the agent.")
+        bool,
+        typer.Option(
+            "--force", help="Delete without asking, even an agent that has a surface (a place where it is in use)."
+        ),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

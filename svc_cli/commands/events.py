@@ -40,10 +40,12 @@ class EventFlags:
         str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Show only events about this bucket.")
     ] = None
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Show only events caused by requests with the key of this id.")
+        str | None,
+        typer.Option(metavar="KEY", help="Show only events caused by requests made with the API key that has this id."),
     ] = None
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="Begin after the event with this id, instead of the oldest.")
+        str | None,
+        typer.Option(metavar="ID", help="Begin after the event with this id, instead of with the oldest event."),
     ] = None
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="Show at most N events.")] = None
 

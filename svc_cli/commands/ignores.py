@@ -20,7 +20,9 @@ app = new_app("Show which files a sync skips, and which rule excludes them.")
 PathArguments = Annotated[
     list[str], typer.Argument(metavar="PATH", help="The files or folders to check; they don't have to exist.")
 ]
-RootOption = Annotated[str, typer.Option("--root", metavar="DIR", help="The folder to sync.")]
+RootOption = Annotated[
+    str, typer.Option("--root", metavar="DIR", help="Apply the ignore rules of this folder, as a sync of it would.")
+]
 
 
 @command(app, "check", "svc ignore check docs/draft.md", "svc ignore check --root docs docs/*.tmp")

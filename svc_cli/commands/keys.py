@@ -48,7 +48,7 @@ class KeyOptions:
     ] = None
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="MODEL", help="Limit the key to the agent with this model id; repeatable."),
+        typer.Option("--model", metavar="MODEL", help="Limit the key to an agent, given by its model id; repeatable."),
     ] = None
     expires: Annotated[
         str | None,

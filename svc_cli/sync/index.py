@@ -1,4 +1,4 @@
-"""The sync index: an SQLite file with the state of a mapping after its last run (files, unfinished batches and facts).
+"""The sync index: an SQLite file that records, for one mapping, which files its last run stored in the bucket.
 
 The index is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded before it is sent, and
 removed in the transaction that writes its files' rows. If a run is killed, the next run finishes its batches with the

@@ -262,9 +262,10 @@ class Sender:
     def _finalize(
         self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Finalize the batch and record the results. Returns the pending files, and those among them that lack bytes.
+        """Finalize the batch and record the results. Returns the ids of files that are not finalized yet.
 
-        If sending any of the open files failed, the service is asked to abandon the files whose bytes are missing.
+        The second list has those of them whose bytes have not arrived whole. If sending a file failed, the service is
+        asked to abandon these.
         """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"

@@ -1,9 +1,9 @@
 """Collects what a child process replies about its documents, and explains missing replies.
 
 Complete replies are used at once. If there are fewer replies than documents, the outcome that the fork server reports
-explains why: it has the child's exit status, and the number of the document that the child was reading when it ended.
-That document fails for this reason. The later documents of a wave are NotRead, or fail with the system's error if the
-machine is out of a resource.
+explains why: it has the child's exit status, and the position of the document that the child was reading when it ended.
+That document fails, with the exit status as the reason. The documents after it, which the same child should have read,
+become NotRead or, if the machine lacks a resource such as memory, fail with the operating system's error.
 """
 
 import asyncio

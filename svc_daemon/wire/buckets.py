@@ -42,7 +42,7 @@ class Chunking(RequestBody):
 
 
 class ChunkingUpdate(RequestBody):
-    """Changes to a bucket's chunk sizes; omitted sizes are unchanged. An empty object restores the defaults."""
+    """Changes to a bucket's chunk sizes. Omitted sizes are kept, but an empty object resets all to the defaults."""
 
     model_config = ConfigDict(extra="forbid")
 

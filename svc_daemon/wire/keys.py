@@ -16,7 +16,7 @@ Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Fie
 class KeyFields(ScopedBody):
     """The fields of a new key, which must include either `capabilities` or `preset`.
 
-    Limits that are omitted are those of the key that makes the request.
+    A limit that is omitted, such as `buckets`, is taken over from the key that makes the request.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "buckets", AGENT: "models"}

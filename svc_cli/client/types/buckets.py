@@ -16,7 +16,7 @@ class ChunkingDict(TypedDict):
 
 
 class ChunkingUpdateDict(TypedDict):
-    """Changes to a bucket's chunk sizes; omitted sizes are unchanged. An empty object restores the defaults."""
+    """Changes to a bucket's chunk sizes. Omitted sizes are kept, but an empty object resets all to the defaults."""
 
     target: NotRequired[int | None]
     min: NotRequired[int | None]

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 class KeyFieldsDict(TypedDict):
     """The fields of a new key, which must include either `capabilities` or `preset`.
 
-    Limits that are omitted are those of the key that makes the request.
+    A limit that is omitted, such as `buckets`, is taken over from the key that makes the request.
     """
 
     name: str
