@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.forks import MORE_MODULES
 from tests.acceptance.installations import Installation
-from tests.cluster.milvus import RunningMilvus, running_milvus
+from tests.cluster.milvus import PATIENT, Emptying, RunningMilvus, running_milvus
 from tests.cluster.nodes import MakeNode, RunningEngines
 from tests.cluster.object_store import ObjectStore, object_store
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -20,9 +20,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.fixture(scope="session")
-def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMilvus]:
-    """A Milvus that all tests of this process share."""
+def milvus(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[RunningMilvus]:
+    """A Milvus that all tests of this process share, and that is empty for each file."""
     with running_milvus(tmp_path_factory.mktemp("milvus")) as running:
+        pytestconfig.pluginmanager.register(Emptying(running.url))
         yield running
 
 
@@ -50,7 +51,7 @@ def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> M
     environ = engines.environ()
 
     def make(name: str = "one", **variables: str) -> Installation:
-        made = make_installation(name, **{**UNLIMITED, **environ, **variables})
+        made = make_installation(name, **{**UNLIMITED, **PATIENT, **environ, **variables})
         made.root.mkdir(parents=True)
         # It asks three engines, each of which may be busy with its other nodes.
         made.start_timeout_s = made.stop_timeout_s = 90.0

@@ -4,9 +4,11 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from svc_daemon.provider.contract import SearchProvider
 from tests.cluster.engines import Engine, free_port, listens, running
@@ -19,6 +21,8 @@ def server_with_pings(*arguments, options=(), **named):
     return plain_server(*arguments, options=[*options, ("grpc.http2.max_ping_strikes", 0)], **named)
 grpc.server = server_with_pings
 """
+#: The variables of daemons that wait as long for it as a busy machine takes to answer one call at a time.
+PATIENT = {"SVC_LIMIT_SEARCH_SECONDS": "60"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,23 @@ class RunningMilvus:
     def start_again(self) -> None:
         """Start it on its files after it was stopped or killed."""
         self.engine.start(lambda: listens(self.port))
+
+
+class Emptying:
+    """Removes all indexes when the tests of a file have ended: each call reads the rows of all teams."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+        yield
+        from pymilvus import MilvusClient  # noqa: PLC0415 - of an extra
+
+        if nextitem is not None and nextitem.path != item.path:
+            with closing(MilvusClient(self._url)) as client:
+                for collection in client.list_collections():
+                    client.drop_collection(collection)
 
 
 def keep_indexes_there(url: str) -> None:

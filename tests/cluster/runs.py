@@ -7,13 +7,12 @@ file.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
 import pytest
-from pymilvus import MilvusClient
 
 from svc_daemon.provider.milvus.schema import differs, equals, every
 from svc_daemon.provider.milvus.server import MilvusServer
@@ -23,7 +22,7 @@ from svc_daemon.store.objects.parts import session_of
 from tests.acceptance.forks import MORE_MODULES
 from tests.acceptance.installations import Installation
 from tests.cluster.engines import scratch_folder
-from tests.cluster.milvus import keep_indexes_there, running_milvus
+from tests.cluster.milvus import PATIENT, Emptying, keep_indexes_there, running_milvus
 from tests.cluster.object_store import environ_of, keep_bytes_there, object_store, url_for
 from tests.cluster.postgres import Databases, running_postgres
 from tests.cluster.states import PostgresStates
@@ -53,28 +52,13 @@ def use_engines(config: pytest.Config, wanted: Collection[str], nodes: int) -> N
         keep_bytes_there(places["s3"])
     if "milvus" in places:
         keep_indexes_there(places["milvus"])
-        config.pluginmanager.register(_Emptying(places["milvus"]))
+        config.pluginmanager.register(Emptying(places["milvus"]))
     if len(places) == len(_STARTERS):
         MORE_MODULES.extend(LIBRARIES)
         Installation.list_stored = staticmethod(_list_objects)
         Installation.count_vectors = staticmethod(_count_vectors)
         Installation.environ_for = staticmethod(lambda root: _environ(config.stash[STATES], places, root))
     Daemon.node_count = Installation.node_count = nodes
-
-
-class _Emptying:
-    """Removes all indexes when the tests of a file have ended, and with them all that uses any."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-        yield
-        if nextitem is not None and nextitem.path != item.path:
-            with closing(MilvusClient(self._url)) as client:
-                for collection in client.list_collections():
-                    client.drop_collection(collection)
 
 
 def _start(config: pytest.Config, wanted: Collection[str]) -> Places:
@@ -104,6 +88,7 @@ def _environ(states: PostgresStates, places: Places, root: Path) -> dict[str, st
         "SVC_STATE_URL": states.url_for(root),
         "SVC_BLOBS_URL": url_for(root),
         "SVC_INDEX_URL": places["milvus"],
+        **PATIENT,
         **environ_of(places["s3"]),
     }
 

@@ -117,7 +117,6 @@ def test_every_answer_holds_whatever_node_or_engine_is_away(
         # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
         "SVC_LIMIT_TASK_ATTEMPTS": "1000",
         "SVC_LIMIT_LEASE_SECONDS": "10",
-        "SVC_LIMIT_SEARCH_SECONDS": "60",
         "SVC_LIMIT_EXTRACT_CHILDREN": "1",
     }
     nodes = [make_node(name, **limits, SVC_FETCH_ALLOW="127.0.0.0/8") for name in ("one", "two", "three")]
