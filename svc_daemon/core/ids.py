@@ -57,13 +57,15 @@ class Ids:
     def make_many(self, prefix: str, count: int) -> list[str]:
         """Make several ids at once, in ascending order.
 
-        They differ only in their last 20 bits, which makes this much faster than to make one id after another.
+        They differ only in the 20 bits after the time, which makes this much faster than to make one id after another.
+        The bits are not the last ones, so that a user can name each id by a short prefix.
         """
         made: list[str] = []
         while len(made) < count:
-            stem = self.make(prefix)[:-4]
+            first = self.make(prefix)
+            time, rest = first[:-16], first[-12:]
             made += [
-                stem + _DIGIT_PAIRS[place >> 10] + _DIGIT_PAIRS[place & 1023]
+                time + _DIGIT_PAIRS[place >> 10] + _DIGIT_PAIRS[place & 1023] + rest
                 for place in range(min(count - len(made), 2**20))
             ]
         return made

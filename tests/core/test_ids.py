@@ -44,6 +44,13 @@ def test_a_later_millisecond_sorts_later_whatever_is_random(moment: datetime, pa
     assert earlier[:14] < later[:14] or (earlier[:14] == later[:14] and pause < timedelta(milliseconds=2))
 
 
+def test_ids_made_together_are_in_order_and_have_short_prefixes_of_their_own() -> None:
+    made = _ids(START, random=b"\xff" * 10).make_many(ids.SOURCE, 3000)
+    assert made == sorted(made)
+    assert len({each[:18] for each in made}) == 3000
+    assert {(len(each), each[:14], each[18:]) for each in made} == {(30, made[0][:14], "z" * 12)}
+
+
 def test_a_kind_is_its_prefix_and_an_underscore() -> None:
     for text in ["src_1", "src", "srcs_1", "bkt_1", "xsrc_1", ""]:
         assert is_id(text, ids.SOURCE) is (text == "src_1"), text
