@@ -1,16 +1,17 @@
 """The rules of the fault lab, which makes a daemon fail on demand: which requests are disturbed, and how.
 
 A rule applies to the requests of one route, or to all. It lets the first `skip` of them pass, disturbs the next
-`times`, and lets the rest pass. The first rule that disturbs a request is the only one that does.
+`times`, and lets the rest pass. If several rules would disturb a request, only the first one does, and the later ones
+do not count it.
 
     [[fault]]
     name = "lost answer"                       # shown in the header Svc-Fault
     route = "POST /v1/buckets/{bucket}/files"  # as in the OpenAPI document; without it, all below /v1
-    when = "after"                             # or "before" (default): is the request carried out?
+    when = "after"                             # fail or wait after executing the request; default: "before"
     cut = true                                 # close the connection without a response
     code = "storage_full"                      # or respond with this error
-    details = { retry_after_seconds = 1 }      # of that error
-    delay_s = 2.0                              # before the response; also without `cut` and `code`
+    details = { retry_after_seconds = 1 }      # details of that error
+    delay_s = 2.0                              # wait before the response; `cut` and `code` are not required
     skip = 0
     times = 1                                  # "always" for no limit
 """
@@ -72,7 +73,7 @@ class FaultsRefused(SettingError):
 
 @dataclass(slots=True)
 class FaultPlan:
-    """The rules of a file, with the number of requests that each rule has seen."""
+    """The rules of a file, with the number of requests so far to which each rule applied."""
 
     rules: tuple[FaultRule, ...]
     _met: dict[int, int] = field(default_factory=dict)

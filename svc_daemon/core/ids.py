@@ -31,7 +31,7 @@ COMPLETION = "chatcmpl"
 
 _ULID = "[0-9A-Za-z]{26}"
 _BASE_32 = "0123456789abcdefghjkmnpqrstvwxyz"
-#: Ten bits in base 32.
+#: All pairs of base-32 digits; a pair stands for ten bits.
 _DIGIT_PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
 #: Names of stored files (blobs): the id of the source. If a refresh of the source stored the file, another ULID

@@ -1,8 +1,8 @@
 """Problems of a data directory and their repairs, and temporary shortages of the machine's resources.
 
-A problem of the data lasts until it is repaired. A shortage passes by itself. It is recognized by an error from the
-operating system or SQLite, which may also be the cause of another error. A child process that reaches its own limits is
-not a shortage: the cause is the document that it reads.
+A problem of the data lasts until it is repaired. A shortage passes by itself. It is recognized by an error of the
+operating system, of SQLite or of an engine on another machine, or by an error that such an error has caused. A child
+process that reaches its own limits is not a shortage: the cause is the document that it reads.
 """
 
 import errno
@@ -28,7 +28,7 @@ class Repair(StrEnum):
     REMOVE_FILE = "remove_file"
     #: Create the missing row of a source whose bytes are stored and whose document is in a team's index.
     RECOVER = "recover"
-    #: Move stored bytes that no row mentions aside.
+    #: Move aside stored bytes that no row mentions.
     SET_ASIDE = "set_aside"
     #: Mark the source as failed, and move its bytes aside if they are not those that were uploaded.
     FAIL_SOURCE = "fail_source"
@@ -53,7 +53,10 @@ class Repair(StrEnum):
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """Return a warning about stored files without a row; None if there are few, as after a process was killed."""
+    """Return a warning about stored files without a row, `known` of which are in a search index.
+
+    Returns None if there are few and none is in an index, as after a process was killed.
+    """
     if not known and files < MANY_FILES:
         return None
     return (
@@ -100,7 +103,7 @@ SENTENCES = {
     Lack.STORE: "A store on another machine does not answer.",
 }
 
-#: Errors of the operating system that mean a shortage, and of which resource.
+#: Maps the errors of the operating system that mean a shortage to the resource that is short.
 ERRNOS = {
     errno.ENOSPC: Lack.DISK,
     errno.EDQUOT: Lack.DISK,

@@ -55,8 +55,8 @@ _ESCAPED_REFUSED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
     """Parse a JSON object.
 
-    Raises ServiceError `invalid_json` if `data` is not JSON as defined above, is nested deeper than `max_depth` or has
-    more than `MAX_ENTRIES` entries, and `invalid_request` if it is not an object.
+    Raises ServiceError `invalid_json` if `data` is not JSON as this module defines it, is nested deeper than
+    `max_depth` or has more than `MAX_ENTRIES` entries, and `invalid_request` if it is not an object.
     """
     try:
         text = data.decode("utf-8")

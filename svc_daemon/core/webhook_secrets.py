@@ -1,7 +1,8 @@
 """The secrets that sign webhook calls.
 
 A team's secret is derived from the installation's secret and the team's generation number, so it is not stored. Each
-change of the secret increments the generation. For some time after that, calls are also signed with the secret before.
+change of the secret increments the generation. For some time after that, calls are also signed with the previous
+secret.
 """
 
 import base64

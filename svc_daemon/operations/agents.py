@@ -3,7 +3,7 @@
 Several keys may use the same agent, so a key must not let an agent retrieve more than the key itself could. A key
 limited to some buckets can change an agent only if everything that the agent retrieves is in those buckets, before and
 after the change. A key limited to some agents can write a policy only if one of those agents already retrieves
-everything that the policy does. When a policy is shown, buckets and sources that the key can't reach are left out.
+everything that the policy allows. When a policy is shown, buckets and sources that the key can't reach are left out.
 """
 
 from collections.abc import Callable
@@ -136,7 +136,10 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
 
 
 def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -> list[str]:
-    """Return the name of the lock for creating an agent with an idempotency key; empty if the request has none."""
+    """Return the name of the lock for creating an agent with an idempotency key.
+
+    The list is empty if the request has no idempotency key or names no agent id.
+    """
     if idempotency_key is None or agent_id is None:
         return []
     return [f"agent {key_id} {idempotency_key} {agent_id}"]
@@ -149,13 +152,16 @@ async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
 
 
 async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
-    """List agents like `list_visible_agents`, but omit the buckets and sources of policies that the key can't reach."""
+    """List agents like `list_visible_agents`; their policies omit buckets and sources that the key can't reach."""
     found = await list_visible_agents(context, key)
     return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
 
 def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:
-    """Return the agent without the parts of its policy out of the key's reach; raises `model_not_allowed`, NotFound."""
+    """Return the agent; its policy omits buckets and sources that the key can't reach.
+
+    Raises `model_not_allowed` and NotFound.
+    """
     agent = show_agent(context, key, agent_id)
     return context.read(lambda connection: _view_for(connection, key, agent))
 

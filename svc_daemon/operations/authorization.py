@@ -98,9 +98,9 @@ def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -
 
 
 def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
-    """Return a task.
+    """Return a task; raises NotFound.
 
-    A key limited to some buckets sees rebuilds, and the tasks that concern these buckets and their sources.
+    A key limited to some buckets sees only rebuilds, and tasks that concern these buckets or their sources.
     """
     task = get_task(connection, key.team_id, task_id)
     if key.buckets is None or task.type == REBUILD:

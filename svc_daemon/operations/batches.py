@@ -72,7 +72,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
         opened = [
-            # Only buckets that are created now change a session, and a copy of its row costs as much as storing it.
+            # Copy a row only if its buckets were created just now: a copy costs as much as storing the row.
             upload
             if upload.bucket_ids == settled[destination.slugs]
             else replace(upload, bucket_ids=settled[destination.slugs])

@@ -185,7 +185,7 @@ def _slug_taken(bucket: BucketRow) -> ServiceError:
 def _limited() -> ServiceError:
     """Build the error for a key limited to some buckets.
 
-    It may not create a bucket, since it could not reach the new one.
+    Such a key may not create a bucket, since it could not reach the new one.
     """
     return ServiceError(
         ErrorCode.FORBIDDEN_PROJECT_KEY,

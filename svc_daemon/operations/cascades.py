@@ -1,4 +1,4 @@
-"""Deletes a bucket: hides it at once, removes its sources in steps by a background task (a cascade), then its row.
+"""Deletes a bucket: hides it at once. A background task (a cascade) removes its sources in steps, then its row.
 
     active, archived -> deleting      one transaction: marks the bucket and queues the task
     deleting -> (no row)              every source was deleted, or remains in another bucket
@@ -136,7 +136,7 @@ def next_members(context: Context, claim: CascadeClaim) -> list[str]:
 
 
 async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
-    """Remove these sources from the bucket, and delete those that are in no other.
+    """Remove these sources from the bucket, and delete those that are in no other bucket.
 
     Does nothing if the claim has expired.
     """

@@ -1,4 +1,4 @@
-"""Destinations: the buckets of a new source. They are looked up before the create, and again in its transaction.
+"""Destinations: the buckets of a new source. They are looked up before the source is created, and again when it is.
 
 A bucket that doesn't exist yet is created in the transaction of its first source, so it exists only if the source does.
 """
@@ -27,13 +27,13 @@ from svc_daemon.wire.event_types import EventType
 class Destination:
     """The buckets that a request names for a new source: at least one, without duplicates.
 
-    They may change before the create is committed, so `settle_buckets` looks them up again.
+    They may change before the source is committed, so `settle_buckets` looks them up again.
     """
 
     naming: Naming
     #: The existing buckets, in the order in which the request names them.
     buckets: tuple[BucketRow, ...]
-    #: Slugs of the buckets that don't exist yet; the create makes them.
+    #: Slugs of the buckets that don't exist yet; they are created together with the source.
     missing: tuple[str, ...] = ()
 
     @property
@@ -52,7 +52,9 @@ class Destination:
 
     @property
     def identity(self) -> str:
-        """Return the buckets in the form used to recognize a repeated request, which is the same for ids and slugs.
+        """Return a text that identifies the buckets, so that a repeated request is recognized.
+
+        It is the same whether the request names them by id or by slug.
 
         Buckets named in a request body are identified by slug, since a bucket that the request creates has no id yet.
         """
@@ -103,7 +105,7 @@ def find_in_manifest(
 
 
 def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
-    """Create the missing buckets in the transaction of the create, and return the ids of all buckets."""
+    """Create the missing buckets in the transaction that creates the source; returns the ids of all buckets."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids
@@ -167,7 +169,7 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
     """Return whether the key may create the missing bucket.
 
-    A key limited to some buckets may not: it couldn't reach it.
+    A key limited to some buckets may not, because it couldn't reach the new bucket.
     """
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None

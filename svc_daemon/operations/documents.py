@@ -13,15 +13,16 @@ from svc_daemon.store.sources import SourceRow, list_titles
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """The state of a document in the index after `put`.
+    """What the index has of a document after `put`.
 
-    It is the new document, unless the index has a later version.
+    This is the new document, unless the index already had a later version (generation), which it keeps.
     """
 
     title: str
-    #: Ids of the buckets that the index has for the document; None if the index has another version (generation) of it.
+    #: Ids of the buckets that the index has for the document; None if the index does not have the generation that was
+    #: put.
     bucket_ids: Sequence[str] | None
-    #: The version (generation) that the index already had and kept; None if it stored the new document.
+    #: The generation that the index already had and kept; None if it stored the new document.
     kept_generation: int | None = None
 
     def is_current(self, source: SourceRow) -> bool:

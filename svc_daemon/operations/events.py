@@ -82,7 +82,10 @@ def source_event(
     key_id: str | None = None,
     **facts: Any,
 ) -> NewEvent:
-    """Build an event about the source. Unless `bucket_ids` is given, the event names all buckets of the source."""
+    """Build an event about the source; `facts` are added to its data.
+
+    The event names the buckets in `bucket_ids`; if this is None, all buckets of the source.
+    """
     if kind is EventType.SOURCE_FAILED:
         facts["error"] = source.error
     if source.warnings and kind is EventType.SOURCE_READY:

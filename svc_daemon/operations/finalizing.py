@@ -58,7 +58,7 @@ async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> F
 async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: str | None = None) -> list[Finalized]:
     """Finalize those of the sessions whose bytes are complete. Returns a result for each session, in order.
 
-    For a session that has already ended, this is its earlier result. All sessions share one sync of the folder and one
+    A session that has already ended gets its earlier result again. All sessions share one fsync of the folder and one
     commit. Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
     """
 
@@ -70,7 +70,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
             add_sources(connection, context, new)
             queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
             record_events(connection, context.ids, new[0].team_id, queued)
-        # If a session was refused for good, its batch may have no unfinished file left, and has ended then.
+        # A session that was refused for good may have been the last unfinished file of its batch, which then has ended.
         refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
         if refused:
             end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)
@@ -79,7 +79,8 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in await list_complete(context, uploads)}
-        # No request may write to a session between its hash and its hard link, so those that send bytes wait meanwhile.
+        # No request may write to a session after its bytes are hashed and before they are linked, so requests that send
+        # bytes wait until then.
         await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))
         # Read the sessions again: a request that was working on one of them may have ended it in the meantime.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))

@@ -118,7 +118,7 @@ class WantedImport:
 async def create_from_url(
     context: Context, request: Repeatable, destination: Destination, wanted: WantedImport
 ) -> Outcome:
-    """Import the URL into its buckets and queue its indexing.
+    """Import the URL into the destination's buckets, and queue the indexing of the new source.
 
     Returns the source; for a repeated request, that of the first one. Raises the errors of `replays`, of `admit`, of
     `fetch` and of an uploaded file, `url_is_web_page`, `url_is_file` and `website_url_exists`.

@@ -135,7 +135,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
     sources = find_sources(connection, team_id, source_ids)
     for source_id in sources.keys() & {task.source_id for task in tasks if task.token > 1}:
-        # A retry gets a new generation, because for the same one the index would keep the text of the earlier attempt.
+        # A retry gets a new generation, since for the same generation the index would keep the earlier attempt's text.
         retried = sources[source_id]
         sources[source_id] = replace(retried, generation=retried.generation + 1)
         update_state(connection, sources[source_id])
@@ -208,7 +208,7 @@ def _complete(
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
     events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    if not synced or any(source.replaces for source in synced):  # these come before the events of replaced sources
+    if not synced or any(source.replaces for source in synced):  # must precede the events of the replaced sources
         record_events(connection, context.ids, team_id, events)
         events = []
     activate_memberships(connection, [source.id for source in synced])
@@ -223,7 +223,7 @@ def _complete(
 def _make_ready(
     connection: Connection, context: Context, sources: Sequence[SourceRow], earlier: Sequence[NewEvent]
 ) -> set[asyncio.Event]:
-    """Record the earlier events and that these sources are ready, and delete the sources that they replace.
+    """Record the `earlier` events, then that these sources are ready, and delete the sources that they replace.
 
     Returns the asyncio events to set after the commit, to wake the workers for the next steps.
     """

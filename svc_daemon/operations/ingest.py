@@ -59,7 +59,7 @@ async def create_file(
     """Store the file in its buckets and queue its indexing. Returns the source, or that of an earlier, equal request.
 
     Raises `empty_file`, `checksum_mismatch`, the errors of `replays`, and the errors of `check_replaces` and `admit`.
-    The staged file is then either the source's blob or removed, even after an error.
+    Afterwards, even if an error was raised, the staged file is either the source's blob or deleted.
     """
     try:
         check_bytes(upload, staged)

@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 INSTALLATION_ID = "installation_id"
 #: Name of the row in the table `facts` with the secret that all nodes of a cluster share.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
-#: Name of the row in the table `facts` with the newest migration of the schema that was served after an upgrade.
+#: Name of the row in the table `facts` that is written when a daemon ends without an error after an upgrade: the newest
+#: migration of the schema.
 SERVED_SCHEMA = "served_schema"
 
 
@@ -110,7 +111,7 @@ def serving_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     """Yield the installation's id, for the time that a daemon serves it; raises the errors of `prepare_installation`.
 
     An upgrade keeps a copy of the older state database, for going back to the older release. If the daemon ends without
-    an error, this records that the new schema was served, and the next start removes the copies.
+    an error, this records that it ran with the new schema, and the next start removes the copies.
     """
     installation_id = prepare_installation(files, database, make_ids)
     newest, copies = next(reversed(MIGRATIONS)), list_copies(files.state)
@@ -163,7 +164,7 @@ def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) ->
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
     """Write a new token for the routes below `/admin`, valid until the service stops.
 
-    Anyone who can read its file can use it.
+    Anyone who can read the token's file can use the token.
     """
     token = random(32).hex()
     write_secret(files.operator_token, token)

@@ -50,7 +50,7 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
 
 
 def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.KeyFields) -> Minted:
-    """Build the key that the key `maker` asks for, without storing it. Raises the errors of creating a key."""
+    """Build the key that a request with the key `maker` would create, without storing it; raises the same errors."""
     check_name(fields.name)
     buckets = (get_lasting_bucket(connection, maker, bucket).id for bucket in fields.buckets or ())
     asked = Grant(

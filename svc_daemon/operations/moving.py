@@ -1,13 +1,13 @@
 """Moves an installation to other engines: from a data directory into a cluster, or back.
 
-Theory of operation:
+Theory of operation. The source is the installation that is moved, and the target is its new place.
 
     mark  ->  bytes  ->  rows  ->  finish
 
 mark     Both sides get a mark with the id of the move. No service serves a database that has a mark, so the source no
          longer changes, and an incomplete target can't be used by mistake.
-bytes    Copies the blobs that sources name, and the bytes of open upload sessions. A blob is accepted at the target
-         only if it has the SHA-256 in its source's row. The name of a blob is never used twice, so a blob that exists
+bytes    Copies the blob of each document, and the bytes of open upload sessions. A blob is accepted at the target only
+         if it has the SHA-256 in the document's row. The name of a blob is never used twice, so a blob that exists
          at the target is not copied again. An existing file is hashed first: a power failure may have truncated it.
 rows     Copies all tables, one after another, in the order of their keys. Each transaction also records how far the
          copy has come.
@@ -32,7 +32,7 @@ events                     copied in their order, and numbered again by the targ
                            event that they have
 rate limits                reset: requests of the last minute are not counted
 search indexes             rebuilt by the target while it serves, and so are the vectors
-bytes without a row        not copied, like damaged bytes and the embedding model
+other files                not copied: bytes without a row, bytes set aside as damaged, and the embedding model
 """
 
 import asyncio
@@ -130,8 +130,9 @@ class MoveReport:
 
     installation_id: str = ""
     sources: int = 0
-    #: Number of blobs that this run has copied, and of those that existed at the target before it.
+    #: Number of blobs that this run has copied.
     copied: int = 0
+    #: Number of blobs that the target already had before this run.
     kept: int = 0
     copied_bytes: int = 0
     #: Number of upload sessions whose bytes were copied.
@@ -233,7 +234,7 @@ def _arrive(connection: Connection, *, arrival: Arrival) -> None:
 
 
 async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
-    """Copy all bytes. If some are missing or wrong, copies the others too before it raises BytesDamaged."""
+    """Copy all bytes. If some are missing or wrong, raise BytesDamaged after all others are copied."""
     there = set(await asyncio.to_thread(target.stores.blobs.list_ids))
     total = await _read(source, checks.count_every_source)
     problems: list[str] = []

@@ -73,7 +73,7 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
 async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     """Compute the pack's progress from the rows and files of its sessions.
 
-    Bytes that may not be durable are synced first.
+    Bytes that may not be durable yet are made durable first.
     """
     members = context.look(lambda connection: store.list_members(connection, batch_id))
     stored = await context.parts.settle(*(member.id for member in members))

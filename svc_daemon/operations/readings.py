@@ -1,4 +1,4 @@
-"""Reads sources: extracts the text of their stored bytes, and splits it into chunks of the sizes set for a bucket."""
+"""Reads sources: extracts the text of their stored bytes, and splits it into chunks of the sizes set by a bucket."""
 
 import asyncio
 from collections.abc import Sequence

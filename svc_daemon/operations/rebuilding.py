@@ -19,7 +19,7 @@ rebuild is queued for indexing as a new generation: its source ends active, or f
 A failing disk does not fail the task: it is retried, with increasing backoff, until it succeeds. If the task could
 fail, a team would be left without search, or with a search that silently misses documents.
 
-Theory of operation, rechunking, while searches use the old chunks:
+Theory of operation, rechunking (until it is finished, searches use the old chunks):
 
     mark (with the change)  ->  read (child)  ->  begin  ->  put (index)  ->  finish
 

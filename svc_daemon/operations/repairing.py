@@ -145,7 +145,7 @@ async def _repair_bytes(context: Context, problem: Problem) -> None:
     match problem.repair:
         case Repair.TRIM_LOG if "team_id" in about:
             # Opening the index truncates its write-ahead log, so the call itself is the repair. The log of the state
-            # database was truncated when that was opened.
+            # database was truncated when the database was opened.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Repair.REMOVE_FILE if "blob" in about:
             await stores.blobs.delete([about["blob"]])

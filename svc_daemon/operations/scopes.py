@@ -76,7 +76,10 @@ def _remedy(agent: TeamAgent) -> str:
 
 
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
-    """Return the agent that the request names, the default agent if it names neither agent nor buckets, or None."""
+    """Return the agent that the request names.
+
+    If it names none, returns the default agent, or None if the request names buckets.
+    """
     if request.agent is None and request.buckets is not None:
         if key.models is not None:
             # A key that is limited to some agents may search only with the policy of one of them.
@@ -128,7 +131,8 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # Without filters and tags, searching these buckets is enough, unless only the key limits the search to buckets.
+    # Without filters and tags, the sources need not be listed: the index is searched by bucket or, if the key is not
+    # limited to some buckets, as a whole.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
     # This list may contain too many sources, since each hit is checked again after the search.

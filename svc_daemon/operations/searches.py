@@ -177,7 +177,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A single search. Its methods run in a thread; each switch between threads takes as long as a database read."""
+    """A single search. Each method runs in a thread and does much at once, since a switch of threads is expensive."""
 
     context: Context
     key: KeyRow
@@ -264,7 +264,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """Raise `bucket_store_indexing_pending` if nothing to be searched is searchable yet, but sources are waiting.
+    """Raise `bucket_store_indexing_pending` if no source in these buckets is searchable yet, but some are waiting.
 
     A search of a single named bucket is refused even if no source is waiting.
     """

@@ -59,7 +59,7 @@ async def sort_leftovers(context: Context) -> Counter[str]:
 
 
 async def clear_held(context: Context) -> int:
-    """Remove files whose deletion was postponed until the end of a backup, if that backup was killed. Returns how many.
+    """Remove files whose deletion was postponed until the end of a backup that was then killed.
 
     Returns how many.
     """
@@ -135,8 +135,8 @@ def _remove(folders: DataFolders, path: Path) -> str:
 
 def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
-        # Use the file's own date if the clock is behind, as on a machine that boots without a clock battery. With an
-        # older date, the file would be deleted too early.
+        # Use the file's own date if the clock is behind, as on a machine that boots without a clock battery. With the
+        # clock's date, the file would be deleted too early.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"

@@ -63,7 +63,7 @@ class SourceLookup:
 
 
 def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) -> SourceLookup:
-    """Return those of the sources that exist, from one snapshot of the state."""
+    """Return those of the sources that exist and that the key can reach, from one snapshot of the state."""
 
     def work(connection: Connection) -> SourceLookup:
         rows = find_sources(connection, key.team_id, source_ids)

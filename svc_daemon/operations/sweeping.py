@@ -84,8 +84,8 @@ async def forget_ended(context: Context) -> int:
 async def sweep_objects(context: Context, after: str) -> str | None:
     """Delete objects that are old and that no row names, one page of the object store per call.
 
-    `after` is the key of the last object of the page before. Returns that of this page; None at the end, and if bytes
-    are not in an object store.
+    `after` is the key of the last object of the page before. Returns the key of the last object of this page; None
+    after the last page, or if the bytes are not in an object store.
     """
     stores = context.stores
     if not isinstance(stores, SweptStores):
@@ -109,7 +109,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """Make retries due at once whose pause is longer than allowed, because the clock was set back. Returns how many."""
+    """Make retries due at once if they are scheduled too far ahead, since the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 

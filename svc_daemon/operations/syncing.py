@@ -1,7 +1,7 @@
 """Bucket sync: writes changes of a source's buckets and title to the index, then makes the memberships `active`.
 
 A membership is the row that connects a source with one of its buckets. A newly indexed document needs no sync, since it
-is indexed with all the buckets that its source has by then; only later changes do.
+is indexed with all the buckets that its source has by then; only later changes need one.
 
 Activation is one transaction: the memberships become active, which may make the source ready. If the source replaces
 another one, that one leaves the bucket in the same commit, so that every search finds exactly one of the two.
@@ -203,7 +203,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
 
 def take_place(connection: Connection, context: Context, team_id: str, source_id: str, bucket_id: str) -> None:
-    """Remove the source that this one replaces from the bucket, unless it isn't active there."""
+    """Remove from the bucket the sources that this source replaces; does nothing unless this source is active."""
     source = find_source(connection, team_id, source_id)
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return

@@ -8,14 +8,14 @@ The transaction that queues the task revokes all keys of the team, so that new r
 repeats these steps until nothing is left, since a request that began earlier may still add something:
 
 1. end open upload sessions, and delete sources like any request does, a few at a time. Sources that a worker is reading
-   are deleted once that has ended, since their text would otherwise be put into an index that was removed
+   are deleted once it has finished, since their text would otherwise be put into an index that was removed
 2. delete the files that were set aside and that only the team's index describes, then the index
 3. remove the bytes of the deleted sources
 4. delete the rows, some at a time; the last transaction finds nothing else, and deletes the team, its agents and the
    task
 
 After a crash at any point, the task is claimed again, and every step finds less to do. No step leaves anything that a
-check of the data would call damaged. Without a running daemon, the next start does all of it.
+check of the data would report as damaged. Without a running daemon, the next start does all of it.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Upload sessions: creates them, receives their bytes, and cancels or expires them.
 
 `core.uploads.sessions` decides what is allowed in which state. Only one request at a time works on a session (see
-`process.locks`). A request reads the session again after it has acquired it, since the previous holder may have ended
-the session. Acknowledged bytes are durable.
+`process.locks`). A request reads the session again after it has acquired the session's lock, since the previous holder
+may have ended the session. Acknowledged bytes are durable.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -29,8 +29,8 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: A chunk extends a session's expiry only if this moves it by at least this fraction of the allowed idle time (a minute
-#: of an hour), so that most small chunks need no commit.
+#: A chunk extends a session's expiry only if this moves it by at least this fraction of the allowed idle time (one
+#: minute, if that is an hour), so that most small chunks need no commit.
 EXTEND_STEP = 1 / 60
 #: Maximum number of upload sessions that expire in one transaction.
 EXPIRED_PER_STEP = 100
@@ -230,7 +230,7 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire all upload sessions whose time is over, and delete their bytes. Returns the number of expired sessions."""
+    """Expire all upload sessions that are past their expiry, and delete their bytes. Returns how many have expired."""
     now = context.clock.timestamp()
     by_lock = {session_lock(each): each for each in context.read(lambda c: store.list_expired_ids(c, now))}
     locks = list(by_lock)

@@ -1,12 +1,12 @@
 """Vectors of passages that were computed elsewhere: offered by an import, checked, and used by the embedding worker.
 
 An archive may be a stranger's, and a wrong vector would make a passage appear among the results of queries that it has
-nothing to do with. So an offered vector is stored only beside the state, and never reaches the index unchecked:
+nothing to do with. So an offered vector is stored in the state database, and never reaches the index unchecked:
 
 - When it is offered, it must be a finite vector of length 1, of the model that this service uses.
 - When the worker is about to embed a passage, the offer must be for exactly the text of that passage.
-- Of the offers for one batch of passages, the worker embeds one itself, whose choice depends on ids that the archive
-  can't know. If the model computes another vector than was offered, no offer for the batch is used.
+- For each batch of passages with offers, the worker embeds one of them itself; which one depends on ids that the
+  archive can't know. If the model computes another vector than was offered, no offer for the batch is used.
 
 Whatever is not used is computed as usual, and nothing fails. If the process is killed, the offers are used after the
 next start. An offer is deleted when the passage has its vector and its source is active, or after a day.
@@ -37,11 +37,11 @@ from svc_daemon.store.vectors import OfferScope, PassageText, VectorOffer
 
 log = logging.getLogger(__name__)
 
-#: How much the length of a vector may differ from 1: more than rounding to 32 bits does.
+#: How much the length of a vector may differ from 1. Rounding to 32 bits causes a smaller difference.
 LENGTH_TOLERANCE = 1e-3
 #: Bytes of a 32-bit float.
 FLOAT_BYTES = 4
-#: Time after which offers are deleted that are left, in seconds.
+#: Offers that are still there at this age, in seconds, are deleted.
 OFFER_AGE_S = 86_400
 
 
@@ -67,7 +67,7 @@ async def offer_vectors(context: Context, key: KeyRow, bucket: str, model: str, 
 
 
 async def count_vectors(context: Context, key: KeyRow, bucket: str) -> tuple[str, str | None, VectorCount]:
-    """Return the bucket's id, the model in use, and the number of passages with and without a vector of it."""
+    """Return the bucket's id, the model in use, and the numbers of passages with and without a vector of this model."""
     found = context.read(lambda connection: get_lasting_bucket(connection, key, bucket))
     model = context.embedding.embedder.model if context.embedding.embedder else None
     count = await ask_index(
@@ -87,7 +87,7 @@ class StoredVectors:
 
 
 async def read_vectors(context: Context, source: SourceRow, stored: StoredText) -> StoredVectors:
-    """Read the vectors that the chunks of this text have of the model in use."""
+    """Read the vectors of this text's chunks that were computed by the model in use."""
     model = context.embedding.embedder.model if context.embedding.embedder else None
     texts = {each.chunk_id: embeddable(stored.title, each.chunk.headings, each.chunk.text) for each in stored.chunks}
     hashes = {chunk_id: hash_text(text) for chunk_id, text in texts.items()}
@@ -101,9 +101,9 @@ async def read_vectors(context: Context, source: SourceRow, stored: StoredText) 
 
 @dataclass(frozen=True, slots=True)
 class OfferedBatch:
-    """What is offered for the chunks of one batch."""
+    """The vectors that are offered for the chunks of one batch."""
 
-    #: By chunk id.
+    #: The offered vectors, by chunk id.
     vectors: Mapping[str, bytes]
     #: The chunk whose vector the model computes too, to compare it; None if nothing is offered.
     sample: str | None
@@ -115,7 +115,8 @@ class OfferedBatch:
     def add_to(self, computed: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         """Return the computed vectors, and the offered ones unless the vector of the sample shows that they are wrong.
 
-        The offered vector of the sample is returned too, in place of the computed one, which may be rounded otherwise.
+        The offered vector of the sample is returned too, in place of the computed one, which may be rounded
+        differently.
         """
         mine = dict(computed)
         if self.sample is None or self.sample not in mine:
@@ -131,11 +132,12 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
     """Find the vectors of this model that are offered for exactly the texts of these chunks."""
     passages = [_passage_of(chunk) for chunk in chunks]
     offered = context.read(lambda connection: store.find_offers(connection, team_id, embedder.model, passages))
-    # An offer may have been made before the model was open, and its dimension known.
+    # Check the offers again: when they were made, the model may not have been open, and its dimension not known.
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}
-    # By a number that depends on the id of the source, which did not exist when the vectors were offered.
+    # Choose the sample by a number that depends on the id of the source, which did not exist when the vectors were
+    # offered.
     return OfferedBatch(vectors, min(vectors, key=lambda chunk_id: crc32(chunk_id.encode()), default=None))
 
 
@@ -167,7 +169,7 @@ def _decode(text: str, dimension: int | None) -> bytes | None:
     except (binascii.Error, ValueError):
         return None
     is_sized = values and len(values) % FLOAT_BYTES == 0 and dimension in (None, len(values) // FLOAT_BYTES)
-    # False as well if the length is infinite or not a number.
+    # The comparison is false if the length is infinite or not a number.
     return values if is_sized and abs(hypot(*_read(values)) - 1) <= LENGTH_TOLERANCE else None
 
 

@@ -70,7 +70,7 @@ def record_outcomes(
 ) -> None:
     """Record that these sources of one team became ready or failed: in the event log, for webhooks and for batches.
 
-    `earlier` are events to record before those, because one call for all of them is cheaper.
+    `earlier` are events to record before these outcomes; one call that records all of them is cheaper than two.
     """
     if not sources:
         return

@@ -121,7 +121,7 @@ class Grant:
     capabilities: tuple[str, ...]
     #: Ids of the buckets that the key may use; None means all.
     buckets: tuple[str, ...] | None = None
-    #: Ids of the models that the key may use, spelled as in the request; None means all.
+    #: Model ids that the key may use, exactly as the request that created the key had them; None means all.
     models: tuple[str, ...] | None = None
     #: When the key expires, in the stored format; None means never.
     expires_at: str | None = None
@@ -134,7 +134,10 @@ def check_name(name: str) -> None:
 
 
 def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the capabilities of the preset, or the named ones without duplicates; raises `invalid_request`."""
+    """Return the capabilities of the preset, or the named ones without duplicates.
+
+    Raises `invalid_request` unless exactly one of both is given, and if the preset or a capability does not exist.
+    """
     if (preset is None) == (named is None):
         raise refusal("capabilities", f"send either these or a preset ({', '.join(PRESETS)}).")
     if preset is not None:
@@ -193,7 +196,7 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
 
 
 def covers(maker: Grant, other: Grant) -> bool:
-    """Return whether the key `maker` could have created a key with this grant, except for its expiry."""
+    """Return whether a key with the grant `maker` could have created one with the grant `other`; ignores the expiry."""
     return (
         set(other.capabilities) <= set(maker.capabilities)
         and _is_within(other.buckets, maker.buckets)

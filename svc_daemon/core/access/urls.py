@@ -74,7 +74,7 @@ class Url:
     def key(self) -> str:
         """Return the normalized URL (RFC 3986, 6.2.2), which is the same for equivalent spellings of a URL.
 
-        By this key, a web page that was imported before is found.
+        It is used to find out whether a web page was imported before.
         """
         path, mark, query = self.target.partition("?")
         # Unescaping may have turned `%2E` into a segment `.` or `..`, so remove these segments again.
@@ -114,7 +114,7 @@ def parse_url(text: str) -> Url:
 
 
 def join_url(url: Url, location: str) -> Url:
-    """Resolve the `Location` of a redirect.
+    """Resolve the `Location` of a redirect against the URL that sent it.
 
     Raises `url_fetch_blocked`, with a message that does not contain the location.
     """

@@ -59,7 +59,7 @@ class WrittenAnswer:
         #: The citations, in the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
-        #: The end of the received text that may be the beginning of a mark.
+        #: The end of the received text, held back because it may be the beginning of a mark.
         self._held = ""
         #: Spaces before the mark that is being checked. They are returned with the mark, or dropped if the mark is
         #: removed.
@@ -79,7 +79,7 @@ class WrittenAnswer:
     def feed(self, written: str) -> list[str | Citation]:
         """Process the next text of the model, and return the pieces of the answer that are now final.
 
-        A citation follows each mark.
+        Each mark is followed by its citation.
         """
         held = self._held + written
         pieces: list[str | Citation] = []
@@ -147,8 +147,8 @@ class WrittenAnswer:
     def _quoted(self, passage: int) -> Span | None:
         """Return the part of the passage to cite.
 
-        Returns None if the passage contains none of the sentence's quotations, or if the sentence says that nothing was
-        found.
+        Returns None if the sentence has quotations and the passage contains none of them, or if the sentence says that
+        nothing was found.
         """
         if self._sentence is None:
             spans = sentences_of(self._end, LONGEST_SENTENCE)

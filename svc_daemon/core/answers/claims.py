@@ -1,4 +1,4 @@
-"""Decides whether the passages that a sentence of an answer cites can support it.
+"""Decides whether a sentence of an answer can be supported by the passages that it cites.
 
 The check uses no model and no language-specific grammar. A sentence counts as supported unless:
 
@@ -30,8 +30,8 @@ _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
 #: If a larger share of a text's words is capitalized, it is German or a title, and a capital does not mean a name.
 MOST_CAPITALS = 0.25
-#: Two longer words count as forms of the same name if they share this many leading letters, such as `Norway` and
-#: `Norwegian`.
+#: Two words that are both longer than this count as forms of the same name if this many of their leading letters are
+#: equal, such as `Norway` and `Norwegian`.
 _COMMON = 4
 #: If a word has at least this many letters, it and a longer word that begins with it count as forms of the same name.
 _SHORTEST = 3
@@ -101,7 +101,7 @@ class Reference:
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """Return the sentence of the passage that shares the most stems with these; if several do, the first."""
+        """Return the sentence of the passage that contains the most of these stems; if several do, the first."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
@@ -127,7 +127,7 @@ class Reference:
 
 
 def is_borne_out(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    """Return whether the passages that the sentence cites (at least one) can support it."""
+    """Return whether the passages that the sentence cites, given as `references`, can support it."""
     stems, words = stems_of(sentence), words_of(sentence)
     shared = [stem for stem in stems if any(stem in reference.stems for reference in references)]
     if len(shared) < max(1, SUPPORT * len(stems)):

@@ -1,7 +1,7 @@
 """Estimates how common English words are, for use while a team has too few texts to count them.
 
-The lists are the project's own estimates, not counts from a corpus. The words of the first list occur in about one in
-four passages of a hundred words on any subject, those of the second in one in sixteen, and those of the third in one in
+The lists are the project's own estimates, not counts from a corpus. Each word of the first list occurs in about one in
+four passages of a hundred words on any subject, each of the second in one in sixteen, and each of the third in one in
 sixty-four. Words in no list, including words of other languages, are considered rare.
 """
 

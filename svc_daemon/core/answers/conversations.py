@@ -61,7 +61,7 @@ class Turn:
 
 
 def up_to_question(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return the messages up to the last one of the user; empty if there is none."""
+    """Return the messages up to and including the user's last one; empty if the user has sent none."""
     last = max((place for place, turn in enumerate(turns) if turn.role == USER), default=-1)
     return tuple(turns[: last + 1])
 

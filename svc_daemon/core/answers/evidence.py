@@ -1,9 +1,9 @@
 """Measures how much of a question a single sentence covers, to choose passages while a team has few of them.
 
 Word frequencies in a few passages don't show how important a word is: a word in none of them would get the highest
-weight, however common it is ("What colour …"), and a word in the only passage almost none. So weights depend on how
-common a word is in English (see `common_words`) and in the sentences found. They are squared, as in the cosine
-similarity of two tf-idf vectors.
+weight, however common it is ("What colour …"), and, if there is only one passage, its words would get almost none. So
+weights depend on how common a word is in English (see `common_words`) and in the sentences found. They are squared, as
+in the cosine similarity of two tf-idf vectors.
 
 Only words in one sentence count, or in the title and headings above it, because words in different sentences of a
 passage are often unrelated.
@@ -80,8 +80,8 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # A sentence also gets the words of its title and headings. It gets those that only the index could match too,
-        # since the index also removes other endings, ignores accents, and splits scripts without spaces.
+        # Count the words of the title and headings as words of each sentence. Also count the words that only the index
+        # could match, because it removes other endings, ignores accents, and splits scripts without spaces.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}

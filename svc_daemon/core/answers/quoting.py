@@ -26,15 +26,17 @@ WORTHY = 0.85
 WORTHY_OF_MORE = 0.5
 #: The weight of words in the title and headings, compared to the words of the sentence itself.
 CONTEXT_SHARE = 0.5
-#: Added to the score of a sentence with a number if the question asks for one, and of a definition of X if it asks what
-#: X is; subtracted from that of a question or a heading. It is large enough to decide between otherwise equal
-#: sentences.
+#: Added to the score of a sentence if it has a number and the question asks for a number, or if it defines X and the
+#: question asks what X is. Subtracted if the sentence is a question or a heading. It is large enough to decide between
+#: otherwise equal sentences.
 HINT = 0.2
-#: Subtracted from the score by the passage's rank: nothing for the first passage, nearly this much for the last.
+#: How much a sentence's score is lowered by the rank of its passage: not at all for the first passage, by nearly this
+#: much for the last.
 RANK = 0.1
 #: The weight of a word of the question itself, compared to a word that was added from an earlier question.
 OWN = 2.0
-#: Two words share a stem only if at least this many of their leading characters are equal, except irregular forms.
+#: Except for irregular forms, two words can have the same stem only if at least this many of their leading characters
+#: are equal.
 BEGINNING = 3
 #: A sentence with fewer words, such as `Yes.`, makes no sense by itself and is not quoted.
 FEWEST_WORDS = 3

@@ -167,9 +167,9 @@ def invalid_profile(faults: list[Fault]) -> ServiceError:
 
 
 def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
-    """Yield the errors in the values of these fields, whose types were checked.
+    """Yield the errors in the values of these fields, whose types the caller has checked.
 
-    `most_results` is the limit of a search.
+    `most_results` is the maximum number of passages that a search may return.
     """
     for field in ("name", "bound_surface"):
         if not sent.get(field, "").isprintable():

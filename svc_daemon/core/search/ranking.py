@@ -1,12 +1,12 @@
 """Ranking: the weight of each query word, the share of a query that a chunk covers, and the merging of two rankings.
 
 Pseudo-relevance feedback: passages on one subject share words that are not in the query. So each word of the best few
-passages gets a weight, from the scores of those that contain it and its rarity among all passages found. The first
-passages are then reordered by their BM25 score and by how much of this weight they contain. A passage with every word
-of the query always precedes those without one of them, so that exact queries find their target.
+passages gets a weight: the sum of the scores of those that contain it, times its rarity among all passages found. The
+first passages are then reordered by their BM25 score and by how much of this weight they contain. Passages that contain
+every word of the query always precede the others, so that exact queries find their target.
 
-Feedback changes only the order of the passages found, and counts words only in their texts, so its cost does not depend
-on the size of the index. It is used only if there are enough passages.
+Feedback changes only the order of the passages found, and reads no other texts, so its cost does not depend on the size
+of the index. It is used only if there are enough passages.
 """
 
 import math
@@ -48,7 +48,7 @@ def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
     """Merge rankings into one, best first. The score of an item is the sum of 1 / (60 + rank) over the rankings.
 
     This is reciprocal rank fusion, by Cormack, Clarke and Büttcher: ranks can be added even if the scores are not
-    comparable. Among equal scores, the item that is first in the earlier ranking comes first.
+    comparable. Items with equal scores are in the order in which they first occur, from the first ranking to the last.
     """
     fused: dict[T, float] = {}
     for ranking in rankings:

@@ -115,8 +115,7 @@ _LINE_KINDS = frozenset({"code", "row"})
 def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk, ...]:
     """Split a document into chunks, in reading order.
 
-    Every character other than white space is in a chunk. Only a heading may be missing there, if it is in the list of
-    headings of a chunk.
+    Every character other than white space is in a chunk, except headings that are in the list of headings of a chunk.
     """
     pieces = (
         piece for section in _sections(document.blocks) for piece in _Cutter(document.text, section, options).cut()

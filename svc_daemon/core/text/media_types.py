@@ -1,7 +1,7 @@
 """Media types: the supported formats, and how they are detected from content, file name and declared type.
 
-A signature in the bytes decides; otherwise a specific declared type, then the file name, then heuristics on the text.
-Types that the bytes contradict are ignored: text is not a PDF, and binary data is not CSV.
+The first of these that gives a type decides: a signature in the bytes, a declared type that is specific, the file name,
+heuristics on the text. Types that the bytes contradict are ignored: text is not a PDF, and binary data is not CSV.
 """
 
 import codecs
@@ -356,7 +356,7 @@ def text_encoding(data: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
-        # If there is valid multi-byte UTF-8 before it, an invalid byte is an error in the file, not another encoding.
+        # An invalid byte after valid multi-byte UTF-8 is an error in the file, not a sign of another encoding.
         beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
         if beyond_ascii < 4:
             # In compressed or encrypted data, about one byte in ten is a control character; in text in a legacy

@@ -1,4 +1,4 @@
-"""Splits text into sentences, as positions in the text that answers can quote.
+"""Splits text into sentences. They are returned as positions in the text, so that answers can quote it exactly.
 
 Extracted text contains hard line breaks, list markers and table rows. A line break separates two sentences only before
 a list marker or a row, after a row or a short line such as a heading, and at an empty line. `cost_of` lowers the score

@@ -39,7 +39,8 @@ class Naming:
     names: tuple[BucketName, ...]
     #: Whether buckets are created for slugs that don't exist yet.
     creates_missing: bool = False
-    #: Whether the request names the buckets in its body; if one is missing, the error differs from that for a path.
+    #: Whether the request names the buckets in its body. The error for a bucket that does not exist then differs from
+    #: that for a bucket in the path.
     in_body: bool = False
 
 

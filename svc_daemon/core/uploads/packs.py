@@ -4,8 +4,8 @@ A pack has no bytes of its own. The bytes of each file are appended to the file'
 sent to the session's own URL. So every session has one of the states in `sessions`, and a client may send some files in
 the pack and others to their own URLs:
 
-- The offset of a pack is the end of its contiguous stored range: all files before it are stored completely, or have
-  ended.
+- The offset of a pack is the end of its contiguous stored range: all files before it are stored completely, or their
+  sessions have ended.
 - Bytes of a file that are already stored are skipped, however they were sent. So are all bytes of a file whose session
   has ended (finalized, canceled, failed).
 - A pack is open as long as one of its sessions is open. After that, it only reports how they ended.
@@ -62,9 +62,9 @@ def state_of(statuses: Collection[str], received: int, size_bytes: int, *, is_ex
 
 
 def split(items: Sequence[PackItem], first: int, data: memoryview) -> Iterator[tuple[PackItem, memoryview]]:
-    """Yield the bytes that the files lack, file by file.
+    """Yield the parts of `data` that the files still lack, file by file.
 
-    `first` is the offset in the pack of the first byte of `data`.
+    `data` begins at the offset `first` of the pack.
     """
     index = bisect_right(items, first, key=lambda item: item.offset_bytes) - 1
     end = first + len(data)

@@ -70,7 +70,7 @@ def check_title(title: str, limits: Limits, path: str = "title") -> str:
 
 
 def check_mapping(mapping: str | None, limits: Limits) -> str | None:
-    """Check the name of a sync mapping by the rules for titles; an empty name becomes None."""
+    """Check the name of a mapping (a folder that `svc sync` keeps in a bucket) like a title; "" becomes None."""
     return check_title(mapping, limits, "mapping") if mapping else None
 
 
