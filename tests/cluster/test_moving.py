@@ -186,9 +186,7 @@ def move_killed(mover: Installation, to: str, kills: int, files: int, count: Cal
         return count(what) >= most
 
     killed = sum(run_killed(mover, to, partial(has_come, what, most)) for what, most in steps)
-    moved = move(mover, to)
-    # On a busy machine, a move may have ended before it was killed.
-    assert not moved["was_done"] or killed < kills
+    move(mover, to)
     return killed
 
 
