@@ -111,7 +111,7 @@ class VectorCount(NamedTuple):
 class QueryVector:
     """The vector of a query, and the model that computed it."""
 
-    #: Identifies the model and its version; only vectors with the same value are compared.
+    #: Identifies the model and its version; only vectors of the same model are compared.
     model: str
     #: 32-bit floats, little-endian; the vector is normalized to length 1.
     values: bytes
@@ -186,17 +186,17 @@ class Hit:
     bucket_ids: tuple[str, ...]
     #: The chunk's text, its ordinal, and its location (page, lines, characters, headings).
     chunk: Chunk
-    #: 0 to 1, comparable between searches of the same mode. Keyword: `coverage`. Semantic: the cosine, clamped to 0.
-    #: Hybrid: the mean of both, or the coverage if the chunk has no vector.
+    #: 0 to 1, comparable between searches of the same mode. Keyword: `coverage`. Semantic: the cosine, or 0 if it is
+    #: negative. Hybrid: the mean of both, or the coverage if the chunk has no vector.
     score: float
     #: Position in the ranking, from 1, including skipped hits.
     rank: int
     #: The query words that the chunk contains, in the order of the query.
     matches: tuple[TermMatch, ...]
-    #: From 0 to 1: how much of the query the chunk covers, as the share of the words in `matches` in the query's total
-    #: idf.
+    #: 0 to 1: how much of the query the chunk covers. It is the sum of the idf of the words in `matches`, divided by
+    #: the sum for all words of the query.
     coverage: float
-    #: The chunk's match in the keyword search; None if it is not among the best matches.
+    #: The chunk's match in the keyword search; None if the chunk is not among the best matches of that search.
     keyword: KeywordMatch | None
     #: The chunk's match in the semantic search; None if this was a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
@@ -239,7 +239,7 @@ class SearchProvider(Protocol):
         """
 
     def set_title(self, team_id: str, source_id: str, title: str) -> None:
-        """Change the document's title, and index its new words. Raises DocumentMissing."""
+        """Change the document's title, and index the words of the new one. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
         """Remove the source's document, of whatever generation, and its vectors. Does nothing if there is none."""
@@ -281,11 +281,11 @@ class SearchProvider(Protocol):
         ...
 
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
-        """Count the distinct chunks in these buckets (None: the whole team) that have no vector of this model."""
+        """Count the chunks in these buckets (None: all), and those of them that have no vector of this model."""
         ...
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
-        """Remove the vectors of all other models; None removes all vectors."""
+        """Remove all vectors of the team except those of `keep_model`; if it is None, remove all."""
 
     def list_teams(self) -> list[str]:
         """List the teams that have an index, including teams that the state database doesn't contain."""

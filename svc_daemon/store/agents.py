@@ -28,9 +28,9 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent
 
 
 def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
-    """Return the agent. Raises NotFound if it has no row.
+    """Return the agent. Raises NotFound if it has no row, unless it is the default agent.
 
-    If the row of the default agent is missing, an agent that retrieves nothing is returned instead.
+    If the default agent has no row, an agent that retrieves nothing is returned.
     """
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
@@ -60,7 +60,7 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
 def put_agent(connection: Connection, agent: TeamAgent) -> None:
     """Update the agent, or create it if its row is missing.
 
-    If `agent.policy_fault` is set, the policy in the row is invalid; it is left as it is.
+    If `agent.policy_fault` is set, the policy in the row is invalid, and is not changed.
     """
     connection.execute(
         f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"

@@ -30,7 +30,7 @@ class Asides:
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:
-        """Map the name of each file to its path; if several have the same name, the most recent is used."""
+        """Map the name of each file to its path; if several have the same name, the one moved last is used."""
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
 
     def list_names(self) -> Collection[str]:

@@ -45,12 +45,12 @@ class BackupRecord:
     installation_id: str
     #: Version of the program that made the backup.
     version: str
-    #: The backup contains all changes that clients got an answer for before this time.
+    #: When the backup began. It contains every change that a client got an answer for before this time.
     started_at: str
     finished_at: str
     sources: int
-    #: Facts about the file of each search index, by file name. If they are the same at the next backup, that backup
-    #: gets a hard link to this file.
+    #: For each search index, by file name: the inode, size and modification time of its files. If they are still the
+    #: same at the next backup, that backup gets a hard link to this backup's copy of the index.
     indexes: Mapping[str, Sequence[int]]
 
 
@@ -64,16 +64,16 @@ class Backup:
         return DataFiles(self.path)
 
     def refuse_inside(self, place: Path) -> None:
-        """Raise BackupRefused if this place is in the backup, or in a folder that has nothing but backups."""
+        """Raise BackupRefused if the data directory would be in this backup, or in a folder that only has backups."""
         hint = "Set SVC_DATA_DIR to another folder."
         path, place = self.path.resolve(), place.resolve()
         if place.is_relative_to(path):
-            # The backup is removed one day, and the data directory would be removed with it.
+            # When the backup is removed, the data directory would be removed too.
             raise BackupRefused(f"{place} is inside of the backup.", hint)
         if place.is_relative_to(path.parent) and all(
             _is_own(each) or place.is_relative_to(each) for each in path.parent.iterdir()
         ):
-            # The next backup into this folder would be refused, because it would have other files.
+            # The next backup into this folder would be refused, because the folder would also have other files.
             raise BackupRefused(f"{place} is among the backups.", hint)
 
 
@@ -168,7 +168,7 @@ def read_backup(path: Path) -> Backup:
 
 
 def find_backup(folder: Path) -> Backup:
-    """Return the backup at this path, or the newest one in this folder. Raises BackupRefused if there is none."""
+    """Return the backup, or if this is a folder of backups, the newest. Raises BackupRefused if there is none."""
     if (folder / RECORD).exists():
         return read_backup(folder)
     backups = BackupFolder(folder).list_backups() if folder.is_dir() else []

@@ -17,7 +17,7 @@ class BatchRow:
     team_id: str
     bucket_ids: tuple[str, ...]
     expires_at: str
-    #: The time from which all its files are ready, failed, canceled, expired or deleted; None until then.
+    #: When the last of its files was ready, failed, canceled, expired or deleted; None until then.
     ended_at: str | None = None
     created_at: str
 
@@ -37,7 +37,7 @@ class BatchMember:
     bucket_ids: tuple[str, ...]
     #: Status of the upload session, as in `store.uploads`.
     upload_status: str
-    #: When the session expires if it is still open.
+    #: When the session expires, unless it ends earlier.
     expires_at: str
     upload_error: str | None
     source_id: str | None
@@ -84,7 +84,7 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 
 
 def may_have_ended(connection: Connection, batch_id: str) -> bool:
-    """Whether no file of the batch is missing, queued or being indexed any more, but its end isn't recorded yet."""
+    """Whether the batch has no end time yet, although all files were received, and none is queued or being indexed."""
     row = connection.execute(
         "SELECT 1 FROM batches b WHERE b.id = :id AND b.ended_at IS NULL AND NOT EXISTS ("
         "   SELECT 1 FROM uploads u LEFT JOIN sources s ON s.id = u.source_id"
@@ -95,7 +95,7 @@ def may_have_ended(connection: Connection, batch_id: str) -> bool:
 
 
 def end_batch(connection: Connection, batch_id: str, ended_at: str | None) -> None:
-    """Record when the batch ended; None if it hasn't, because one of its files is being indexed again."""
+    """Record when the batch ended; None if it has not ended, because one of its files is being indexed again."""
     connection.execute("UPDATE batches SET ended_at = :ended_at WHERE id = :id", {"id": batch_id, "ended_at": ended_at})
 
 

@@ -111,7 +111,7 @@ class Blobs(Staging):
         self.removals.clear_away([self.path(name) for name in names])
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return the ids for which a blob is stored, whether or not the database has a row for the source."""
+        """Return the ids of those sources that have a stored blob, even if the database has no row for them."""
         names = await asyncio.to_thread(self.list_ids)
         return {source_id for name in names if (source_id := ids.source_of(name)) in source_ids and source_id}
 
@@ -124,7 +124,8 @@ class Blobs(Staging):
     def has_room(self, reserve_bytes: int) -> bool:
         """Whether the free disk space exceeds the reserve.
 
-        The reserve is `reserve_bytes` or 2 % of the disk (at most 1 GB), whichever is more; 0 disables the check.
+        The reserve is 2 % of the disk, but at most 1 GB, or `reserve_bytes` if that is more. If `reserve_bytes` is 0,
+        nothing is checked.
         """
         if not reserve_bytes:
             return True

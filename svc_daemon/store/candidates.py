@@ -158,7 +158,7 @@ class FoundSource:
     source_url: str | None = None
     #: Numbers of the extractions of the source's current bytes. Search hits with any other number are outdated.
     generations: range
-    #: Maps the ids of the source's buckets to the status of the sync; oldest bucket first.
+    #: Maps the id of each bucket of the source to the sync status of that membership; oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
 
     @classmethod

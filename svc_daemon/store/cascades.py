@@ -13,7 +13,7 @@ class Cascade:
     task_id: str
     team_id: str
     bucket_id: str
-    #: Sources with ids up to this one have been processed; empty before the first.
+    #: All sources with ids up to this one have been processed; empty at the beginning.
     after_id: str = ""
     #: Number of the bucket's sources when the deletion was requested.
     total: int

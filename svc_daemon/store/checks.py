@@ -135,7 +135,7 @@ ROW_CHECKS = (
         "   AND d.event = CASE s.status WHEN 'failed' THEN 'source.failed' ELSE 'source.ready' END)"
         " AND (s.status = 'failed' OR s.status = 'active'"
         "   AND EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)"
-        # Sources in a bucket that is being deleted are skipped: the event is recorded when the deletion removes them.
+        # Skip sources in a bucket that is being deleted: the deletion records their event when it detaches them.
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
@@ -261,7 +261,7 @@ def list_blob_rows(connection: Connection, after_id: str, limit: int) -> list[Bl
 def list_every_source(
     connection: Connection, team_id: str | None = None, *, after_id: str = "", limit: int = MOST_ROWS
 ) -> list[SourceRow]:
-    """List the sources of the team, or of all teams if `team_id` is None, by id, beginning after `after_id`."""
+    """List the sources of the team, or of all teams if `team_id` is None, ordered by id, with ids after `after_id`."""
     of_team = "" if team_id is None else "AND team_id = :team_id"
     rows = connection.execute(
         f"SELECT * FROM source_views WHERE id > :after {of_team} ORDER BY id LIMIT :limit",  # noqa: S608

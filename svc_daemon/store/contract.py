@@ -24,7 +24,7 @@ CALLS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class BlobFacts:
-    """Facts about a blob that can be found out without reading it."""
+    """The size and date of a blob, which are known without reading its bytes."""
 
     size_bytes: int
     modified_at: datetime
@@ -94,7 +94,7 @@ class BlobStore(Protocol):
         """Move the bytes to a place where nothing reads them, instead of deleting them. Idempotent."""
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return the ids for which a blob is stored, whether or not the database has a row for the source."""
+        """Return the ids of those sources that have a stored blob, even if the database has no row for them."""
 
     def list_ids(self) -> Collection[str]:
         """List the names of all blobs. Blocking."""
@@ -174,7 +174,8 @@ class Tally:
 class AsideStore(Protocol):
     """Stored files that were moved aside because no row names them.
 
-    They are kept for a while: the database may have been restored from an older copy, and their rows may come back.
+    They are kept for a while: if the database was restored from an older copy, a newer copy with their rows may be
+    restored later.
     """
 
     #: The number of files moved aside, when they were last counted.

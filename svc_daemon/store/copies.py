@@ -45,8 +45,8 @@ class Syncer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Open the descriptor before the first file is written, because a later one would not report earlier write
-        # errors.
+        # Open the descriptor before the first file is written, because a descriptor that is opened later doesn't
+        # report earlier write errors.
         self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def sync(self) -> None:
@@ -66,15 +66,15 @@ class Syncer:
 
 
 class DirectoryCopy:
-    """Copies the files of a data directory to another one, except the databases."""
+    """Copies all files of a data directory, except the databases, to another one."""
 
     def __init__(
         self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
     ) -> None:
         """Prepare to copy from `source` to `target`.
 
-        If `previous` is given, files that are the same there are linked instead of copied. With `read_data`, the blobs
-        of `previous` are read first, to check that they are undamaged.
+        Files that `previous` also has are not copied: they become hard links to the files of `previous`. With
+        `read_data`, the blobs of `previous` are read first, to check that they are undamaged.
         """
         self.counts = CopyCounts()
         self._reads_data = read_data
@@ -155,7 +155,7 @@ class DirectoryCopy:
         Path(place).unlink(missing_ok=True)
 
     def _places_of(self, name: str) -> Iterator[str | Path]:
-        """Iterate over the paths where the blob may be. Another process may move it from one to the next meanwhile."""
+        """Iterate over the paths at which to look for the blob, which another process may be moving between them."""
         yield f"{self._source.blobs}/{name}"
         yield f"{self._source.held}/{name}"
         if (aside := Asides(self._source.aside).find_all().get(name)) is not None:

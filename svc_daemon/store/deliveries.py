@@ -1,4 +1,4 @@
-"""Deliveries: each call of a webhook that reports an event, and the attempts to make it.
+"""Deliveries: a delivery is a webhook call that reports an event, with all attempts to make it.
 
 A source has at most one delivery of each event, even if it becomes ready several times. A pending delivery has a time
 at which the next attempt is due.
@@ -137,7 +137,7 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 
 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """List deliveries that are due, without those with an id in `busy`, for which an attempt is running.
+    """List deliveries that are due, except those in `busy`: the ids of deliveries that are being attempted now.
 
     The teams take turns: first comes the longest overdue delivery of each team, then the second of each team, and so
     on.
@@ -170,7 +170,7 @@ def has_deliveries_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_deliveries(connection: Connection, now: str, latest: str) -> int:
-    """Make deliveries that are due after `latest` due now, because the clock was set back; return how many."""
+    """Make the deliveries scheduled after `latest` due now, because the clock was set back; return how many."""
     cursor = connection.execute(
         "UPDATE deliveries SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )

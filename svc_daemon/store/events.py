@@ -1,9 +1,9 @@
 """The event log of each team, which clients read to follow changes.
 
 An event is written in the same transaction as the change it reports, and read in commit order. Events are ordered by
-`turn`, then by `seq`. Their ids contain the wall clock's time, so they don't give the order. SQLite has one writer at a
-time, so `seq` alone is the commit order. In PostgreSQL many transactions write at a time, and a lower `seq` may be
-committed after a higher one. There, `turn` is the number of the transaction, and an event is shown only when no
+`turn`, then by `seq`. Ids don't give the order: they contain the time of a clock that can be set back. SQLite has one
+writer at a time, so `seq` alone is the commit order. In PostgreSQL many transactions write at a time, and a lower `seq`
+may be committed after a higher one. There, `turn` is the number of the transaction, and an event is shown only when no
 transaction with a lower number is still running. So a client that has read an event has seen all events before it.
 
 The functions `this_turn` and `unsettled_turn` differ between the engines: see `databases.sqlite` and
@@ -59,7 +59,7 @@ class NewEvent(NamedTuple):
     #: Ids of the buckets that the event is about, at the time of the event, separated by spaces; None if it is about
     #: the whole team.
     bucket_ids: str | None
-    #: Facts about the state after the event, as a JSON text.
+    #: Details of the state after the event, as a JSON text.
     data: str
     source_id: str | None = None
     batch_id: str | None = None
@@ -81,7 +81,7 @@ def create_events(
 def read_events(connection: Connection, team_id: str, chosen: EventFilter, after: Position, limit: int) -> EventSpan:
     """Read at most `limit` of the team's events after a position.
 
-    Events that another one may still precede, because its transaction is running, are left out. Events that the filter
+    An event is left out as long as a transaction is running that may still add an earlier one. Events that the filter
     excludes count towards the limit, so that a read never takes long.
     """
     rows = connection.execute(
@@ -102,7 +102,7 @@ def read_events(connection: Connection, team_id: str, chosen: EventFilter, after
 
 
 def find_position(connection: Connection, team_id: str, event_id: str) -> Position | None:
-    """Return the position of an event; None if the log doesn't contain it (any more)."""
+    """Return the position of an event; None if the log doesn't contain it, or no longer does."""
     row = connection.execute(
         "SELECT turn, seq FROM events WHERE id = :id AND team_id = :team_id", {"id": event_id, "team_id": team_id}
     ).fetchone()
@@ -110,7 +110,7 @@ def find_position(connection: Connection, team_id: str, event_id: str) -> Positi
 
 
 def find_latest(connection: Connection, team_id: str) -> tuple[str, Position] | None:
-    """Return id and position of the team's latest event that may be shown; None if there is none."""
+    """Return id and position of the latest event that `read_events` would return to the team; None if there is none."""
     row = connection.execute(
         "SELECT id, turn, seq FROM events WHERE team_id = :team_id AND turn < unsettled_turn()"
         " ORDER BY turn DESC, seq DESC LIMIT 1",
@@ -128,7 +128,7 @@ def has_old_events(connection: Connection, team_id: str, oldest: str) -> bool:
 
 
 def delete_old_events(connection: Connection, team_id: str, oldest: str, limit: int) -> int:
-    """Delete the team's first events, at most `limit`, as long as they are older than `oldest`; return how many.
+    """Delete up to `limit` of the team's events that are older than `oldest`, the oldest first; return how many.
 
     The latest event is kept even if it is old, because clients that have read everything continue after its id.
     """

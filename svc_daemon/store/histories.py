@@ -1,7 +1,7 @@
 """Finds and deletes the rows of upload sessions, batches, tasks and deliveries that ended long ago.
 
-The latest task and the deliveries of an existing source are kept. The deliveries prevent a second webhook call for the
-same event.
+As long as a source exists, its latest task and its deliveries are kept. The deliveries prevent a second webhook call
+for the same event.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from svc_daemon.databases.contract import Connection
 class _Kind:
     """SQL statements that find and delete the old rows of one kind, such as tasks."""
 
-    #: A statement that selects the ids of old rows, in order. It reads all rows of the kind.
+    #: A statement that selects the ids of old rows, sorted. It reads all rows of the kind.
     listing: str
-    #: Statements that delete one row, after the rows that depend on it.
+    #: Statements that delete one old row; rows that depend on it are deleted first.
     deletions: Sequence[str]
 
 

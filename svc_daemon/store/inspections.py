@@ -82,7 +82,7 @@ def _describe(path: Path, *, may_wait: bool = False) -> StoredBytes:
 
 
 def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
-    """List the names in a folder; an empty list if the folder is missing."""
+    """Return the names in a folder; empty if the folder is missing."""
     try:
         return set(list_names())
     except FileNotFoundError:

@@ -47,7 +47,7 @@ class KeyRow:
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def reaches(self, bucket_ids: Iterable[str]) -> bool:
-        """Whether the key may access something that is in these buckets, which is true if it may access one of them."""
+        """Whether the key may access something that is in these buckets: access to one of them is enough."""
         return self.buckets is None or bool(set(self.buckets).intersection(bucket_ids))
 
     def is_live(self, now: str) -> bool:

@@ -103,10 +103,10 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
 
 
 def list_searched_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
-    """Map the id of each of the team's sources to the sorted ids of its buckets in the search index.
+    """Map the id of each of the team's sources to the sorted ids of the buckets that the search index must have for it.
 
-    The value is None if a bucket of the source must be synced first. Sources that no search of a bucket finds are left
-    out (see `SourceRow.searched_places`).
+    The value is None while one of these buckets isn't synced. Q&A sources are left out, because searches of buckets
+    don't find them (see `SourceRow.searched_places`).
     """
     rows = connection.execute(
         "SELECT m.source_id, m.bucket_id, m.sync_status FROM memberships m JOIN sources s ON s.id = m.source_id"
@@ -199,7 +199,7 @@ def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
 
 
 def withdraw_syncs(connection: Connection, team_id: str, due_at: str) -> None:
-    """Stop running syncs and make them due again, because the team's index is about to be removed."""
+    """End the team's running syncs and make them due again, because its index is about to be removed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE team_id = :team_id AND sync_status = 'syncing'",
@@ -232,7 +232,7 @@ def has_syncs_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_syncs(connection: Connection, now: str, latest: str) -> int:
-    """Make syncs that are due after `latest` due now, because the clock was set back; return how many."""
+    """Make the syncs scheduled after `latest` due now, because the clock was set back; return how many."""
     cursor = connection.execute(
         "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )

@@ -52,7 +52,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
     ON "_sqlite_migrations" ("migration_set", "name")"""
 _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
-#: Key of the PostgreSQL advisory lock that all nodes of a cluster share while they may write.
+#: Key of the PostgreSQL advisory lock that each node of a cluster holds, in shared mode, while it may write.
 SERVING = 0x7376635F73727667
 NO_INSTALLATION = "There is no installation in the database that SVC_STATE_URL names."
 _OLDER = "The database was made by an older release; start the service once to upgrade it."
@@ -102,7 +102,7 @@ def count_changes(connection: Connection) -> None:
 def add_events(connection: Connection) -> None:
     """Add the event log, the batch of each source, and the time at which a batch ended.
 
-    Batches that ended before this migration get a time too, so that no event reports their end now.
+    Batches that ended before this migration also get an end time; otherwise, events would report their end now.
     """
     for statement in ("DROP VIEW source_views", *EVENTS.split(";\n\n"), SOURCE_VIEWS):
         connection.execute(statement)
@@ -222,7 +222,7 @@ def migrate_shared(connection: Connection) -> None:
 
 
 def _adopt_events(connection: Connection) -> None:
-    """Give events that were copied from another database a place before all events that this server will write.
+    """Change `turn` of events copied from another database, so that events that this server writes come after them.
 
     The transaction numbers in their `turn` column have no meaning on this server (see `store.events`).
     """
@@ -340,7 +340,7 @@ def list_copies(path: Path) -> list[Path]:
 def _copy(connection: sqlite3.Connection, place: Path) -> None:
     """Copy the database to this path and sync the copy, so that a failed upgrade loses nothing.
 
-    An existing copy from an earlier migration is kept: it was made by an upgrade to this release that was interrupted.
+    If there is a copy with fewer migrations than the database, it is kept: an interrupted upgrade has made it.
     """
     if place.exists():
         with open_unchanging(place) as copied:

@@ -8,7 +8,7 @@ from svc_daemon.databases.contract import Connection
 
 
 def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return the blob names that belong to a source, and those without a source id, which can't be checked."""
+    """Return those blob names that belong to a source, or have no source id in them and so can't be looked up."""
     source_ids = {name: ids.source_of(name) for name in names}
     rows = connection.execute(
         "SELECT COALESCE(blob, id) AS name FROM sources WHERE id IN (SELECT value FROM json_each(:ids))",

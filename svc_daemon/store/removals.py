@@ -2,7 +2,7 @@
 
 A backup copies the state database before the files, so every file that the copied database names must exist until the
 backup has ended. The backup holds an exclusive lock on the folder `held`, and each removal a shared one. A removal that
-doesn't get its lock moves the file into that folder, where the backup finds it. The backup empties the folder when it
+doesn't get its lock moves the file into `held`, where the backup finds it. The backup empties the folder when it
 ends. If it is killed, the kernel releases its lock, and the sweeper or the next start empties the folder.
 """
 

@@ -44,7 +44,7 @@ class SourceRow:
     source_url: str | None = None
     #: The normalized URL, which is the same for equivalent spellings; unique within a team.
     url_key: str | None = None
-    #: Facts about the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
+    #: Results of the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
     fetched: dict[str, Any] | None = None
     #: `question`, `answer` and `alternate_questions`, for a source of type `qa`.
     qa: dict[str, Any] | None = None
@@ -66,7 +66,7 @@ class SourceRow:
     updated_at: str
     task_type: str | None = None
     task_status: str | None = None
-    #: Maps the ids of the source's buckets to the status of the sync; oldest bucket first.
+    #: Maps the id of each bucket of the source to the sync status of that membership; oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
     #: Whether the team's search index is being rebuilt.
     in_maintenance: bool = False
@@ -194,7 +194,7 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Return the source. Raises NotFound, which has the id of the source that replaced this one, if there is one."""
+    """Return the source. Raises NotFound, with the id of the source that replaced it, if there is one."""
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)
@@ -303,7 +303,7 @@ def update_statuses(
 
 
 def update_content(connection: Connection, source: SourceRow) -> None:
-    """Update the fields that change when a source is fetched again: the facts about its bytes and the fetch."""
+    """Update the fields that describe the stored bytes and the last fetch, because the source was fetched again."""
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
@@ -340,7 +340,7 @@ def has_active(connection: Connection, team_id: str) -> bool:
 
 
 def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
-    """Map the id of each of the team's indexed sources to the numbers of the extractions that the index may contain."""
+    """Map the ids of the team's indexed sources to the numbers of the extractions that are valid in the index."""
     rows = connection.execute(
         "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
         {"team_id": team_id},
@@ -375,7 +375,7 @@ def places_of(text: str | None) -> dict[str, str]:
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark the sources whose oldest bucket is this one to be split again: the oldest bucket sets the chunk sizes."""
+    """Mark sources to be split again: those whose oldest bucket is this one, which sets their chunk sizes."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

@@ -97,7 +97,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[str]) -> dict[str, list[str]]:
-    """List the teams with queued tasks of this type for each of the given lanes, whether or not the tasks are due.
+    """For each lane in `among`, list the teams that have queued tasks of this type, even if none of them is due yet.
 
     The query skips from team to team in the database index, so it doesn't read the row of every task.
     """
@@ -140,7 +140,7 @@ def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int)
 def claim_tasks(
     connection: Connection, task_ids: Sequence[str], now: str, lease_until_s: float, stage: str = "extract"
 ) -> list[TaskRow]:
-    """Claim the tasks that are still queued: count an attempt and take a lease. Returns the claimed ones, by id."""
+    """Claim the tasks that are still queued, which counts an attempt and takes a lease. Returns them ordered by id."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -306,7 +306,7 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
 
 
 def next_attempt_due(connection: Connection, task_type: str, after: str = "") -> str | None:
-    """Return the earliest scheduled attempt, after `after`, of a queued task of this type; None if there is none."""
+    """Return the earliest time later than `after` at which a queued task of this type is due; None if there is none."""
     row = connection.execute(
         "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
         " AND type = :type AND next_attempt_at > :after",
@@ -326,10 +326,7 @@ def has_attempts_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_attempts(connection: Connection, latest: str) -> int:
-    """Make queued tasks whose next attempt is after `latest` due now, because the clock was set back.
-
-    Returns how many.
-    """
+    """Make the tasks scheduled after `latest` due now, because the clock was set back; return how many."""
     cursor = connection.execute(
         "UPDATE tasks SET next_attempt_at = NULL"
         " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",

@@ -47,7 +47,7 @@ def list_uploads_among(connection: Connection, team_id: str, upload_ids: Collect
 
 
 def list_idle_sources(connection: Connection, team_id: str, limit: int) -> list[str]:
-    """List the ids of those of the team's sources that no worker is processing."""
+    """List the ids of up to `limit` of the team's sources that no worker is processing."""
     rows = connection.execute(
         "SELECT s.id FROM sources s WHERE s.team_id = :team_id"
         " AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.source_id = s.id AND t.status = 'running')"

@@ -148,7 +148,7 @@ def has_expired_retitles(connection: Connection, now_s: float) -> bool:
 
 
 def end_retitles(connection: Connection, now_s: float) -> None:
-    """End the leases on changes of titles that have expired, or all of them if `now_s` is infinite, as at startup."""
+    """End the expired leases of title changes, or all of them if `now_s` is infinite, as at startup."""
     connection.execute(
         "UPDATE detachments SET retitles = 0, lease_until_s = NULL"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",

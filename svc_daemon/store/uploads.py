@@ -177,7 +177,7 @@ def finish_upload(
 
 
 def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
-    """End an open session as `expired`. Returns False if its time hasn't come, or if it has already ended."""
+    """End an open session as `expired`. Returns False if it is not past its expiry time, or has already ended."""
     cursor = connection.execute(
         "UPDATE uploads SET status = 'expired' WHERE id = :id AND status = 'open' AND expires_at <= :now",
         {"id": upload_id, "now": now},

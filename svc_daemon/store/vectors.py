@@ -1,4 +1,4 @@
-"""Vectors that an import offers for the passages of the files that it is about to send, until they are used.
+"""Vectors that an import sends (offers) before the files whose passages they belong to; kept until they are used.
 
 An offer names its passage by the SHA-256 of the text that is embedded, so it can be stored before the passage exists.
 If several passages have the same text, `passages` counts how many are still to come. The embedding worker checks and
@@ -42,7 +42,7 @@ class VectorOffer:
 
 
 class PassageText(NamedTuple):
-    """A text of a source that is embedded."""
+    """The text of one of a source's passages, as it is embedded."""
 
     source_id: str
     generation: int
@@ -62,9 +62,9 @@ class OfferScope:
 def create_offers(
     connection: Connection, scope: OfferScope, offers: Sequence[VectorOffer], offered_at: str, most: int
 ) -> int:
-    """Store the offers, for one passage each, until the team has `most`. Returns how many were stored.
+    """Store the offers, as long as the team has fewer than `most`. Returns how many were stored.
 
-    A later offer for the same text is for one more passage, and replaces the vector.
+    Each offer is for one passage. Another offer for the same text counts one more passage, and replaces the vector.
     """
     (count,) = connection.execute(
         "SELECT COUNT(*) FROM vector_offers WHERE team_id = :team_id", {"team_id": scope.team_id}
@@ -94,7 +94,7 @@ def create_offers(
 def find_offers(
     connection: Connection, team_id: str, model: str, passages: Sequence[PassageText]
 ) -> dict[PassageText, str]:
-    """Find the vectors of this model that are offered for passages, in a bucket of their source."""
+    """Find vectors of this model for the passages: those offered for a bucket that the passage's source is in."""
     rows = connection.execute(
         "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"
         " JOIN memberships m ON m.bucket_id = o.bucket_id"
@@ -113,10 +113,10 @@ def find_offers(
 
 
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
-    """Record that these passages have their vectors, and delete the offers for which no more are to come.
+    """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
-    An offer counts for the sources of its own bucket only. A passage is still to come until its source is active with
-    its generation: if the process is killed before that, another generation is indexed, which needs the vectors again.
+    An offer is only for sources of its own bucket. A passage counts only once its source is active with this
+    generation: if the process is killed before that, another generation is indexed, which needs the vectors again.
     """
     connection.executemany(
         "UPDATE vector_offers SET passages = passages - 1 WHERE team_id = :team_id AND text_sha256 = :text_sha256"

@@ -1,8 +1,8 @@
 """Arithmetic on many vectors at once. Imported lazily: numpy is an optional dependency, and slow to load.
 
 A search first compares only the signs of each vector's components, which are cached in memory as one bit each. The
-fewer signs differ, the closer the vectors are likely to be; this takes a thirtieth of the memory and the time. The
-exact cosine is then computed for the best candidates.
+fewer signs differ, the closer the vectors are likely to be. This comparison takes a thirtieth of the memory and the
+time that full vectors would take. The exact cosine is then computed for the best candidates.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -64,7 +64,7 @@ def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
 
 
 class Nearest(NamedTuple):
-    """The chunks whose vectors have the fewest signs that differ from the query's vector, nearest first."""
+    """The chunks whose vectors differ from the query's vector in the fewest signs, nearest first."""
 
     #: The number of differing signs (Hamming distance).
     differences: NDArray[np.uint16]
@@ -89,8 +89,7 @@ def nearest(
         for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
-        # Choose the chunks with the fewest differences, up to the number of differences at which there are at least
-        # `count`.
+        # Find the smallest number of differences that at least `count` chunks don't exceed, and choose these chunks.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
         chosen = np.flatnonzero(differences <= enough)
     else:

@@ -25,7 +25,7 @@ MOST_OF_IDF = 2.2
 #: of chunks with rare words; otherwise too little time would be saved.
 SHARE = 4
 #: Rare words are searched first only if the highest possible scores of the common words add up to at most this fraction
-#: of that of the rarest word, which estimates the score of the page's last chunk.
+#: of the rarest word's highest possible score. The latter is an estimate of the score of the last chunk on the page.
 LIKELY = 0.6
 #: Rare words are searched first only if at least this many chunks contain common words; otherwise too little time would
 #: be saved.
@@ -35,7 +35,7 @@ LEAST_SAVED = 1000
 def rank(
     connection: sqlite3.Connection, having: Mapping[str, int], scope: Scope, chunks: int, limit: int
 ) -> list[Ranked]:
-    """Return the best `limit` chunks by BM25 in the buckets and sources of the scope, best first, then by key.
+    """Return the best `limit` chunks by BM25 in the buckets and sources of the scope, best first; equal scores by key.
 
     `having` maps each word of the query to the number of chunks with it; `chunks` is the number of all chunks.
     """

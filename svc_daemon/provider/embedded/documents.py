@@ -1,4 +1,4 @@
-"""Reads the documents of an index that searches can find. Each function runs in its caller's transaction."""
+"""Reads the visible documents, which are those that searches find. Each function runs in its caller's transaction."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ from svc_daemon.provider.errors import DocumentMissing
 
 
 def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
-    """Find the document of a source that searches can find; None if there is none."""
+    """Find the row of the source's visible document; None if there is none."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM documents WHERE source_id = :source_id AND hidden = 0", {"source_id": source_id}
     ).fetchone()
@@ -29,7 +29,7 @@ def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
 
 
 def find_all(connection: sqlite3.Connection, source_ids: Sequence[str]) -> dict[str, sqlite3.Row]:
-    """Map the sources that have a visible document to it."""
+    """Map the source ids to the rows of their visible documents; sources without one are left out."""
     rows = connection.execute(
         "SELECT * FROM documents WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))",
         {"source_ids": json.dumps(source_ids)},

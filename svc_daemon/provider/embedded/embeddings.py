@@ -64,7 +64,7 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
 
 
 def find_vectors(connection: sqlite3.Connection, source_id: str, model: str) -> dict[str, bytes]:
-    """Read the vectors of this model that the chunks of a source's visible document have, by chunk id."""
+    """Read the vectors of this model for the chunks of the source's visible document, by chunk id."""
     stored = documents.find(connection, source_id)
     if stored is None:
         return {}
@@ -88,7 +88,7 @@ def count_missing(
     bucket_ids: Sequence[str] | None,
     source_ids: Sequence[str] | None = None,
 ) -> VectorCount:
-    """Count the chunks that have no vector of this model, in these buckets and sources; None means all."""
+    """Count the chunks in these buckets and sources (None: all), and those without a vector of this model."""
     row = connection.execute(
         """
         SELECT coalesce(sum(chunks), 0) AS chunks,
@@ -107,7 +107,7 @@ def count_missing(
 
 
 def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVector]) -> None:
-    """Store vectors of this model, replacing their chunks' earlier ones; those of deleted chunks are skipped.
+    """Store vectors of this model, replacing earlier vectors of the same chunks; vectors of deleted chunks are skipped.
 
     Raises ProviderFailed unless all of the model's vectors have the same length.
     """
@@ -175,7 +175,10 @@ def delete(connection: sqlite3.Connection, keys: KeyRange) -> None:
 
 
 def drop(database: SqliteDatabase, keep_model: str | None) -> None:
-    """Remove other models' vectors, in several transactions. After a crash, the next call removes the rest."""
+    """Remove all vectors except those of `keep_model`, in several transactions.
+
+    If the process is killed, the next call removes the rest.
+    """
     keep_key = database.write(lambda connection: _disown(connection, keep_model))
     after: int | None = -1
     while after is not None:
@@ -206,7 +209,7 @@ def _count(connection: sqlite3.Connection, document_key: int, model_key: int) ->
 
 
 def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | None:
-    """Delete all models but one, and the documents' counts of their vectors.
+    """Delete all models except `keep_model`, and the documents' counts of their vectors.
 
     Returns the key of the kept model, if any.
     """
@@ -224,7 +227,7 @@ def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | Non
 
 
 def _delete_others(connection: sqlite3.Connection, keep_key: int | None, after: int) -> int | None:
-    """Delete a batch of vectors of other models, with keys after this one.
+    """Delete a batch of the vectors of other models, for chunks whose keys are greater than `after`.
 
     Returns the last deleted key; None if there were no more.
     """

@@ -129,7 +129,7 @@ class IndexFiles:
             self._open.clear()
 
     def _report(self, team_id: str, error: sqlite3.Error) -> None:
-        """Report a disk that fails, which affects all teams.
+        """Report that the disk has failed, which affects all teams.
 
         Damage to one index is reported by `translated` instead.
         """

@@ -1,7 +1,7 @@
 """Builds hits from the chosen chunks: text and location, matching words, similarity and score.
 
-Lists are read as one JSON text where they can be. Python's sqlite3 gives up the interpreter's lock for each row, and
-takes it again, for which a search has to wait while documents are indexed.
+Where possible, a list is read as one JSON text instead of row by row: for each row, Python's sqlite3 releases the
+interpreter's lock and then waits to get it back, which takes long while documents are indexed.
 """
 
 import json

@@ -121,5 +121,5 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 
 
 def pack_unspaced(*texts: str) -> str:
-    """Return the words of text in scripts without spaces, which FTS5 can't split, joined by spaces; often empty."""
+    """Find the words in scripts without spaces, which FTS5 can't split, and join them by spaces."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))

@@ -40,7 +40,7 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
     """
     rows = connection.execute(_CHUNKS, keys.parameters()).fetchall()
     for row in rows:
-        # FTS5 would write a segment of postings for each statement that may remove several rows.
+        # Remove one row per statement: FTS5 writes a segment of postings for each statement that may remove several.
         connection.execute(
             """
             INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)

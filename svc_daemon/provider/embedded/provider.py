@@ -47,9 +47,9 @@ class EmbeddedProvider:
     ) -> None:
         """`clock` returns monotonic seconds, for deadlines; `on_broken` is called if writing to a file failed.
 
-        The file then refuses writes until the process is restarted. `on_damaged` is called once, on any thread, with
-        the team whose index must be rebuilt: `delete_team`, then index every document. `signs_bytes` is the maximum
-        size of the cache for semantic searches.
+        The file then refuses writes until the process is restarted. `on_damaged` is called once for each damaged index,
+        on any thread, with the id of its team. To rebuild the index, call `delete_team` and index every document again.
+        `signs_bytes` is the maximum size of the cache for semantic searches.
         """
         self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged)
         self._clock = clock

@@ -10,7 +10,7 @@ document's row has the model and the number of its vectors. Its `embedded_at` is
 vectors last changed, unique within the file, so that a search knows whether its cached signs are current.
 
 A document is hidden while it is written, then made visible; it is hidden again before it is removed. Searches ignore
-hidden documents, and `totals` and the chunks in `memberships` don't count them.
+hidden documents, and the numbers of chunks in `totals` and `memberships` don't include them.
 """
 
 import sqlite3
@@ -66,7 +66,7 @@ STATEMENTS = (
         unspaced TEXT NOT NULL
     ) STRICT
     """,
-    # Keys are never reused, so that the vectors of a deleted model can't be mistaken for another's.
+    # Keys are never reused, so that the vectors of a deleted model can't be taken for vectors of a later one.
     """
     CREATE TABLE models (
         model_key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -74,7 +74,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Until a document is embedded again, this table may contain vectors of an earlier model than the one in its row.
+    # Until a document is embedded again, its vectors here may be of an earlier model than its row names.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,

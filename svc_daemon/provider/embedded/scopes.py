@@ -40,7 +40,7 @@ class Scope:
         return self.matched_buckets is not None or self.source_ids is not None
 
     def restrict(self, expression: str) -> str:
-        """Add the condition that a chunk has the word of one of these buckets to an FTS5 expression."""
+        """Restrict the FTS5 expression to the chunks that are in one of `matched_buckets`."""
         if self.matched_buckets is None:
             return expression
         words = " OR ".join(f'"{bucket_word(bucket_id)}"' for bucket_id in self.matched_buckets)

@@ -55,7 +55,7 @@ class Meaning:
         return nsmallest(count, near, key=lambda item: (-item[1], item[0]))
 
     def measure(self, connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, float]:
-        """Compute the cosine of each of these chunks that has a vector."""
+        """Compute the cosine of the query and each of these chunks, leaving out chunks without a vector."""
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
         rows = connection.execute(
@@ -75,7 +75,7 @@ class Meaning:
 def find_meaning(
     connection: sqlite3.Connection, index: TeamIndex, query: SearchQuery, cache: SignsCache, check: Callable[[], None]
 ) -> Meaning | None:
-    """Prepare the query's vector for this index; None if there is no vector, or if the index has none of its model.
+    """Prepare the query's vector for this index; None if it has none, or if the index has no vectors of the same model.
 
     Raises ProviderFailed if the vector's length differs from that of the model's other vectors.
     """

@@ -7,7 +7,7 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, pos
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
-#: Decides whether a new document may replace the visible one, whose row it gets (None if there is none).
+#: Returns whether a new document may replace the visible one; called with the visible document's row, or None.
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
@@ -55,7 +55,7 @@ def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument
 
 
 def add_pieces(connection: sqlite3.Connection, pieces: Sequence[tuple[int, int, bytes]]) -> None:
-    """Store pieces of texts: of each the document's key, its number in the document, and the compressed text."""
+    """Store pieces of texts. Each has the key of its document, its number in the document, and the compressed text."""
     connection.executemany("INSERT INTO texts (document_key, piece, text_zlib) VALUES (?, ?, ?)", pieces)
 
 
@@ -69,10 +69,10 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
 def show(
     connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace, *, is_copy: bool = False
 ) -> int | None:
-    """Make the document visible and hide the one that it replaces; change nothing if `may_replace` refuses.
+    """Make the document visible and hide the one that it replaces; change nothing if `may_replace` is false.
 
-    Returns the key of the document that must be removed now: the replaced one, or this one if it was refused. Returns
-    None if nothing was replaced.
+    Returns the key of the document that must be removed now: the replaced one, or this one if it wasn't allowed to
+    replace it. Returns None if there was nothing to replace.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):

@@ -174,7 +174,7 @@ def _replace(
     *,
     origin_key: int | None = None,
 ) -> bool:
-    """Write the document, then show it in place of the visible one. Returns False if `may_replace` refuses that.
+    """Write the document, then show it in place of the visible one. Returns False if `may_replace` is false.
 
     For a copy, the vectors of the document with the key `origin_key` are copied too.
     """
@@ -192,7 +192,7 @@ def _replace(
 
 
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document. Its row is removed last, so that the rest is found again after a crash."""
+    """Remove a hidden document. Its row is removed last, so that after a crash, what remains is found by the row."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):

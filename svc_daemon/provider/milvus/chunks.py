@@ -52,7 +52,7 @@ def find_text(server: MilvusServer, team_id: str, source_id: str) -> StoredText 
         pages = read_edition(server, server.collections.chunks, team_id, shown, HIT_FIELDS)
         chunks = [unpack_chunk(row) for page in pages for row in page]
         pieces = editions.read_pieces(server, team_id, shown)
-        # Otherwise, another node has replaced this edition, and some of its rows may already be removed.
+        # If rows are missing, another node has replaced this edition meanwhile: read the new one.
         if len(chunks) == shown.chunks and len(pieces) == shown.pieces + 1:
             return StoredText(
                 generation=shown.generation,

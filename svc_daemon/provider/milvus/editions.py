@@ -2,10 +2,10 @@
 
 Milvus has no transactions: rows are written one by one. So each change of a document writes a new edition beside the
 one that searches see: first a hidden row that names the edition, then its chunks, then the first row again, no longer
-hidden. If several editions of a document are shown, only the last one counts, in the order of their generation and then
-of the time of writing. So a late writer of an earlier generation has no effect, whatever node it runs on. The node that
-shows an edition removes the earlier ones. A writer that was killed leaves a hidden edition, which the next writer of
-the document removes.
+hidden. If several editions of a document are shown, only one counts: the one with the highest generation or, among
+several of that generation, the one that was written last. So a late writer of an earlier generation has no effect,
+whatever node it runs on. The node that shows an edition removes the earlier ones. A writer that was killed leaves a
+hidden edition, which the next writer of the document removes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ def list_teams(server: MilvusServer) -> list[str]:
 def announce(
     server: MilvusServer, team_id: str, drafts: Sequence[Edition], pieces: Mapping[str, Sequence[str]]
 ) -> None:
-    """Write the rows of new editions, still hidden, before their chunks; `pieces` has more pieces of their texts."""
+    """Write the rows of hidden editions before their chunks. `pieces` has the rest of each `body`."""
     rows = [_to_row(team_id, draft) for draft in drafts]
     for draft in drafts:
         blank = replace(draft, bucket_ids=(), title="")
@@ -117,7 +117,7 @@ def announce(
 
 
 def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], is_shown: bool, now_ms: int) -> None:
-    """Show or hide these editions by writing their rows again. To be shown, an edition must have its `body`."""
+    """Show or hide these editions by writing their rows again. Editions to be shown must have their `body`."""
     rows = [_to_row(team_id, replace(each, is_shown=is_shown, stamped_ms=now_ms)) for each in editions]
     server.upsert(server.collections.documents, rows)
 
@@ -125,7 +125,7 @@ def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], i
 def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) -> None:
     """Remove editions that searches don't see.
 
-    Their own rows are removed last, so that a crash leaves no unnamed chunks.
+    Their rows in the collection of documents are removed last, so that after a crash, the others can still be found.
     """
     if not editions:
         return

@@ -40,8 +40,8 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
             for row in sorted(rows, key=lambda row: str(row["id"]))
             if row["edition"] in current
         ]
-        # The list is full of chunks that are being written or removed; list again without them, so that others are
-        # found.
+        # If the list is full and has chunks that are being written or removed, list again without these, so that others
+        # are found.
         newly_hidden = {row["edition"] for row in rows} - current
         if len(rows) < limit or not newly_hidden:
             return listed
@@ -49,7 +49,7 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
 
 
 def find_vectors(server: MilvusServer, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
-    """Read the vectors of this model that the chunks of a source's shown edition have, by chunk id."""
+    """Read the vectors of this model for the chunks of the source's shown edition, by chunk id."""
     shown = editions.find_shown(server, team_id, [source_id]).get(source_id)
     if shown is None:
         return {}
@@ -88,7 +88,7 @@ def count_missing(
 
 
 def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-    """Store vectors of this model, replacing their chunks' earlier ones; those of deleted chunks are skipped.
+    """Store vectors of this model, replacing earlier vectors of the same chunks; vectors of deleted chunks are skipped.
 
     Raises ProviderFailed unless all of the model's vectors have the same length.
     """
@@ -130,7 +130,7 @@ def check_length(server: MilvusServer, team_id: str, model: str, lengths: Sequen
 
 
 def drop(server: MilvusServer, team_id: str, keep_model: str | None) -> None:
-    """Remove other models' vectors. After a crash, the next call removes the rest."""
+    """Remove the team's vectors except those of `keep_model`. After a crash, the next call removes the rest."""
     of_team = equals("team_id", team_id)
     others = outside("model", ["", *([keep_model] if keep_model is not None else [])])
     # Change the chunks first, so that no chunk names a model whose vector was already removed.

@@ -22,7 +22,7 @@ _PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end"
 
 
 def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Edition, list[str]]:
-    """Convert the document to a hidden edition (version of the document), and to further pieces of its text.
+    """Convert the document to a hidden edition (version of the document), and to the other pieces of its body.
 
     Raises ProviderFailed if Milvus can't store the document.
     """

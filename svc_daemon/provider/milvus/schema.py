@@ -2,8 +2,8 @@
 
 All teams share the collections. The team's id is the partition key, so a search reads only one partition. The id of a
 chunk's row consists of team, source, edition (version of the document) and ordinal, so a new edition never overwrites
-rows that a search may be reading. There is a collection of vectors for each number of dimensions, since Milvus requires
-that all vectors of a field have the same number.
+rows that a search may be reading. In Milvus, all vectors of a field have the same number of dimensions, so there is
+a collection of vectors for each number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -151,7 +151,7 @@ class Collections:
 
 
 def chunk_row_id(team_id: str, source_id: str, edition: str, ordinal: int) -> str:
-    """Build the id of a chunk's row. Ids sort by source, then by ordinal."""
+    """Build the id of a chunk's row. Within a team, ids sort by source, then by edition, then by ordinal."""
     return f"{team_id} {source_id} {edition} {ordinal:07}"
 
 

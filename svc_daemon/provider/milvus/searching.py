@@ -63,7 +63,7 @@ class MilvusSearch:
     team_id: str
     query: SearchQuery
     counts: TeamCounts
-    #: Returns the time in milliseconds, from the clock that also sets the times of documents' versions.
+    #: Returns the time in milliseconds, by the same clock as in `Edition.stamped_ms`.
     now_ms: Callable[[], int]
     #: The edition (version of the document) that searches see, by the id of each source found so far.
     shown: dict[str, Edition] = field(default_factory=dict)
@@ -224,7 +224,7 @@ class MilvusSearch:
             )
 
     def _measure(self, keys: Sequence[Key]) -> dict[Key, float]:
-        """Compute the cosine of each of these chunks that has a vector."""
+        """Compute the cosine of the query and each of these chunks, leaving out chunks without a vector."""
         vector = self.query.vector
         collection = self.server.find_vectors(len(vector.values) // embeddings.FLOAT_BYTES) if vector else None
         if vector is None or collection is None or not keys:

@@ -100,7 +100,7 @@ class MilvusServer:
         return [dict(row) for row in rows]
 
     def count(self, collection: str, wanted: str, *, is_estimate: bool = False, deadline_s: float | None = None) -> int:
-        """Count the rows that match the filter. An estimate may not include the writes of the last seconds.
+        """Count the rows that match the filter. An estimate may miss the writes of the last few seconds.
 
         An exact count takes longer, because it waits for Milvus's next tick (every fifth of a second by default).
         """
@@ -271,7 +271,7 @@ class MilvusServer:
             self._provide(client, spec, spec.name in existing)
 
     def _provide(self, client: MilvusClient, spec: CollectionSpec, exists: bool) -> None:
-        """Create a collection and its indexes if they are missing, and load it. Other nodes may do the same at once."""
+        """Create a collection and its indexes if they are missing, and load it. Another node may be doing the same."""
         if not exists:
             options = {"num_partitions": self._partitions, "consistency_level": "Strong", "timeout": CALL_S}
             _make(

@@ -4,7 +4,7 @@ A search reads chunks first, and then the rows of their editions (versions of do
 edition is shown at that time. But if that edition was shown only after the chunks were read, some of its chunks may
 have been missing. So if an edition was shown recently, the search is repeated: if the same edition is still shown then,
 it was complete. Chunks of other editions, which are being written or removed, are excluded from the repeated search if
-they took the places of others.
+they used up places in the result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +15,8 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: For this many milliseconds after searches could first see it, a version of a document counts as recent. The clocks of
-#: the nodes agree.
+#: A version of a document counts as recent for this many milliseconds after it was shown. The clocks of the nodes must
+#: differ by less.
 RECENT_MS = 10_000
 #: How many times a search is run while documents that it finds are changing. After that, these documents are left out.
 ROUNDS = 8

@@ -144,7 +144,7 @@ def _key(name: str) -> str:
 
 
 def _folder(source_id: str) -> str:
-    """Return the folder (key prefix) of a source's blobs. While a refresh replaces the bytes, it contains several."""
+    """Return the folder (key prefix) of a source's blobs. During a refresh, it contains the old and the new one."""
     # Object stores divide their load by the first characters of keys. Ids begin with the time, so use the last two
     # characters of the id, which are random.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"

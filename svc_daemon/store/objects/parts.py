@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: Number of bytes that a writer collects before it stores them as an object. Smaller uploads are put together in
-#: memory.
+#: Number of bytes that a writer collects before it stores them as an object. A finished upload of at most this size is
+#: read into memory to store it as a blob; a larger one is streamed.
 OBJECT_BYTES = 8 * 1024 * 1024
-#: Hash larger pieces in a thread. For smaller ones, switching to a thread takes longer than hashing.
+#: Pieces larger than this are hashed in a thread. For smaller ones, switching to a thread takes longer than hashing.
 SMALL_BYTES = 64 * 1024
-#: If at least this many sessions were created at the same moment, list them together instead of each by itself.
+#: If at least this many sessions were created within the same 32 ms, their objects are listed by a single request.
 MANY_SESSIONS = 4
 #: Maximum number of sessions for which this node remembers the hash of the bytes received so far.
 MOST_REMEMBERED = 10_000
