@@ -103,7 +103,7 @@ NEEDED_BY = {
     keys.BUCKET_DELETE: "DELETE /buckets/{bucket}",
     keys.FILE_CREATE: """POST /buckets/{bucket}/files, POST /buckets/{bucket}/files/import,
         POST /buckets/{bucket}/pages, POST /buckets/{bucket}/qa, POST /buckets/{bucket}/sources,
-        POST /buckets/{bucket}/uploads, DELETE /buckets/{bucket}/uploads/{session_id},
+        POST /buckets/{bucket}/vectors, POST /buckets/{bucket}/uploads, DELETE /buckets/{bucket}/uploads/{session_id},
         POST /buckets/{bucket}/uploads/{session_id}/finalize, POST /buckets/{bucket}/batches,
         POST /buckets/{bucket}/batches/{batch_id}/finalize, POST /knowledge/websites,
         POST /knowledge/files/upload-session, POST /knowledge/files:batch/upload-session,
@@ -121,6 +121,7 @@ NEEDED_BY = {
 #: What any key may ask: an upload key polls, and shows what went where.
 ANY_KEY = """GET /version, GET /limits, GET /models, GET /models/{model}, GET /rag-agent/models, GET /buckets,
     GET /buckets/{bucket}, GET /buckets/{bucket}/uploads/{session_id}, GET /buckets/{bucket}/sources,
+    GET /buckets/{bucket}/vectors,
     GET /knowledge/buckets, GET /knowledge/batches/{batch_id}, GET /knowledge/files/{source_id},
     GET /knowledge/tasks/{task_id}, GET /sources/{source_id}, GET /sources, GET /events"""
 #: What needs no key at all; the token of a storage path is the authority there.
