@@ -1,6 +1,6 @@
 """Ids: a prefix that names the kind of object, and a ULID, so that ids of one kind sort by the time of their creation.
 
-Clients name an agent by a model id (specification, Agent and model IDs), which has two equivalent prefixes.
+Clients name an agent by a model id (specification, Agent and model IDs); both of its prefixes mean the same.
 """
 
 import re

@@ -29,7 +29,7 @@ SHORTEST_S, LONGEST_S = 1, 30
 
 
 def retry_after_s(elapsed_s: float, done: int, total: int | None) -> int:
-    """Estimate from the speed so far in how many whole seconds the remaining documents will be indexed."""
+    """Estimate, from the speed so far, the number of whole seconds until the remaining documents are indexed."""
     if not done or total is None:
         return SHORTEST_S
     left_s = ceil(max(elapsed_s, 0.0) / done * (total - done))

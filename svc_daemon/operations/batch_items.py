@@ -34,7 +34,7 @@ class BatchItemStatus:
 
 
 def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[BatchItemStatus]]:
-    """Return the status of the batch of these files at the time `now`, and the state of each file."""
+    """Return the status at the time `now` of a batch with these files, and the state of each file."""
     items = [_item(member, now) for member in members]
     states = [(item.state, item.ready) for item in items]
     return rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items

@@ -155,7 +155,7 @@ async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequ
 
 
 async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
-    """Leave a source that can't be deleted in the bucket, so that the task continues with the next one."""
+    """If a source can't be deleted, leave it in the bucket, so that the task continues with the next source."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -231,7 +231,8 @@ def _remove(connection: Connection, context: Context, cascade: Cascade, source_i
     if source.places:
         leave_bucket(connection, context, source, cascade.bucket_id)
         return False
-    # The deletion's event must name the bucket, which is not among the source's places because it is being deleted.
+    # The deletion's event must name the bucket, which is not among the source's places because the bucket is being
+    # deleted.
     remove_source(connection, context, replace(source, places={cascade.bucket_id: readiness.QUEUED}))
     return True
 

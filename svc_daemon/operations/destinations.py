@@ -62,7 +62,7 @@ class Destination:
 
 
 def find_destination(connection: Connection, context: Context, key: KeyRow, naming: Naming) -> Destination:
-    """Return the buckets that a request names, all active and reachable by the key; raises as `find_destinations`."""
+    """Return the buckets that a request names, all active and reachable; raises the errors of `find_destinations`."""
     return find_destinations(connection, context, key, [naming])[0]
 
 

@@ -184,7 +184,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks. Returns the documents whose task was lost, the ready source ids, and the events to set."""
+    """Complete the tasks. Returns the documents whose task was lost, ready source ids, and asyncio events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
@@ -208,7 +208,7 @@ def _complete(
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
     events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    if not synced or any(source.replaces for source in synced):  # must precede the events of the replaced sources
+    if not synced or any(source.replaces for source in synced):  # record them before those of replaced sources
         record_events(connection, context.ids, team_id, events)
         events = []
     activate_memberships(connection, [source.id for source in synced])
@@ -313,7 +313,7 @@ async def release_expired(context: Context, now_s: float) -> int:
                 park_task(connection, task)
                 continue
             if task.lane != lanes.SUSPECT:
-                # It is unknown which document ended the worker, if any: read each again alone, and count no attempt.
+                # It is unknown which document crashed the worker, if any: read each alone now, and count no attempt.
                 put_back(connection, context, task, lanes.SUSPECT)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")

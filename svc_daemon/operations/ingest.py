@@ -56,7 +56,9 @@ class FileUpload:
 async def create_file(
     context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedBytes
 ) -> Outcome:
-    """Store the file in its buckets and queue its indexing. Returns the source, or that of an earlier, equal request.
+    """Store the file in the destination's buckets and queue its indexing.
+
+    Returns the source; for a repeated request, that of the first one.
 
     Raises `empty_file`, `checksum_mismatch`, the errors of `replays`, and the errors of `check_replaces` and `admit`.
     Afterwards, even if an error was raised, the staged file is either the source's blob or deleted.
@@ -161,8 +163,8 @@ def add_sources(connection: Connection, context: Context, sources: Sequence[Sour
         if source.replaces is None:
             continue
         _insert(connection, context, [source], len(sources))
-        # Another source that is not ready yet may be about to replace the same source in the same bucket. The newer
-        # one takes its place.
+        # Another source that is not ready yet may be about to replace the same source in the same bucket. If so, the
+        # new source takes the place of that one, too.
         for other in list_replacing(connection, source.team_id, source.replaces):
             if other.id != source.id and set(other.places) & set(source.places):
                 # The other source stays in its other buckets, but no longer replaces anything there.

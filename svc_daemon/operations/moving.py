@@ -74,7 +74,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 T = TypeVar("T")
 
-#: Number of sources that are read, and of rows that are written, in one step.
+#: Number of documents that are read, and of rows that are written, in one step.
 PAGE_ROWS = 500
 #: The column with the time at which a lease ends, by a clock that the target does not have.
 LEASE = "lease_until_s"
@@ -260,7 +260,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
 
 
 async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: bool) -> str | None:
-    """Copy the blob of a source.
+    """Copy the blob of one document, whose row is `row`.
 
     Returns "" after copying, None if there is nothing to copy, or a message if the blob is missing or wrong.
     """

@@ -47,7 +47,7 @@ class SearchScope:
 
     @property
     def has_bucket(self) -> bool:
-        """Return whether the request and the key allow a bucket, even if the agent's policy excludes it."""
+        """Return whether the request and the key allow at least one bucket, even if the agent's policy excludes it."""
         return bool(self.revisions or self.left_out)
 
     @property
@@ -135,7 +135,7 @@ def find_scope(
     # limited to some buckets, as a whole.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
-    # This list may contain too many sources, since each hit is checked again after the search.
+    # It does no harm if this list contains too many sources, since each hit is checked again after the search.
     wanted = Wanted(
         bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
         source_ids=request.source_ids,

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """Which sources, deleted sources and upload sessions the stored files belong to, as the state database has it."""
+    """The sources, deleted sources and upload sessions to which stored files belong according to the state database."""
 
     #: Size in bytes of each source's stored file, by the name of the file.
     sizes: dict[str, int]
@@ -43,8 +43,8 @@ class _Owners:
 async def sort_leftovers(context: Context) -> Counter[str]:
     """Delete or move all files without a row. Returns how many, by what was done, such as `removed` or `set aside`.
 
-    Call this only at startup of the process that owns the data directory: later, an upload that is running stores its
-    file before its row. Does nothing if files are stored in an object store.
+    Call this only at startup of the process that owns the data directory: later, the file of a running upload has no
+    row yet. Does nothing if files are stored in an object store.
     """
     folders = context.stores
     if not isinstance(folders, DataFolders):

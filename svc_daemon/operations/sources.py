@@ -121,7 +121,7 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
 
 @asynccontextmanager
 async def _retitling(context: Context, source: SourceRow) -> AsyncIterator[None]:
-    """Schedule an update of the index for after the block, and keep the sync worker from doing it earlier.
+    """Schedule an update of the index after the `with` block, and keep the sync worker from doing it earlier.
 
     If the sync worker did it during the block, it would write the old title, which is still in the database, and would
     consider the update done.

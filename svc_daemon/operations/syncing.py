@@ -99,8 +99,8 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
     """Return the syncs whose source has joined or left a bucket since the claim.
 
-    If this node has lost its lease or lock, another node may have written newer values to the index before this one
-    wrote its own.
+    For these, the caller schedules another update of the index: if this node has lost its lease or lock, another node
+    may have written newer values to the index before this one wrote its own.
     """
     by_team: dict[str, list[str]] = {}
     for sync in syncs:

@@ -133,7 +133,7 @@ def upload_token(context: Context, upload: UploadRow) -> str:
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """Return an upload session of this bucket. To finalize it, the bucket must be active. Raises NotFound."""
+    """Return an upload session of this bucket; raises NotFound. If `to_finalize` is set, the bucket must be active."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -253,7 +253,7 @@ async def expire_uploads(context: Context) -> int:
 async def receive(
     context: Context, writer: PartWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
 ) -> None:
-    """Store the new part of the body durably; `size_bytes` is the size of the file or pack that is uploaded.
+    """Store durably what is new in the body; `size_bytes` is the size of the file or pack that is uploaded.
 
     Raises `size_mismatch` if the body isn't as long as its headers declare; a body that is too long is not stored.
     """
@@ -274,7 +274,7 @@ async def receive(
 
 
 async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
-    """Append the new part of the body, up to the end of its range. Returns how many bytes of the body have arrived."""
+    """Append what is new in the body, up to the end of its range. Returns how many bytes of the body have arrived."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:

@@ -80,7 +80,7 @@ async def count_vectors(context: Context, key: KeyRow, bucket: str) -> tuple[str
 class StoredVectors:
     """The vectors of a source's chunks, and the hashes of the texts that they were computed from, by chunk id."""
 
-    #: None if no model is in use.
+    #: The model in use; None if there is none.
     model: str | None
     hashes: Mapping[str, str]
     vectors: Mapping[str, bytes]

@@ -41,8 +41,8 @@ class _OpenSentence:
     """The sentence that the model is writing at the moment, as far as it has been received."""
 
     quotations: tuple[str, ...]
-    #: Stems of the words in the last `LONGEST` characters of the sentence, used to choose the sentence of a passage to
-    #: quote.
+    #: Stems of the words in the last `LONGEST` characters of the sentence, used to choose which sentence of a passage
+    #: to quote.
     stems: frozenset[str]
     #: Whether the sentence only reports that nothing was found, so that it cites no source.
     is_nothing_found: bool
@@ -125,7 +125,7 @@ class WrittenAnswer:
         self._size += len(text)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
-        """Write the valid marks in one pair of brackets, in order. Yields each mark, then its citation."""
+        """Write one mark for each valid number of a pair of brackets, in order. Yields each mark, then its citation."""
         for passage in (number - 1 for number in numbers):
             # Small models often repeat a mark without any text in between.
             is_new = 0 <= passage < len(self.references) and passage not in self._beside

@@ -28,7 +28,8 @@ _BEGINNING = re.compile(r"(?:^|[.!?:\n“\"(«|])\s*$")
 #: Abbreviations before a name, whose full stop does not end a sentence.
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
-#: If a larger share of a text's words is capitalized, it is German or a title, and a capital does not mean a name.
+#: If a larger share of a text's words is capitalized, the text is taken for German or a title, and a capital does not
+#: indicate a name.
 MOST_CAPITALS = 0.25
 #: Two words that are both longer than this count as forms of the same name if this many of their leading letters are
 #: equal, such as `Norway` and `Norwegian`.

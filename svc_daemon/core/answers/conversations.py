@@ -1,8 +1,8 @@
 """Conversations: builds the search query for a follow-up question, and the prompt for the model that answers it.
 
 A follow-up question leaves out the topic ("and for part-time staff?"), so a search for its words alone would match
-unrelated text. Therefore the significant words of earlier questions are added to it. A question that names its topic is
-searched as it is, since words from an earlier topic would only distract.
+unrelated text. Therefore the significant words of earlier questions are added to the query. Nothing is added to a
+question that names its topic, since words from an earlier topic would only distract.
 """
 
 import re

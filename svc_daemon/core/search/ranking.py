@@ -67,7 +67,8 @@ def hybrid_score(covered: float, cosine: float | None) -> float:
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: Pseudo-relevance feedback reorders at most this many passages, the best ones. With fewer, it is not used.
+#: Pseudo-relevance feedback reorders at most this many passages, the best ones. If fewer passages are found, it is not
+#: used.
 POOL = 50
 #: Pseudo-relevance feedback uses the words of this many of the best passages.
 BEST = 5

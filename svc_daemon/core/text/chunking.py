@@ -25,7 +25,7 @@ class Block:
     #: Offsets in the extracted text, in characters; the end is exclusive.
     char_start: int
     char_end: int
-    #: The headings above the block, outermost first. A heading's own block has itself as the last one.
+    #: The headings above the block, outermost first. In the block of a heading, that heading is the last one.
     headings: tuple[str, ...] = ()
     #: Page, slide or sheet, counted from 1; None if the format has none.
     page: int | None = None
