@@ -89,7 +89,7 @@ def _describe_vectors(sender: VectorSender) -> str:
 def _add_missing(
     call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
 ) -> tuple[list[str], VectorSender]:
-    """Send the sources that the bucket lacks; return the labels of all entries, and what has offered their vectors."""
+    """Send the sources that the bucket lacks. Returns the labels of all entries, and the sender of their vectors."""
     client, manifest = run.client, opened.archive.manifest
     jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
     check_limits(manifest, limits)

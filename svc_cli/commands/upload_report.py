@@ -31,7 +31,7 @@ class Summary:
     stopped_by: SvcError | None = None
     #: Number of files or URLs that were not processed because the run ended early.
     remaining: int = 0
-    #: What became of the vectors of an export, if it has any.
+    #: What was done with the vectors of an export, if it has any.
     vectors: Json | None = None
     #: Ids of the batches in which files were sent.
     batch_ids: list[str] = field(default_factory=list)

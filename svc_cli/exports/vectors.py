@@ -1,6 +1,6 @@
-"""Offers the vectors of an export to the service, in pieces, just before the files that they belong to are sent.
+"""Offers the vectors of an export to the service: those of some files in one request, just before the files are sent.
 
-The service decides which vectors it uses, and computes all others. So nothing that goes wrong here ends the import.
+The service decides which vectors it uses, and computes all others. Therefore no error here ends the import.
 """
 
 import base64
@@ -34,11 +34,11 @@ class VectorSender:
         self._client = client
         self._bucket_id = bucket_id
         self._model = model
-        #: Number of vectors of the files that are sent.
+        #: Number of vectors that the export has for the files to send.
         self.found = 0
         #: How many of them the service kept.
         self.kept = 0
-        #: Whether the service has refused vectors as such.
+        #: Whether no more vectors are offered: the service would refuse them, or uses another model.
         self.is_refused = False
 
     def offer_before(self, entries: "Iterable[tuple[T, FileContent | None]]") -> Iterator[T]:
@@ -61,7 +61,7 @@ class VectorSender:
         yield from waiting
 
     def _read(self, content: FileContent | None) -> "Iterator[OfferedVectorDict]":
-        """Yield the rows of a member, which may be large. What can't be read any more is not offered."""
+        """Yield the rows of a member, which may be large. If reading it fails, the remaining rows are not offered."""
         if content is None or self._model is None:
             return
         size_bytes, rest = self._model.row_bytes, b""
@@ -81,7 +81,7 @@ class VectorSender:
         try:
             answer = self._client.offer_vectors(self._bucket_id, self._model.name, rows)
         except SvcError as error:
-            # What concerns all requests ends the import when its files are sent.
+            # An error that affects every request, such as a revoked key, ends the import when its files are sent.
             self.is_refused = not error.retryable
             return
         self.kept += answer["kept"]
