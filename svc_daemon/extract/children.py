@@ -17,9 +17,10 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,7 +51,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Read a short text in each format that waves use, so that children inherit its parser and compiled patterns."""
+    """Do once, in the fork server, what each child would spend time on.
+
+    A short text is read in each format that waves use, so that children inherit its parser and compiled patterns.
+    """
+    # What parsers log is of no use. In a child, this would copy the memory of all loggers.
+    logging.disable()
+    if sys.platform == "linux":
+        _find_prctl()
     for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
         list(_read(b"# a\n\nb,c\n", DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 
@@ -68,7 +76,6 @@ def live(
     status = FAILED
     try:
         _confine(blob, output, limits, request.get("documents"), parent)
-        logging.disable()
         # Parsers create few reference cycles. Fewer garbage collections save 10% of the time of a large document.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError):
@@ -108,7 +115,7 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
     os.setsid()
     # On Linux, the kernel kills this child when the fork server dies; elsewhere, only the child's alarm ends it.
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _find_prctl()(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
     for signal_number in (signal.SIGCHLD, signal.SIGALRM, signal.SIGPROF):
@@ -122,6 +129,12 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
     _set_limit(resource.RLIMIT_FSIZE, file_bytes, file_bytes)
     _set_limit(resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors)
     _set_limit(resource.RLIMIT_CORE, 0, 0)
+
+
+@cache
+def _find_prctl() -> Callable[..., int]:
+    found: Callable[..., int] = ctypes.CDLL(None).prctl
+    return found
 
 
 def _set_limit(kind: int, soft: int, hard: int) -> None:
