@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from svc_daemon.core.text.chunking import Chunk
 
-#: The parts of a chunk in which a word may occur.
+#: The parts of a chunk in which a word can occur.
 Part = Literal["title", "headings", "text"]
 
 #: The specification's name for the state of a document in the index.
@@ -51,7 +51,7 @@ class DocumentState:
 
     #: Always `STATE_ACTIVE`, because every document in the index can be found.
     state: str
-    #: Id of the document. Each generation (extraction) of a source has another id.
+    #: Id of the document. Each generation (extraction) of a source has its own id.
     document_id: str
     generation: int
     #: Number of chunks of the document.
@@ -226,7 +226,7 @@ class SearchProvider(Protocol):
         """Index these documents, in order, each replacing any earlier extraction of its source.
 
         A document is skipped if the index already has its generation or a later one, so that a worker whose lease has
-        expired can't undo later work. Returns the ids of sources of which every document was skipped.
+        expired can't undo later work. Returns the ids of the sources for which nothing was indexed.
 
         All documents are durable when this returns. If it raises an error, some of the documents may have been indexed
         completely and the others not at all; the call can be repeated.
@@ -277,11 +277,11 @@ class SearchProvider(Protocol):
         """
 
     def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
-        """Return the vectors of this model that the source's chunks have, by chunk id, as they were stored."""
+        """Return the stored vectors of this model for the source's chunks, by chunk id."""
         ...
 
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
-        """Count the chunks in these buckets (None: all), and those of them that have no vector of this model."""
+        """Count the chunks in these buckets (None: all), each once, and those that have no vector of this model."""
         ...
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:

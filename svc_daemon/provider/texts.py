@@ -12,7 +12,7 @@ def storable(text: str) -> str:
 
 
 def embeddable(title: str, headings: Sequence[str], text: str) -> str:
-    """Join a chunk's title, headings and text to the text that is embedded, without parts that repeat another."""
+    """Join a chunk's title, headings and text to the text that is embedded, leaving out repeated parts."""
     return "\n".join(filter(None, dict.fromkeys((title, *headings, text))))
 
 

@@ -1,4 +1,4 @@
-"""Moves stored files that no row of the state database names to a separate folder, and finds them there again.
+"""Moves stored files to a separate folder if no row of the state database names them, and finds them there again.
 
 The files are not deleted, because they may be the only copy of their content if the database was restored from an
 older copy. A file is moved to a path such as `aside/2026-11-22/src_01k2…`, in a folder named after the day of the move.

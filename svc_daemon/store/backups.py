@@ -45,7 +45,7 @@ class BackupRecord:
     installation_id: str
     #: Version of the program that made the backup.
     version: str
-    #: When the backup began. It contains every change that a client got an answer for before this time.
+    #: When the backup began. The backup has every change that a client got an answer for before this time.
     started_at: str
     finished_at: str
     sources: int
@@ -64,7 +64,7 @@ class Backup:
         return DataFiles(self.path)
 
     def refuse_inside(self, place: Path) -> None:
-        """Raise BackupRefused if the data directory would be in this backup, or in a folder that only has backups."""
+        """Raise BackupRefused if `place`, a data directory, is in this backup or in a folder that only has backups."""
         hint = "Set SVC_DATA_DIR to another folder."
         path, place = self.path.resolve(), place.resolve()
         if place.is_relative_to(path):

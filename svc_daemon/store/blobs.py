@@ -52,7 +52,7 @@ class FolderSync:
         self._failure: OSError | None = None
 
     def sync(self) -> None:
-        """Return when all renames in the folder that were done before this call are durable; raises OSError."""
+        """Wait until all renames in the folder that were done before this call are durable; raises OSError."""
         with self._count_lock:
             self._asked += 1
             ticket = self._asked

@@ -31,7 +31,7 @@ class BlobFacts:
 
 
 class StoredBlob(Protocol):
-    """The stored bytes of one source. Its methods raise FileNotFoundError if the bytes are lost."""
+    """The stored bytes of one source. All methods except `find` raise FileNotFoundError if the bytes are lost."""
 
     async def find(self) -> BlobFacts | None:
         """Return the size and date of the bytes; None if they are lost."""
@@ -131,7 +131,7 @@ class PartStore(Protocol):
         """Return the number of stored bytes of each session, counted from its first byte up to the first gap."""
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Make the stored bytes of each session durable, so that they can be acknowledged, and return their number."""
+        """Make the stored bytes of each session durable, so that they can be acknowledged, and return their counts."""
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
         """Return the hexadecimal SHA-256 of the session's first `size_bytes` bytes, as counted by `settle`."""

@@ -48,7 +48,7 @@ class EventSpan:
     #: Id of the last event that was read, even if the filter excludes it; None if there was none.
     last_id: str | None
     position: Position
-    #: Whether the read stopped at its limit, so that the log may have more events.
+    #: Whether the read stopped at its limit; if so, the log may have more events.
     is_full: bool
 
 

@@ -21,7 +21,7 @@ class StoredAnswer:
 
 
 def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> StoredAnswer | None:
-    """Return the response stored for the key, or None if there is none or if it was stored before `oldest`."""
+    """Return the response stored for the idempotency key; None if there is none, or if it is from before `oldest`."""
     row = connection.execute(
         "SELECT route, fingerprint, answer FROM idempotency"
         " WHERE key_id = :key_id AND key = :key AND created_at >= :oldest",

@@ -30,7 +30,8 @@ from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.codes import ErrorCode
 
-#: Names of the migrations before the first release. A new database records them as applied, but runs `make_schema`.
+#: Names of the migrations before the first release. A new database records them as applied, although `make_schema` runs
+#: in their place.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",

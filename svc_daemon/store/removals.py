@@ -1,9 +1,9 @@
 """Removes stored files. While a backup copies the data directory, moves them to a folder instead.
 
 A backup copies the state database before the files, so every file that the copied database names must exist until the
-backup has ended. The backup holds an exclusive lock on the folder `held`, and each removal a shared one. A removal that
-doesn't get its lock moves the file into `held`, where the backup finds it. The backup empties the folder when it
-ends. If it is killed, the kernel releases its lock, and the sweeper or the next start empties the folder.
+backup has ended. The backup holds an exclusive lock on the folder `held`, and each removal holds a shared one. A
+removal that doesn't get its lock moves the file into `held`, where the backup finds it. The backup empties the folder
+when it ends. If it is killed, the kernel releases its lock, and the sweeper or the next start empties the folder.
 """
 
 import fcntl
@@ -67,7 +67,7 @@ class Removals:
             log.warning("%s could not be removed: %s", name, error.strerror)
 
     def clear_held(self) -> int:
-        """Delete the files that were held for a backup, unless one is running, and return how many there were."""
+        """Delete the files that were held for a backup, and return how many. Does nothing while a backup is running."""
         with self._sharing() as is_free:
             return self._clear() if is_free else 0
 

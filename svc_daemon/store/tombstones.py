@@ -76,7 +76,7 @@ def find_successors(connection: Connection, team_id: str, source_ids: Sequence[s
 
 
 def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
-    """List up to `limit` tombstones not cleaned up yet, with source ids greater than `after`, ordered by id."""
+    """List up to `limit` tombstones that must still be cleaned up, ordered by source id, with ids above `after`."""
     rows = connection.execute(
         "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL AND source_id > :after"
         " ORDER BY source_id LIMIT :limit",
@@ -166,7 +166,7 @@ def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]
 
 
 def list_detachments(connection: Connection, *, now_s: float, after: str = "", limit: int) -> list[Detachment]:
-    """List up to `limit` detachments (index updates that must still be made), ordered by source id, after `after`.
+    """List up to `limit` detachments (index updates still to be made), ordered by source id, with ids above `after`.
 
     Detachments with a lease, and those of teams whose index is being rebuilt, are skipped.
     """

@@ -2,7 +2,7 @@
 
 An offer names its passage by the SHA-256 of the text that is embedded, so it can be stored before the passage exists.
 If several passages have the same text, `passages` counts how many are still to come. The embedding worker checks and
-uses an offer, then deletes it. Those that are left are deleted after some time. Nothing depends on an offer: if one
+uses an offer, then deletes it. Unused offers are deleted after some time. Nothing depends on an offer: if one
 is lost, the worker computes the vector.
 """
 
@@ -33,7 +33,7 @@ CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id)"""
 
 @dataclass(frozen=True, slots=True)
 class VectorOffer:
-    """A vector for all passages with one text."""
+    """An offered vector, for all passages with the same text."""
 
     #: SHA-256 of the text that is embedded, in hexadecimal.
     text_sha256: str

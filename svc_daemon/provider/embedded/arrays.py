@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
-#: Number of vectors that are compared, in about a millisecond, before the search's deadline is checked again.
+#: The search's deadline is checked each time that this many vectors were compared, about every millisecond.
 BLOCK_VECTORS = 100_000
 #: Signs are compared 8 bytes at a time, so the signs of each chunk are padded to a multiple of 8 bytes.
 WORD_BYTES = 8

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: Maximum number of cached counts. The cache is cleared when it is full, so that rare words don't use up the memory.
+#: Maximum number of cached counts. The cache is cleared when it is full, so that counts of rare words don't use up the
+#: memory.
 MAX_COUNTS = 20_000
 
 
@@ -17,7 +18,7 @@ MAX_COUNTS = 20_000
 class Counts:
     """The counts of one revision of the index.
 
-    Threads may fill it at the same time, since they compute the same numbers.
+    Several threads may add counts at the same time, because all compute the same numbers.
     """
 
     revision: int

@@ -1,6 +1,6 @@
 """The vectors of chunks. All functions except `drop` run in their caller's transaction.
 
-A document's row names the model of the last stored vector, and the number of that model's vectors. Vectors of an
+A document's row has the model of the last stored vector, and the number of that model's vectors. Vectors of an
 earlier model are ignored, and replaced when the new model embeds their chunk.
 """
 

@@ -11,7 +11,7 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFail
 
 @contextmanager
 def translated(team_id: str) -> Iterator[None]:
-    """Within the block, convert exceptions that the team's index file causes to ProviderError."""
+    """Within the block, raise ProviderError in place of exceptions that the team's index file causes."""
     try:
         yield
     except StorageError as error:
@@ -35,7 +35,8 @@ def translated(team_id: str) -> Iterator[None]:
 def from_sqlite(team_id: str, error: sqlite3.Error) -> ProviderError:
     """Convert an SQLite error.
 
-    An interruption becomes SearchTimeout, damage IndexDamaged, and any other error a retryable ProviderFailed.
+    Returns SearchTimeout if the statement was interrupted, IndexDamaged if the file is damaged, and otherwise a
+    retryable ProviderFailed.
     """
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_INTERRUPT":

@@ -16,7 +16,7 @@ from svc_daemon.provider.embedded.schema import prepare
 from svc_daemon.provider.embedded.writing import remove_left_overs
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 
-#: Team ids that are accepted: since they become file names, no other characters are allowed.
+#: Team ids that are accepted. Other characters are refused, because the ids are used as file names.
 FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 #: Endings of the names of the files that make up an SQLite database.
 _SUFFIXES = (".db", ".db-wal", ".db-shm")
@@ -37,7 +37,7 @@ def list_teams(folder: Path) -> list[str]:
 
 
 class IndexFiles:
-    """Opens, keeps and removes index files. Thread-safe."""
+    """Opens index files, keeps them open, and removes them. Thread-safe."""
 
     def __init__(
         self, folder: Path, *, on_broken: Callable[[ProviderError], None], on_damaged: Callable[[str], None]

@@ -45,7 +45,7 @@ class PackedDocument:
 
     @property
     def characters(self) -> int:
-        """Total number of characters in the document's chunks that are indexed."""
+        """Total number of indexed characters in the document's chunks."""
         return sum(len(row[-3]) + len(row[-2]) + len(row[-1]) for row in self.chunk_rows)
 
     @property

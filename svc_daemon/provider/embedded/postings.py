@@ -1,8 +1,8 @@
 """The postings of chunks: which words occur in which chunks.
 
-FTS5 needs the exact text of a row to remove it, and only marks it as deleted. It purges deleted rows as documents are
-added, so an index that mostly shrinks would keep them. So once there are more removed chunks than remaining ones, the
-postings are rebuilt from the view `indexed_chunks`. FTS5's own incremental merge of all segments (`merge` with a
+FTS5 needs a row's exact text to remove the row, and then only marks it as deleted. It purges deleted rows as documents
+are added, so an index that mostly shrinks would keep them. So once there are more removed chunks than remaining ones,
+the postings are rebuilt from the view `indexed_chunks`. FTS5's own incremental merge of all segments (`merge` with a
 negative number) is not used: it adds a level to its structure at each step, until SQLite 3.40 reports the index as
 damaged.
 """

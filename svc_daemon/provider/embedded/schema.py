@@ -74,7 +74,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Until a document is embedded again, its vectors here may be of an earlier model than its row names.
+    # Until a document is embedded again, this table may have vectors of an earlier model than its row names.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -101,7 +101,7 @@ STATEMENTS = (
     # An index with all columns that are needed to add up the sizes of buckets.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
     # `revision` changes whenever documents change, so cached counts are valid while it stays the same.
-    # `vector_revision` changes only with vectors, which happens often while a model embeds new documents.
+    # `vector_revision` changes only when vectors change, which happens often while a model embeds new documents.
     """
     CREATE TABLE totals (
         revision INTEGER NOT NULL,

@@ -42,7 +42,7 @@ def _create_row(connection: sqlite3.Connection, document: PackedDocument, *, is_
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
     """Create documents that searches find immediately, with text, chunks and postings.
 
-    Their sources must not have documents that searches find.
+    None of their sources may already have a document that searches find.
     """
     created = [(_create_row(connection, document, is_hidden=False), document) for document in packed]
     memberships.create_buckets(connection, [(key, each.bucket_ids, len(each.chunk_rows)) for key, each in created])

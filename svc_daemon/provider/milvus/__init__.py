@@ -1,8 +1,8 @@
 """The search provider that uses Milvus, for installations on more than one machine.
 
-Read `editions` first: it explains which rows of a document searches see. `server` connects to Milvus and is the only
-module that uses pymilvus; `schema` defines the collections. `writing` stores, changes and removes documents, `packing`
-converts them to rows, `stems` computes the word stems to index, and `embeddings` stores vectors. `searching` finds
-chunks, with `settling` to find complete documents only, `chunks` to read them, and `counts` to cache how common a word
-is. `inspecting` is for `svc-daemon verify`.
+Read `editions` first: it explains which of a document's rows are seen by searches. `server` connects to Milvus and is
+the only module that uses pymilvus; `schema` defines the collections. `writing` stores, changes and removes documents,
+`packing` converts them to rows, `stems` computes the word stems to index, and `embeddings` stores vectors. `searching`
+finds chunks, with `settling` to find complete documents only, `chunks` to read them, and `counts` to cache how common a
+word is. `inspecting` is for `svc-daemon verify`.
 """

@@ -1,4 +1,4 @@
-"""The editions of a document: its versions in the index, and which of them searches see.
+"""The editions of a document: its versions in the index, and which of them is seen by searches.
 
 Milvus has no transactions: rows are written one by one. So each change of a document writes a new edition beside the
 one that searches see: first a hidden row that names the edition, then its chunks, then the first row again, no longer
@@ -98,7 +98,10 @@ def list_teams(server: MilvusServer) -> list[str]:
 def announce(
     server: MilvusServer, team_id: str, drafts: Sequence[Edition], pieces: Mapping[str, Sequence[str]]
 ) -> None:
-    """Write the rows of hidden editions before their chunks. `pieces` has the rest of each `body`."""
+    """Write the rows of new, hidden editions. Their chunks are written after this.
+
+    `pieces` maps the names of editions to the pieces of their `body` after the first.
+    """
     rows = [_to_row(team_id, draft) for draft in drafts]
     for draft in drafts:
         blank = replace(draft, bucket_ids=(), title="")

@@ -174,5 +174,5 @@ def _to_embed(edition: Edition, row: Row) -> ChunkText:
 
 
 def _named(row: Row, model: str) -> Row:
-    """Return the chunk's row with another model name."""
+    """Return a copy of the chunk's row that names this model."""
     return {**row, "bucket_ids": list(row["bucket_ids"]), "model": model}

@@ -44,7 +44,7 @@ class MilvusInspector:
         ]
 
     def _read_shown(self, team_id: str) -> tuple[dict[str, Edition], set[str]]:
-        """Return, for each of the team's sources, the edition that searches see, and also the names of all editions."""
+        """Return the edition that searches see, by source id, and the names of all editions of the team."""
         shown: dict[str, Edition] = {}
         names = set()
         # Editions of the same source come in order, so the last one that is shown stays in the map.

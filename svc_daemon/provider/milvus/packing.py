@@ -22,7 +22,7 @@ _PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end"
 
 
 def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Edition, list[str]]:
-    """Convert the document to a hidden edition (version of the document), and to the other pieces of its body.
+    """Convert the document to a hidden edition (version of the document). Also return its body's further pieces.
 
     Raises ProviderFailed if Milvus can't store the document.
     """
@@ -51,7 +51,7 @@ def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Ed
 
 
 def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list[Row]:
-    """Convert an edition's chunks to rows, without vectors. Raises ProviderFailed if Milvus can't store one."""
+    """Convert an edition's chunks to rows, without vectors. Raises ProviderFailed if one is too large for Milvus."""
     title_stems = list_stems(edition.title)
     rows = []
     for chunk in chunks:

@@ -65,7 +65,7 @@ class MilvusSearch:
     counts: TeamCounts
     #: Returns the time in milliseconds, by the same clock as in `Edition.stamped_ms`.
     now_ms: Callable[[], int]
-    #: The edition (version of the document) that searches see, by the id of each source found so far.
+    #: For each source found so far, by id: the edition (version of the document) that searches see.
     shown: dict[str, Edition] = field(default_factory=dict)
     #: The rows of the chunks that were read so far.
     rows: dict[Key, Row] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class MilvusSearch:
         return settled
 
     def _scope(self, passed_over: Sequence[str]) -> str:
-        """Build the filter for the query's buckets and sources that excludes these editions."""
+        """Build a filter that selects the query's buckets and sources, and excludes these editions."""
         query = self.query
         return every(
             equals("team_id", self.team_id),

@@ -33,7 +33,7 @@ MOST_ROWS = 16_384
 SLICE_ROWS, SLICE_BYTES = 500, 3_000_000
 #: Maximum number of characters of Milvus's error text that our error messages contain.
 REASON_CHARACTERS = 300
-#: Milvus's error codes for a collection that is missing or not loaded, as after Milvus was restored or restarted.
+#: Milvus's error codes for a collection that is missing or not loaded, for example after a restart of Milvus.
 _NOT_THERE = (100, 101)
 
 

@@ -166,7 +166,7 @@ def _change(
 def _copy(server: MilvusServer, team_id: str, origin: Edition, draft: Edition) -> Edition | None:
     """Copy everything that belongs to an edition to the new edition `draft`.
 
-    Returns None if the edition was removed meanwhile.
+    Returns None if the original edition was removed meanwhile.
     """
     body, *further = editions.read_pieces(server, team_id, origin) or [""]
     draft = replace(draft, body=body)

@@ -1,8 +1,8 @@
 """The client of the S3 store, and the only module that uses obstore.
 
-Translates its errors, limits time and concurrency. obstore reads the credentials from the usual AWS variables, or from
-the machine or pod on which the process runs. Errors are reported only by their class and HTTP status, so that no
-credentials get into messages or logs.
+It converts obstore's errors, and limits time and concurrency. obstore reads the credentials from the usual AWS
+variables, or from the machine or pod on which the process runs. Errors are reported only by their class and HTTP
+status, so that no credentials get into messages or logs.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ CHUNKS_AT_ONCE = 2
 READ_BYTES = 1024 * 1024
 #: Number of objects in a page of a listing; S3 returns no more in one answer.
 PAGE_OBJECTS = 1000
-#: How long to wait for a connection, and for the next bytes of an answer, in seconds. The second must be long enough
-#: for sending `CHUNK_BYTES`.
+#: How long to wait for a connection, and for the next bytes of an answer, in seconds. `SILENT_S` must be long
+#: enough for sending `CHUNK_BYTES`.
 CONNECT_S, SILENT_S = 3, 20
 #: How long to retry a failed request, in seconds. After that, the daemon's client gets status 503.
 RETRY_S = 10
@@ -142,7 +142,7 @@ class ObjectClient:
             status = _STATUS.search(str(error))
             about = f"{type(error).__name__}{f', status {status[1]}' if status else ''}"
             log.warning("the object store does not answer or refuses: %s", about)
-            # Without `from error`: otherwise the log would contain the text of the original error.
+            # With `from error`, the log would contain the text of the original error.
             raise StoreUnavailable(_MESSAGE) from None
 
     async def _finish(self, request: Callable[[], Awaitable[T]]) -> T:
@@ -155,7 +155,7 @@ class ObjectClient:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             await asyncio.wait([running])
-            # Read the exception, so that asyncio doesn't log that it was never retrieved: the caller is gone.
+            # Read the exception, so that asyncio doesn't log that it was never retrieved: the caller was cancelled.
             if not running.cancelled():
                 running.exception()
             raise
@@ -164,8 +164,8 @@ class ObjectClient:
 def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
     """Create a client for `s3://bucket/prefix`, without sending a request yet.
 
-    Raises StorageError if the optional dependency isn't installed. Certificates of servers are always checked, with the
-    authorities in the file that SSL_CERT_FILE names, if it is set.
+    Raises StorageError if the optional dependency isn't installed. Certificates of servers are always checked. If
+    SSL_CERT_FILE is set, the authorities in that file are used.
     """
     try:
         # Import obstore only here, because it is only installed with an optional extra.
