@@ -24,7 +24,7 @@ DEFAULT_MODEL = "svc-agent"
 
 
 class AnswerCalls(Calls):
-    """The client's methods that ask questions, and that have sources extracted again to check an answer."""
+    """The client's methods for questions, and one that extracts a source again, to check an answer against it."""
 
     def ask(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 LOCAL_URL = "http://127.0.0.1:7820"
 #: Number of rows per page of a long list; the API allows no more.
 PAGE_ROWS = 1000
-#: The query parameters of a request for buckets: the response contains the ids of their sources (True) or not (False).
+#: Query parameters of a request for buckets, depending on whether the response should list the ids of their sources.
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
@@ -76,15 +76,16 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
     **Errors** are subclasses of SvcError. ApiError is an error response, with its `code`, `status`, `details` and
     `request_id`. NetworkFailed means that the connection broke and retries did not help. BadAnswer means that the
-    response is not one of this API. UsageError means that a name can't be part of a URL. A wait ends with NotReady if a
-    source has failed, and with WaitTimedOut if its time is over.
+    response is not one of this API. UsageError means that a name that you passed can't be part of a URL. A wait raises
+    NotReady if a source has failed, and WaitTimedOut if it takes longer than its timeout.
 
     **Retries**: requests are repeated after temporary errors, as often as `policy` allows. This creates nothing twice,
     because each call that creates something sends an idempotency key: yours, or a random one. If you pass your own key,
-    running your program again creates nothing twice either. After a 429, creates wait as long as the service asks.
+    running your program again creates nothing twice either. After a response with status 429, such calls wait as long
+    as the service asks.
 
     **Threads** may share a client. When the service asks one of them to pause, all of them wait before they create
-    anything. `stop` ends the waiting and sending of all threads.
+    anything else. `stop` ends the waiting and sending of all threads.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         `SVC_API_KEY_FILE`, or the key that `svc auth login` stored for the address. Raises NotAuthenticated if there is
         none.
 
-        If `certificate` (in PEM form) is given, it is the only one that is accepted at an https address. Without it,
+        If `certificate` (in PEM form) is given, no other certificate is accepted from an https server. Without it,
         certificates are checked as `svc_cli.certificates.tls_context` describes. `service` is used by the command line
         only.
         """
@@ -194,14 +195,14 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def offer_vectors(self, bucket: str, model: str, vectors: "list[OfferedVectorDict]") -> "OffersKeptDict":
         """Offer vectors, computed by this model, for files that will be added to a bucket.
 
-        The service uses those that fit instead of computing them. It checks them, and needs none of them.
+        The service checks the offered vectors. It uses the correct ones, and computes all others itself.
         """
         return self._call("POST", f"/v1/buckets/{part(bucket)}/vectors", json={"model": model, "vectors": vectors})
 
     # Sources
 
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSourcesDict":
-        """Return the sources of a bucket, or with `limit` a page of them, which has `has_more` and `last_id`.
+        """Return the sources of a bucket; with `limit`, one page of them, and the fields `has_more` and `last_id`.
 
         Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Without `status`, only ready
         sources are listed.
@@ -232,11 +233,11 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._get(f"/v1/sources/{part(source_id)}/text")
 
     def source_vectors(self, source_id: str) -> "SourceVectorsDict":
-        """Return the extracted text, and its chunks with their positions and vectors."""
+        """Return the extracted text of a source, and its chunks with their positions and vectors."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"vectors": "true"})
 
     def source_content(self, source_id: str) -> Iterator[bytes]:
-        """Yield the stored bytes in blocks."""
+        """Yield the stored bytes of a source in blocks."""
         return self._transport.blocks(Request(method="GET", path=f"/v1/sources/{part(source_id)}/content"))
 
     def update_source(self, source_id: str, **changes: "Unpack[SourceUpdateDict]") -> "SourceAnswerDict":
@@ -262,7 +263,8 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     ) -> "Reply[SourceAnswerDict]":
         """Store a question together with its answer as a source.
 
-        Agents that search the whole team find it, and agents that list the source; searches of a bucket don't.
+        It is found by agents that search the whole team and by agents whose policy names this source, but not by
+        searches of a bucket.
         """
         body = {"question": question, "answer": answer, **fields}
         return self._create(f"/v1/buckets/{part(bucket)}/qa", body, idempotency_key)
@@ -308,7 +310,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     # Keys
 
     def keys(self) -> "KeyListDict":
-        """Return the key in use, and keys that have no rights beyond its own."""
+        """Return the key in use, and all other keys that have no more rights than it."""
         return self._get("/v1/keys")
 
     @overload
@@ -339,7 +341,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         ).body
 
     def revoke_key(self, key_id: str) -> "KeyAnswerDict":
-        """Revoke a key: the service refuses it from the next request on. Revoking it again has no effect."""
+        """Revoke a key, so that the service refuses all further requests with it. Revoking it again has no effect."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself
@@ -349,5 +351,5 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._get("/v1/limits")
 
     def version(self, *, verify: str | None = None) -> "VersionDict":
-        """Return the daemon's release and API versions; `verify="writing"` adds the state of the model for answers."""
+        """Return the daemon's release and API versions; `verify="writing"` adds the state of the answering model."""
         return self._get("/v1/version", {"verify": verify} if verify else None)

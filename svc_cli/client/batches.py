@@ -44,7 +44,8 @@ class BatchCalls(Calls):
     def open_batch(
         self, bucket: str, members: Sequence[Member], idempotency_key: str, *, pack: bool = False
     ) -> "Reply[BatchDict]":
-        """Open a batch: `items` has an upload session for each accepted file, `rejected` an error for each other file.
+        """Open a batch. In the response, `items` has an upload session for each accepted file, and `rejected` has an
+        error for each refused one.
 
         A repeated call with the same members and key returns the same sessions.
 
@@ -91,6 +92,9 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
 
 
 def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
-    """Derive the idempotency key of a batch from its members, so that the next run continues an interrupted batch."""
+    """Derive the idempotency key of a batch from its members, so that the next run continues an interrupted batch.
+
+    `uploads.idempotency_key` explains `epoch`.
+    """
     text = json.dumps([bucket_id, epoch, manifest_of(members, "")], sort_keys=True)
     return f"svc-batch-{hashlib.sha256(text.encode()).hexdigest()}"

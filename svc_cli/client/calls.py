@@ -12,7 +12,7 @@ from svc_cli.errors import UsageError
 class Calls:
     """The base class of the client's method classes: sends their requests over the transport.
 
-    What these methods return has no type, so that each method of the client can name the type of its answer.
+    Its own methods return Any, so that each method of the client can declare the type of its response.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -31,7 +31,7 @@ class Calls:
 
 
 def key_or_random(idempotency_key: str | None) -> str:
-    """Return the given key, or else one for this call alone, so that its retries create nothing twice."""
+    """Return the given key, or else a random one for this call, so that retries of the call create nothing twice."""
     return secrets.token_hex(16) if idempotency_key is None else idempotency_key
 
 

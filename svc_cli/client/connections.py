@@ -25,7 +25,7 @@ KEEP_S = 2.0
 
 
 class ConnectionFailed(Exception):
-    """The connection could not be opened; the cause is the OSError."""
+    """The connection could not be opened; `__cause__` is the OSError or UnicodeError."""
 
 
 class _Lines(io.BufferedReader):
@@ -93,7 +93,7 @@ class Connections:
     def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
-        # No lock is needed, because `pop` and `append` of a list are atomic. An interrupt could leave a lock locked.
+        # There is no lock, because an interrupt could leave it locked. `pop` and `append` of a list are atomic anyway.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
     def close(self) -> None:

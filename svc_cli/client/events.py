@@ -28,7 +28,7 @@ RESYNC = "svc.resync"
 #: Read timeout in seconds. The service sends at least a comment every 15 seconds, so a longer silence means that the
 #: connection is lost.
 SILENCE_S = 45.0
-#: Maximum time to wait for the end of a follower's thread, in seconds.
+#: Maximum time that leaving the `with` block waits for the follower's thread, in seconds.
 END_S = 1.0
 #: Maximum number of sources that are looked up with one request.
 LOOKUP_IDS = 200
@@ -45,7 +45,7 @@ class EventCalls(Calls):
         return self._get("/v1/events", filters)
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> "EventFollower":
-        """Return a follower of the events that pass the filters: new ones, or all after the filters' `after` id."""
+        """Return a follower of the events that pass the filters: only new events, unless the filters have `after`."""
         return EventFollower(self._transport, {"after": LATEST} | dict(filters or {}))
 
     def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":
@@ -62,7 +62,7 @@ class EventFollower:
     def __init__(self, transport: Transport, filters: Mapping[str, str | int]) -> None:
         self._transport = transport
         self._filters = filters
-        #: The last event that the service has read for this follower, also if it doesn't pass the filters.
+        #: The id of the last event that the service has considered for this follower, even if the filters exclude it.
         self.last_id: str | None = None
         self._came: SimpleQueue[Json | SvcError] = SimpleQueue()
         self._stack = ExitStack()
@@ -83,7 +83,7 @@ class EventFollower:
             self._is_over = True
             if self._stream is not None:
                 self._stream.abort()
-            # This waits only if the thread is just waiting to reconnect to a service that can't be reached.
+            # The thread ends at once, unless it is trying to reconnect to a service that can't be reached.
             self._thread.join(END_S)
 
     def take(self, timeout_s: float | None = None) -> list[Json]:

@@ -2,7 +2,7 @@
 
 After a 429 response, all create requests wait. `Gate` implements the same token bucket as the service, with one token
 less, so that varying network delays cause no refusal. The service does not count requests that it refuses or recognizes
-as repeated, so their tokens are returned.
+as repeated, so their tokens are given back.
 """
 
 import random

@@ -60,8 +60,8 @@ class SessionCalls(Calls):
     def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswerDict]":
         """Create the source from an uploaded file; a second call returns the same source.
 
-        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source was deleted
-        afterwards.
+        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if an earlier call created the
+        source and it has been deleted since.
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 
@@ -72,7 +72,7 @@ class SessionCalls(Calls):
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
     ) -> "SourceAnswerDict":
-        """Open an upload session, send the bytes, and return the source. A call with the same key resumes it."""
+        """Open an upload session, send the bytes, return the source. A call with the same key resumes the session."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)

@@ -14,8 +14,9 @@ Verdict = Literal["valid", "expired", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of checking a webhook call. If it is `expired`, the signature is correct, but the time is too old or
-    too new.
+    """The result of checking a webhook call.
+
+    `expired` means that the signature is correct, but that the call was signed too long ago or in the future.
     """
 
     verdict: Verdict
@@ -35,7 +36,7 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
     except WebhookVerificationError as error:
         if "timestamp" not in str(error):
             return Checked("invalid", str(error).lower())
-        # The library checks the time first, but a changed body is the worse problem and should be reported.
+        # The library checks the time first. If the signature is wrong too, report that: it is the worse problem.
         is_signed = _is_signed(hook, given, body)
         return (
             Checked("expired", str(error).lower()) if is_signed else Checked("invalid", "no matching signature found")

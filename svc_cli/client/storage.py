@@ -75,8 +75,8 @@ class Storage:
                 raise BadAnswer("The storage address accepts no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
-        """PUT the bytes from `offset` on; if `offset` is None, send none. Returns the number of bytes that the service
-        has."""
+        """PUT the bytes from `offset` on, or no bytes if `offset` is None. Returns the number of bytes that the service
+        has stored."""
         if self._stopped.is_set():
             raise Stopped
         total, address = content.size_bytes, urlsplit(url)

@@ -147,7 +147,7 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
-        """Send the request until it succeeds, and return the result. Raises the last error if it may not be retried."""
+        """Send the request until it succeeds, and return the result. Raises the last error if no retry is allowed."""
         attempt = 0
         while True:
             attempt += 1
@@ -247,7 +247,10 @@ class StreamedEvents:
         self._as_failure = as_failure
 
     def records(self) -> Iterator[tuple[str | None, dict[str, Any] | None]]:
-        """Yield id and content of each event; a comment has no content, and may have an id. Raises NetworkFailed."""
+        """Yield the id and the content of each event. A comment has None as its content, and sometimes an id.
+
+        Raises NetworkFailed if the connection breaks.
+        """
         event_id, event = None, None
         try:
             for line in self._response:
@@ -304,7 +307,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether the request can succeed after a pause. A request that exceeds the quota for a whole minute never can."""
+    """Whether the request can succeed after a pause. One that is larger than the quota of a whole minute never can."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

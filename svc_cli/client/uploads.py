@@ -7,9 +7,10 @@ from typing import Any
 
 #: Maximum nesting depth of JSON that the service accepts.
 MOST_LEVELS = 32
-#: Maximum nesting depth of metadata in the body of a request with the fields of one source.
+#: Maximum nesting depth of metadata in the request for one source, where it is a field of the body.
 FIELD_LEVELS = MOST_LEVELS - 1
-#: Maximum nesting depth of metadata in a batch, whose body has it in `manifest.items`, which is a list of objects.
+#: Maximum nesting depth of metadata in the request that opens a batch, where it is four levels deep: a field of an
+#: object in the list `items` in the object `manifest` in the body.
 BATCH_LEVELS = MOST_LEVELS - 4
 
 
@@ -22,7 +23,7 @@ def count_levels(value: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """The fields of the new source, apart from its bytes."""
+    """The fields of a source to be created, apart from its bytes."""
 
     filename: str
     title: str
@@ -74,8 +75,8 @@ class NewFile(Description):
 def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     """Derive the idempotency key of an upload from its request, so that a repeated run creates no duplicate.
 
-    `epoch` counts how often the source created with the key was removed, and makes the key a new one after each
-    removal. With the old key, the file could not be uploaded again while the service remembers that key.
+    `epoch` counts how often the source that was created from this request has been removed, so that the key is a new
+    one after each removal. With the old key, the service would only repeat its answer about the removed source.
 
     `upload.sha256` must be set.
     """
@@ -86,7 +87,10 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
 
 
 def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:
-    """Derive the idempotency key of an upload session from its request, so that the next run continues the session."""
+    """Derive the idempotency key of an upload session from its request, so that the next run continues the session.
+
+    `idempotency_key` explains `epoch`.
+    """
     return f"svc-session-{_digest([bucket_id, epoch, size_bytes, description.body()])}"
 
 

@@ -27,7 +27,7 @@ GONE = "gone"
 SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
 #: The events after which a batch may have ended.
 ENDING = ("batch.completed", "batch.expired")
-#: Error codes of a service that lacks the route.
+#: Error codes by which a service reports that it doesn't have the requested route.
 UNKNOWN_ROUTE = ("not_found", "method_not_allowed")
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
@@ -284,7 +284,7 @@ def _look(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_through_batches(client: SourceReader, watch: Watch) -> None:
-    """Read the batches up to the first one with unsettled sources. They are indexed in order, so begin with the oldest.
+    """Read the batches, oldest first, up to the first one with unsettled sources: they are indexed in this order.
 
     A source that was deleted, or removed from the bucket of its batch, is requested on its own instead.
     """
@@ -303,10 +303,10 @@ def _look_through_batches(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
-    """Read the bucket's list of sources, from the oldest unsettled one to the end of the first page that has one.
+    """Read the bucket's list from the oldest unsettled source on, and stop after the first page with such a source.
 
-    Ids sort by age and documents are indexed in that order, so each call reads about one page, and all calls together
-    read the list little more than once. A source that is missing from its page is requested on its own.
+    The list is sorted by age, and documents are indexed in that order. So each call reads about one page, and all calls
+    together read the list little more than once. A source that is missing from its page is requested on its own.
     """
     wanted = set(open_ids)
     # A prefix of an id sorts before the id, so the list begins with the source itself.

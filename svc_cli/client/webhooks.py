@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class WebhookCalls(Calls):
-    """The client's methods that list and resend webhook calls, and manage their secret."""
+    """The client's methods that list and resend webhook calls, and manage the secret that signs them."""
 
     def deliveries(self, filters: Mapping[str, str | int] | None = None) -> "DeliveryListDict":
-        """Return webhook deliveries with the calls that were made, the newest last.
+        """Return deliveries (events for which a webhook is called), newest last, each with the calls made for it.
 
         Filters are `status` (`pending`, `delivered`, `failed`), `source_id`, `limit`, `after`.
         """
         return self._get("/v1/webhooks/deliveries", filters)
 
     def resend_delivery(self, delivery_id: str) -> "DeliveryAnswerDict":
-        """Send the webhook call again, with the same event id."""
+        """Make the webhook call of a delivery again, with the same event id."""
         return self._call("POST", f"/v1/webhooks/deliveries/{part(delivery_id)}/resend", json={})
 
     def webhook_secret(self) -> "WebhookSecretDict":
-        """Return the secret with which calls are signed."""
+        """Return the secret with which webhook calls are signed."""
         return self._get("/v1/webhooks/secret")
 
     def rotate_webhook_secret(self) -> "WebhookSecretDict":

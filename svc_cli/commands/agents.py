@@ -98,7 +98,7 @@ class AgentOptions:
     def sent(self, client: "Client") -> Json:
         """Build the request body from the given options, with source names resolved to ids.
 
-        Raises UsageError if an option is invalid, ApiError or SourceAmbiguous if a name doesn't fit exactly one source.
+        Raises UsageError if an option is invalid, ApiError if a name fits no source, SourceAmbiguous if several.
         """
         try:
             filters = None if self.filters is None else json.loads(self.filters)

@@ -77,7 +77,7 @@ def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
 
 
 def _describe_vectors(sender: VectorSender) -> str:
-    """Say how many vectors of the export the service kept, unless there were none."""
+    """Return a sentence on how many vectors of the export the service kept; an empty string if the export has none."""
     if not sender.found:
         return ""
     if sender.kept == sender.found:

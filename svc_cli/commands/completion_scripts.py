@@ -196,12 +196,12 @@ SCRIPTS: dict[str, Callable[[Sequence[CommandPlace]], str]] = {
     "powershell": powershell,
 }
 
-#: The file for each shell in `completions/`, with the name that the shell expects.
+#: For each shell, the name of its script in `completions/`; the shells require these names.
 FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "svc.ps1"}
 
 
 def _flags_with_values(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
-    """Yield each flag that takes a value, with shell patterns for the words before the value: command path and flag."""
+    """Yield each flag that takes a value, after the shell pattern that matches a command path with this flag."""
     for place in places:
         for flag in place.flags:
             if flag.kind != "none":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: How long `--follow` waits for a service that has ended, and from one attempt to connect to the next, in seconds.
+#: How long `--follow` waits for a service that has stopped, and its pause between two attempts to connect, in seconds.
 RETURN_S, RETURN_PAUSE_S = 60.0, 0.5
 
 
@@ -77,7 +77,7 @@ def events(call: Invocation, flags: EventFlags) -> None:
 
 
 def _follow(call: Invocation, flags: EventFlags) -> NoReturn:
-    """Show events as they happen. If the service ends, wait for it for a while, and continue after the last event."""
+    """Show events as they happen. If the service stops, wait up to RETURN_S, and continue after the last event."""
     from svc_cli.client.events import LATEST
 
     filters, until_s = flags.filters(), -math.inf
@@ -111,7 +111,7 @@ def _show_all(call: Invocation, follower: "EventFollower") -> NoReturn:
 
 
 def line_of(event: JsonMapping) -> str:
-    """Format an event as a line: when, what, about what, and its facts."""
+    """Format an event as a line: its time and type, what it is about, and details."""
     data: JsonMapping = event["data"]
     about = data.get("title") or data.get("slug") or data.get("name")
     subject = event.get("source_id") or event.get("batch_id") or event.get("bucket_id")

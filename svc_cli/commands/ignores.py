@@ -66,6 +66,6 @@ def list_ignored(
 
 
 def _exclude(call: Invocation, root: Path) -> tuple[str, ...]:
-    """Return the patterns by which `svc.toml` excludes files of this folder."""
+    """Return the patterns that exclude files of this folder: those of its mapping in svc.toml, and `sync.exclude`."""
     known = next((each for each in project_mappings(call) if each.folder.resolve() == root.resolve()), None)
     return (*(known.exclude if known else ()), *call.settings.get("sync.exclude"))

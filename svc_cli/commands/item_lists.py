@@ -35,7 +35,7 @@ def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
 
 
 def render_skips(console: Console, items: Iterable[ReportItem]) -> str:
-    """Render a table of skipped files; many files with one reason, or one unsupported extension, share a row."""
+    """Render a table of skipped files; many files with the same reason or unsupported extension share a row."""
     groups: dict[tuple[str, str], list[str]] = {}
     for item in items:
         if item.action == "skipped":

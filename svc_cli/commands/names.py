@@ -29,7 +29,7 @@ def resolve_source(call: "Invocation", client: "Client", name: str, bucket: str 
 
 
 def find_source(client: "Client", name: str, buckets: Sequence[str] | None = None) -> str:
-    """Return the id of the source that has this id prefix, title or file name, in these buckets or in any bucket.
+    """Return the id of the source that has this id prefix, title or file name; without `buckets`, search all buckets.
 
     A complete id is returned without a lookup. Raises SourceAmbiguous if several sources match, ApiError
     `source_not_found` if none does.

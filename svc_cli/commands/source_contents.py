@@ -27,7 +27,7 @@ def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes])
 
 
 def save_content(output: str, source: JsonMapping, blocks: Iterable[bytes]) -> None:
-    """Write the bytes to a file, which is replaced when all have arrived; a device or pipe is written to directly."""
+    """Write to a file, which is replaced when all bytes have arrived; a device or pipe is written to directly."""
     path = Path(output)
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as device:

@@ -14,7 +14,7 @@ WIDE = 80
 def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
     """Render a table of sources, failed sources first.
 
-    The reason is shown only if a source has failed, type and size only if the terminal is wide enough.
+    The reason column is shown only if a source has failed, type and size only if the terminal is wide enough.
     """
     ordered = sorted(sources, key=lambda source: source.get("status") != "failed")
     has_room = (console.width() or WIDE) >= WIDE

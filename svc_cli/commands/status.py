@@ -27,8 +27,8 @@ app = new_app()
 
 #: Shortest interval between two updates of `--watch`, in seconds.
 WATCH_INTERVAL_S = 1.0
-#: Longest interval between two updates of `--watch`, in seconds. Some changes cause no event, for example a shortage of
-#: disk space for which the service waits.
+#: Longest interval between two updates of `--watch`, in seconds. Some changes cause no event: for example, the
+#: service may begin to wait for free disk space.
 LONGEST_INTERVAL_S = 10.0
 #: Maximum number of unfinished and failed sources that are listed; more are only counted.
 MOST_ROWS = 30
@@ -106,7 +106,7 @@ class _View(ABC):
 
 @contextmanager
 def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
-    """Yield a function that waits for an event, and then WATCH_INTERVAL_S; without events, up to LONGEST_INTERVAL_S."""
+    """Yield a function that waits for the next event, at most LONGEST_INTERVAL_S, and then for WATCH_INTERVAL_S."""
     with following(client, ("source", "bucket", "batch", "store")) as follower:
 
         def await_change() -> None:

@@ -255,7 +255,7 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
 
 
 def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
-    """Return the options for one mapping: the common ones, and its filters and `prune` as set by mapping or flags."""
+    """Return the options for one mapping: `options` with the filters and `prune` of mapping, flags and settings."""
     get = call.settings.get
     filters = replace(
         options.filters,

@@ -312,9 +312,7 @@ def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
 
 
 def _state(record: Record, value: Json) -> Json:
-    """Return the last state that the watcher wrote, and whether the watcher is running: it holds its lock while it
-    runs.
-    """
+    """Return the last state that the watcher wrote, and whether the watcher is running now, as its lock shows."""
     state, running = {**value, **record.read_state()}, record.is_held
     return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
 

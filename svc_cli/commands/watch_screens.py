@@ -61,7 +61,7 @@ class Display:
         self._show_line(mapping, text, is_warning=is_warning)
 
     def show_withheld(self, mapping: Mapping, withheld: Sequence[Withheld]) -> None:
-        """Show which deleted files stay in the bucket, and why."""
+        """Show for which deleted files the sources stay in the bucket, and why."""
         causes = [each.as_json() for each in withheld]
         self._console.event({"type": "watch.withheld", "mapping": mapping.name, "withheld": causes})
         for each in withheld:

@@ -35,7 +35,10 @@ Stamp = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The content of a file when it was hashed: in memory, or read again from the file, which must be unchanged."""
+    """The content that a file had when it was hashed.
+
+    It is kept in memory, or read again from the file, which must not have changed.
+    """
 
     path: Path
     sha256: str

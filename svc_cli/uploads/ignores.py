@@ -74,7 +74,7 @@ class Patterns:
         return next((each for each in reversed(self.all) if each.matches(path, is_folder=is_folder)), None)
 
     def covers(self, path: str) -> bool:
-        """Whether the file is included, by the last pattern that matches it or one of its parent folders."""
+        """Whether the file is included; the last pattern that matches it or one of its parent folders decides."""
         parts = path.split("/")
         above = ["/".join(parts[:end]) for end in range(1, len(parts))]
         for pattern in reversed(self.all):
@@ -184,7 +184,7 @@ class IgnoreRules:
 def rules_above(folder: Path) -> IgnoreRules:
     """Return the rules that `folder` inherits from its parent folders, up to the root of its repository.
 
-    If they ignore the folder itself or one of its parents, they ignore everything inside.
+    If one of these rules ignores the folder itself or one of its parents, the result ignores everything inside.
     """
     root = find_repository(folder)
     rules = IgnoreRules()

@@ -1,8 +1,8 @@
 """Imports URLs into a bucket; the service fetches them.
 
 Within a bucket, an import is identified by its URL. A URL that already has a source is not fetched again unless a
-refresh is requested, so running a command twice creates no duplicates. A refresh imports the content if it has changed
-at the host, and costs one request if it has not.
+refresh is requested, so running a command twice creates no duplicates. A refresh asks the host whether the content has
+changed, and imports it again only in this case.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ Kind = Literal["auto", "file", "page"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """The options for every URL."""
+    """The options that apply to every URL of a run."""
 
     bucket_id: str
     kind: Kind
@@ -57,7 +57,7 @@ def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], optio
 
 
 def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
-    """Handle a URL that already has a source in the bucket: refresh, retry or leave the source."""
+    """Handle a URL that already has a source in the bucket: refresh the source, retry it, or leave it unchanged."""
     if options.is_refresh:
         item.action = "refreshed"
         if options.is_dry:
@@ -112,9 +112,9 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
 def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
     """Create a source, unless an earlier run has already created it. Returns the source in both cases.
 
-    If the service replays its answer to an earlier request, but that source has been removed from the bucket since,
-    another request with a new idempotency key creates it again. `send` therefore gets a counter, the epoch, which it
-    must put into the key.
+    If the service repeats its answer to an earlier request, but the source in this answer has been removed from the
+    bucket since, another request with a new idempotency key creates it again. `send` therefore gets a counter, the
+    epoch, which it must put into the key.
     """
     for epoch in range(MOST_EPOCHS):
         reply = send(epoch)

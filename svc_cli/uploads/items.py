@@ -101,7 +101,7 @@ class ReportItem:
 
 
 def worst(exits: Iterable[Exit]) -> Exit:
-    """Return the exit code for many items: DONE if none failed, the code that all failures share, or FAILED."""
+    """Return the exit code for many items: DONE if none failed, the code that all failures share, otherwise FAILED."""
     kinds = set(exits) - {Exit.DONE}
     return kinds.pop() if len(kinds) == 1 else Exit.FAILED if kinds else Exit.DONE
 

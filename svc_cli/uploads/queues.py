@@ -6,9 +6,9 @@ no batch, and those of a batch that can't be sent as a pack. The caller's thread
 calls all callbacks except `on_sent`.
 
 Files are grouped in the order in which they are added. A run that follows a killed one therefore forms the same groups
-from the remaining files, and resumes their sessions. In a group the small files come first, since the service indexes
-in this order. A file whose metadata is nested too deeply for a batch is sent alone. A large file is sent alone, so that
-its upload can be resumed even if other files have changed.
+from the remaining files, and resumes their sessions. In a group the small files come first: the service indexes in this
+order, so these become ready early. A file whose metadata is nested too deeply for a batch is sent alone. A large file
+is sent alone, so that its upload can be resumed even if other files have changed.
 
 The main thread never waits for a future: an interrupt inside `wait` or `result` may leave the future's lock locked, and
 the thread that completes the future would wait forever. It waits for a queue instead, where Ctrl-C is safe.
@@ -100,14 +100,14 @@ class Grouper:
             yield from self.rest()
 
     def rest(self) -> Iterator[TransferGroup]:
-        """Yield the remaining transfers; a single file is sent without a batch unless batches were requested."""
+        """Yield a group of the remaining transfers; a single file needs no batch, unless batches were requested."""
         group, self._waiting, self._waiting_bytes = sorted(self._waiting, key=lambda each: each.size_bytes), [], 0
         if group:
             yield TransferGroup("one" if len(group) == 1 and self._mode == "auto" else "batch", tuple(group))
 
 
 class TransferQueue:
-    """Sends files in groups, several groups at a time. As a context manager, stops running transfers after an error."""
+    """Sends files in groups, several groups at a time. An error that leaves its `with` block stops the transfers."""
 
     def __init__(
         self,
@@ -121,8 +121,8 @@ class TransferQueue:
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_sent` gets the size of each block sent, and may be called from any thread. `on_wait` is called at least
-        once per heartbeat while a method waits for groups to end."""
+        """`on_sent` gets the size of each block sent, and may be called from any thread. While a method waits for
+        groups to end, it calls `on_wait` at least every HEARTBEAT_S."""
         #: The ids of the batches that were opened.
         self.batch_ids: list[str] = []
         self._client = client
@@ -185,7 +185,10 @@ class TransferQueue:
         self._on_wait()
 
     def _collect(self) -> SvcError | None:
-        """Report the next group, if one ends within HEARTBEAT_S. Returns its error if it affects every file."""
+        """Pass the next finished group to `on_end`, if one ends within HEARTBEAT_S.
+
+        Returns the error of the group if the error affects every file.
+        """
         future = take(self._done)
         if future is None:
             return None

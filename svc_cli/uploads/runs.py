@@ -121,7 +121,7 @@ class UploadRun:
             queue.finish()
 
     def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
-        """Run the tasks, `jobs` at a time. An error that affects all ends the run and is stored in `stopped_by`."""
+        """Run the tasks, `jobs` at a time. An error that affects every task ends the run; see `stopped_by`."""
         self.progress.begin(label, len(tasks))
         crew, done = Crew(jobs, "task"), SimpleQueue[Future[ReportItem]]()
         under_way: set[Future[ReportItem]] = set()
@@ -194,7 +194,7 @@ class UploadRun:
 
     @contextmanager
     def _ended(self, *crews: Crew) -> Iterator[None]:
-        """If an error ends the block early, store it in `stopped_by`."""
+        """End the crews after the block. An error that ends the block early is stored in `stopped_by`."""
         try:
             yield
         except KeyboardInterrupt:
@@ -269,7 +269,7 @@ def _examine(
 
 
 def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
-    """Return the bucket's sources, or at least those with these titles; none if the bucket is missing.
+    """Return the bucket's sources; for a few titles, only those with these titles; none if the bucket is missing.
 
     Raises ApiError `bucket_not_found` for an archived bucket.
     """

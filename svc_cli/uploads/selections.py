@@ -1,7 +1,8 @@
 """Expands the paths that the user gave to the files to upload, each with its title.
 
-A file that the user named is always sent. A folder is walked: entries whose name starts with a dot, that are ignored or
-links, or whose type the service can't read are skipped and reported. The title is the path as given, `/`-separated.
+A file that the user named is always sent. A folder is walked; its hidden entries (names that start with a dot), ignored
+entries, links, and files of types that the service can't read are skipped and reported. The title is the path as given,
+`/`-separated.
 """
 
 import glob
@@ -88,7 +89,7 @@ class Selection:
             self.skips.append(Skip(name, SPELLED_TWICE, "svc_title_conflict"))
 
     def drop_doubles(self) -> None:
-        """Keep one file per title, preferring files that were named to files found in a folder."""
+        """Keep one file per title. A file that the user named takes precedence over one found in a folder."""
         unique: dict[str, SelectedFile] = {}
         for file in self.files:
             if file.is_named or file.title not in unique:

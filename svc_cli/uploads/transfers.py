@@ -1,13 +1,13 @@
 """Sends files into one bucket: in a single request, through a session, or up to 100 together as a batch.
 
-Each create has an idempotency key derived from the content, so a repeated run continues a killed one: the service
-replays its answer for a key that it has seen. If the source has since been deleted, renamed or removed from the bucket,
-the file is created again with the key of the next epoch, a counter that is part of the key.
+Each create request has an idempotency key derived from the content, so a repeated run continues a killed one: the
+service repeats its answer to an earlier request with the same key. If the source has since been deleted, renamed or
+removed from the bucket, the file is created again with the key of the next epoch, a counter that is part of the key.
 
 One create request opens a batch, the bytes of its files are sent together as one pack, and one finalize request creates
-all sources. Files that are pending after a finalize are sent one by one and finalized again as long as that makes
-progress; files that were rejected or failed are recorded with their error and not retried. If the service doesn't
-support packs, all files are sent one by one.
+all sources. Files whose bytes are incomplete then are sent one by one, and the batch is finalized again, at most
+MOST_ROUNDS times; files that were rejected or failed are recorded with their error and not retried. If the service
+doesn't support packs, all files are sent one by one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -217,8 +217,8 @@ class Sender:
         return dead
 
     def _send_pack(self, pack: Pack, *, resume: bool) -> bool:
-        """Send the bytes of all files together. Returns False if the service refuses this; then the caller sends each
-        by itself.
+        """Send the bytes of all files together. Returns False if the service refuses the pack; the caller then
+        sends each file by itself.
         """
         try:
             pack.count(self.client.send_bytes(pack.upload_url, pack, resume=resume, on_sent=self._on_sent))
@@ -229,7 +229,7 @@ class Sender:
         return True
 
     def _sort_replayed(self, batch_id: str, transfers: Mapping[str, Transfer]) -> tuple[list[str], list[Transfer]]:
-        """Split the files of a batch that an earlier run opened, and record the results of those that have a source.
+        """Look up the files of a batch that an earlier run opened, and record the results of those that have a source.
 
         Returns the ids of the pending files, and the files that need the next epoch's key because their item failed or
         their source is gone.
@@ -262,10 +262,11 @@ class Sender:
     def _finalize(
         self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Finalize the batch and record the results. Returns the ids of files that are not finalized yet.
+        """Finalize the batch and record the results. Returns two lists of `client_file_id`s.
 
-        The second list has those of them whose bytes have not arrived whole. If sending a file failed, the service is
-        asked to abandon these.
+        The first has all files that are not finalized yet; the second has those of them that must be sent again,
+        because bytes are missing. If sending any of the `open_ids` failed, the service abandons the files whose bytes
+        are missing.
         """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
