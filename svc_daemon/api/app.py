@@ -109,12 +109,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults: Path | None = None) -> Starlette:
-    """Create the application. The function `lifespan` must set the attributes of its state that handlers read.
+    """Create the application. The function `lifespan` must set the state attributes that handlers read.
 
     `faults` is the file with the rules of the fault lab. Raises FaultsRefused if the rules are invalid, or OSError.
 
-    The state attributes are `context`, `extractor`, `installation_id`, `operator_token`, `started_s` and `measure`,
-    which returns what only the process knows: sizes in bytes, and open connections.
+    The state attributes are `context`, `extractor`, `installation_id`, `operator_token`, `started_s` and `measure`, a
+    function that returns sizes in bytes and the number of open connections.
     """
     lab = FaultLab(faults, ENDPOINTS) if faults is not None else None
     handlers = [(row, serving(row)) for row in ENDPOINTS]
@@ -130,7 +130,8 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # By default, Starlette redirects a path with a trailing slash, without a body. Send an error response instead.
+    # By default, Starlette answers a path with a trailing slash with a redirect that has no body. Send an error
+    # response instead.
     app.router.redirect_slashes = False
     # Build the OpenAPI document on the first request for it, since this takes 0.2 s and most daemons are never asked
     # for it.

@@ -1,7 +1,7 @@
 """A table of the API's endpoints: `app` serves them, and `openapi` documents them.
 
 An endpoint with `dry_run` in its `query` can report what it would do without doing it. Every other endpoint with side
-effects refuses a request for a dry run, because it would do something that can't be undone.
+effects refuses a request for a dry run, because it would carry out what the client only wants to check.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -97,7 +97,7 @@ ANSWER = (*SEARCH, E.ANSWER_FAILED, E.ANSWER_TIMEOUT)
 def serving(row: Endpoint) -> Handler:
     """Return the endpoint's handler.
 
-    If it has side effects but no dry run, it is wrapped to refuse requests for one.
+    If the endpoint has side effects but no dry run, the handler is wrapped to refuse requests for a dry run.
     """
     if row.method in ("GET", "OPTIONS") or row.reads or DRY_RUN in row.query:
         return row.handler

@@ -53,7 +53,7 @@ def event(data: dict[str, Any], name: str | None = None, event_id: str | None = 
 def comment(event_id: str | None = None) -> bytes:
     """Encode a comment, which keeps an idle connection alive.
 
-    With an id, a client that reconnects continues after that event.
+    With an id, the comment also tells a client that reconnects after which event to continue.
     """
     return f"id: {event_id}\n: \n\n".encode() if event_id else b": \n\n"
 

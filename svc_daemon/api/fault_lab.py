@@ -1,8 +1,8 @@
 """The fault lab: makes a real daemon fail on demand, to test how clients handle errors.
 
-It is turned on only by `svc daemon run --faults FILE`. The rules in the file (`core.faults`) choose requests of the API
-that fail: before they are carried out, so that nothing has happened, or after it, so that the client doesn't learn what
-has happened. A response that the fault lab has made or delayed has the header Svc-Fault. If the file changes, it is
+It is turned on only by `svc daemon run --faults FILE`. The rules in the file (`core.faults`) choose API requests that
+fail: either before they are carried out, so that nothing has changed, or afterwards, so that the client doesn't learn
+what has changed. A response that the fault lab has made or delayed has the header Svc-Fault. If the file changes, it is
 read again, and its rules count from zero.
 """
 
@@ -65,7 +65,8 @@ class FaultLab:
 
 async def _disturb(rule: FaultRule, request: Request, handler: Handler) -> Response:
     response = await handler(request) if rule.when == "after" else None
-    # `ResponseHeaders` sends the name of the rule as a header. If the handler has failed, its error is sent without it.
+    # `ResponseHeaders` sends the name of the rule as a header. If the handler raised an error, this line isn't reached,
+    # and the error response lacks the header.
     request.scope["state"]["fault"] = rule.name
     await asyncio.sleep(rule.delay_s)
     if rule.cut:

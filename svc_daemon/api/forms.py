@@ -75,7 +75,7 @@ class Form(Generic[SinkT]):
 
 
 async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_file_bytes: int) -> Form[SinkT]:
-    """Read the form in the body. `open_sink` is called at most once, when file bytes arrive or the form ends.
+    """Read the form in the body. `open_sink` is called at most once, at the first file bytes or at the form's end.
 
     Raises ServiceError: 415 `unsupported_media_type`; 413 `file_too_large`, before reading anything if Content-Length
     exceeds the limit; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and exceptions of the sink.
@@ -149,7 +149,7 @@ class _FormReader:
     """Collects the fields of a form, the name and type of its file, and file bytes until they are passed on.
 
     For each part, the parser's callbacks report the header names and values (perhaps in pieces), the end of each header
-    and of all headers, the data in pieces, and the end of the part. The last one reports the closing boundary.
+    and of all headers, the data in pieces, and the end of the part. The last callback reports the closing boundary.
     """
 
     def __init__(self, boundary: bytes, max_file_bytes: int) -> None:

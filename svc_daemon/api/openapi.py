@@ -44,7 +44,7 @@ _WITHOUT_BODY = (204, 308)
 def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
     """Build the OpenAPI 3.1 document, with every status and every error code that each path may respond with.
 
-    The description of a query parameter may contain a limit, such as `{page_rows}`.
+    The description of a query parameter can contain a placeholder for a limit, such as `{page_rows}`.
     """
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:

@@ -180,11 +180,10 @@ def respond(
 ) -> Response:
     """Respond with the model as JSON, without the fields in `without`.
 
-    The paging fields are omitted too, unless the request asks for a page.
+    The paging fields of a list (`has_more` and `last_id`) are omitted too, unless the request has `limit`.
     """
     unasked = dict(without or {})
-    # A page of search results always has `has_more`. A list has `has_more` and `last_id` only if the request has
-    # `limit`.
+    # Search results have no `last_id`, and always have `has_more`.
     if "limit" not in request.query_params and "last_id" in type(model).model_fields:
         unasked |= {"has_more": True, "last_id": True}
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")

@@ -1,8 +1,8 @@
 """Inserts of many rows in few statements.
 
-For each statement, Python's sqlite3 gives up the interpreter's lock and takes it again, which has to wait for whichever
-thread has taken it meanwhile. While many files come in, that takes longer than the insert itself. So the rows of an
-`executemany` are inserted in groups, with one statement for each group.
+For each statement, Python's sqlite3 releases the interpreter's lock and acquires it again, for which it must wait if
+another thread has acquired the lock in between. While many files are uploaded, that takes longer than the insert
+itself. So the rows of an `executemany` are inserted in groups, with one statement for each group.
 """
 
 import re
@@ -14,14 +14,15 @@ from typing import Any
 
 #: Number of rows per statement. Twice as many would save little more, and must be compiled once for each table.
 GROUP_ROWS = 16
-#: An insert of one row: what precedes the row, the row in its parentheses, and what follows it.
+#: Matches an insert of one row, in three groups: what precedes the row, the row in its parentheses, and what follows
+#: it.
 _INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)
 #: A quoted text, or a named parameter.
 _PARAMETER = re.compile(r"'[^']*'|:(\w+)")
 
 
 class _Inserted(sqlite3.Cursor):
-    """Counts the rows of all groups."""
+    """A cursor whose `rowcount` includes the rows of all groups."""
 
     inserted = 0
 
@@ -48,7 +49,7 @@ class GroupingConnection(sqlite3.Connection):
         return cursor
 
 
-#: Opens such a connection, with the arguments of `sqlite3.connect`.
+#: Opens a `GroupingConnection`, with the arguments of `sqlite3.connect`.
 connect = partial(sqlite3.connect, factory=GroupingConnection)
 
 
@@ -56,7 +57,8 @@ connect = partial(sqlite3.connect, factory=GroupingConnection)
 def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the insert of `GROUP_ROWS` rows, and the names of a row's parameters; None if it isn't an insert.
 
-    The parameters of the returned statement have no names; those of a statement without names keep their order.
+    The parameters of the returned statement have no names. If those of the given statement have none either, no names
+    are returned, and the order of the parameters is the same.
     """
     match = _INSERT.fullmatch(statement)
     if match is None:

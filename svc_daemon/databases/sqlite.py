@@ -11,7 +11,7 @@ the WAL only while nobody reads from it; if reads keep overlapping, new ones are
 
 After an I/O error nothing more is written: a failed fsync may have dropped pages, and a retry would report a false
 success. `on_broken` is called, and the owner restarts the process. The writes of the failed commit may have reached the
-WAL before its fsync failed, so they may or may not exist after the restart: its callers get `CommitUnknown`.
+WAL before its fsync failed, so they may or may not exist after the restart: the commit's callers get `CommitUnknown`.
 """
 
 import os
@@ -173,7 +173,7 @@ class SqliteDatabase:
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
-            # If there was an I/O error during COMMIT, the part of the commit that reached the WAL may count after a
+            # If there was an I/O error during COMMIT, the part of the commit that reached the WAL may be valid after a
             # restart.
             is_unknown = is_ending and _is_named(error, "IOERR")
             self._give_up(group, _as_sqlite(error), CommitUnknown if is_unknown else StorageError)
@@ -293,7 +293,7 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copy of a database like `open_unchanging`. Raises StorageError if it can't be read."""
+    """Open a copied database file, like `open_unchanging`. Raises StorageError if it can't be read."""
     try:
         with open_unchanging(path) as connection:
             yield connection

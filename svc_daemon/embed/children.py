@@ -21,8 +21,8 @@ from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, rece
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.runtimes import Runtime
 
-#: Nice value of the threads that embed chunks: a lower priority than that of processes that extract documents, which
-#: have 10.
+#: Nice value of the threads that embed chunks: a lower priority than that of processes that extract documents (nice
+#: value 10).
 _NICE = 15
 #: The process's `oom_score_adj`: if memory runs out, the kernel kills this process rather than the service.
 _SACRIFICE = b"500"

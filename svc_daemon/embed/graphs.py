@@ -36,7 +36,7 @@ INPUT_IDS, POSITION_IDS, EMBEDDING = "input_ids", "position_ids", "embedding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The parameters of a model that its configuration has, but not its weights."""
+    """The parameters of a model that are in its configuration, not in its weights."""
 
     heads: int
     #: A small number that layer normalization adds to the variance, so that it never divides by zero.
@@ -136,7 +136,8 @@ class _Encoder:
     def _attention(self, hidden: str, name: str) -> str:
         """Add an attention layer.
 
-        One product computes queries, keys and values; the weights of the queries include the scaling.
+        One matrix product computes queries, keys and values together. The weights of the queries already include the
+        scaling.
         """
         heads, width = self._shape.heads, self._width // self._shape.heads
         parts = ((f"{name}query", width**-0.5), (f"{name}key", 1.0), (f"{name}value", 1.0))

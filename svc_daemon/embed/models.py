@@ -5,8 +5,9 @@
     models/<name>@<digest>/tokenizer.json
     models/server.json                  the probe vector that identifies an embedding server's model
 
-A model is written to a staging folder, synced and renamed; it is installed once the record has been replaced. The next
-install removes what an interrupted one left. A running service keeps the model that it has loaded.
+A model is written to a staging folder, flushed to disk and renamed; it is installed once the record has been replaced.
+The next install removes what an interrupted install has left behind. A running service keeps the model that it has
+loaded.
 """
 
 import fcntl
@@ -137,8 +138,8 @@ class ModelFolder:
             # model into memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
-        # Sync the folder before the record is written. Otherwise, after a power failure, the record could name a folder
-        # that doesn't exist.
+        # Flush the folder to disk before the record is written. Otherwise, after a power failure, the record could name
+        # a folder that doesn't exist.
         sync_folder(self.root)
         replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
         self._remove_leftovers(keep=staging)

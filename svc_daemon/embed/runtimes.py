@@ -31,7 +31,7 @@ class Runtime:
             # Use one thread per text: embedding several texts in parallel is faster than one text with several threads.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = _ERRORS_ALONE
-            # Load it by its path: if it were read first, the graph would be in memory twice.
+            # Load the graph by its path: if the file were read first, the graph would be in memory twice.
             self._session = onnxruntime.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
             self._inputs = [(given.name, _NUMBERS[given.type]) for given in self._session.get_inputs()]
             outputs = [given.name for given in self._session.get_outputs()]

@@ -94,7 +94,7 @@ class Extractor:
             return [shortage] * count
         except ExtractionFailed as failure:
             # The server did not accept the documents. Return all of them as not read, so that this does not count as an
-            # attempt; the caller then has each read alone.
+            # attempt; the caller then extracts each one alone.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 

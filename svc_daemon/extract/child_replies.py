@@ -106,7 +106,7 @@ class Job:
 
 
 class _ReplyPipe:
-    """Reads a child's replies line by line. An asyncio stream would take as long as reading a small document."""
+    """Reads a child's replies line by line. An asyncio stream would cost as much time as reading a small document."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -58,7 +58,8 @@ class _Child:
     def blamed(self) -> int:
         """Return the number of the document that ended the child, or -1 if the child had already begun the next one."""
         _, number = self.progress.read()
-        # The child was killed because of one document, but may have begun the next one just before.
+        # The child was killed because of the document `overdue`, but may have begun the next one just before it was
+        # killed.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 

@@ -24,8 +24,8 @@ class CageLimits:
     descriptors: int = 64
     #: Maximum size of the reply about one document: enough for 25 MB of text in a wider encoding, and its chunks.
     output_bytes: int = 96 * 1024**2
-    #: If a child reads several documents and its replies exceed this size, the rest is not read, to limit the daemon's
-    #: memory.
+    #: If a child reads several documents and its replies exceed this size, the remaining documents are not read, to
+    #: limit the daemon's memory.
     wave_output_bytes: int = 16 * 1024**2
     #: Maximum number of chunks of one document. 25 MB of prose has 30,000 chunks; 25 MB of headings have more.
     chunks: int = 100_000

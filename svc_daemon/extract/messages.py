@@ -99,7 +99,7 @@ class DocumentRequest:
     #: The declared media type.
     content_type: str
     chunking: ChunkingOptions
-    #: The size of the document in bytes; -1 if it is all of the file.
+    #: The size of the document in bytes; -1 if the document is the whole file.
     size: int
 
 

@@ -1,7 +1,7 @@
-"""Which document a child is reading, in memory that it shares with the fork server, which limits the time for each.
+"""Records which document a child is reading, in memory that the child shares with the fork server.
 
-The child records each document before it reads it. The fork server reads the record only when a time limit has passed
-or the child has ended, so that a new document does not wake it.
+The child records each document before it reads it. The fork server, which limits the time for each document, reads the
+record only when a time limit has passed or the child has ended, so that a new document does not wake it.
 """
 
 import mmap

@@ -33,9 +33,9 @@ def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool
 
 @lru_cache
 def _are_sharing(named: str | None, content_type: str) -> bool:
-    """Return whether all types that the document may have share a child; cached, because there are few of them."""
+    """Return whether every type that the document could turn out to have may share a child. Results are cached."""
     announced = from_declared(content_type)
-    # The third type is the one that would be detected if the bytes of the document are text.
+    # The third type is the one that would be detected if the document's bytes were text.
     types = (named, announced, detect_as(b"text", named, announced))
     formats = [find_format(media_type or "") for media_type in types]
     return all(format_ is None or shares(format_) for format_ in formats)

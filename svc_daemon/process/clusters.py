@@ -3,10 +3,11 @@
 Nodes send each other notices, short messages through the database server. What happens when:
 
     a node commits work for a worker      it wakes its own worker, and sends a notice that wakes those of other nodes
-    a request needs another node's lock   it sends a notice, and the other request ends early if that is allowed
+    a request needs another node's lock   it sends a notice, and the request that holds the lock ends early if it
+                                          is waiting for bytes from its client
     a node dies                           the server frees its locks, and its leases expire; the workers of other nodes
-                                          look for work every few seconds, so they continue what it has left
-    a node missed notices                 all of its workers look for work once it receives notices again
+                                          look for work every few seconds, so they continue its work
+    a node missed notices                 all of its workers look for work as soon as it receives notices again
 """
 
 import asyncio
@@ -46,7 +47,7 @@ class Notices:
         self._send = send
         self._wakes = wakes
         self._announced: set[str] = set()
-        #: The function that interrupts the requests holding the locks with these keys.
+        #: Function that interrupts the requests of this node that hold the locks with the given keys.
         self.let_go: Callable[[Sequence[int]], object] = lambda _: None
         wakes.look_s = LOOK_S
         for name, wake in wakes.shared().items():
@@ -98,8 +99,8 @@ class Cluster:
         """
 
         def now() -> datetime:
-            # Use the shared clock also for times that are stored, such as when a session expires, because other nodes
-            # compare them with their clock.
+            # Times that are stored, such as the expiry of a session, also come from the shared clock, because all nodes
+            # compare them with that clock.
             return datetime.fromtimestamp(self.now_s(), UTC)
 
         clock, make_ids = replace(context.clock, now=now, shared=self.now_s), replace(context.ids, now=now)

@@ -30,7 +30,7 @@ from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartSto
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Number of threads for calls of a model, so that a server that doesn't answer can't use up all other threads.
+#: Number of threads that are reserved for calls of models. A model server that doesn't answer can only block these.
 THREADS = 8
 
 
@@ -77,7 +77,7 @@ class Wake(asyncio.Event):
         self.announce: Callable[[], None] = lambda: None
 
     def set(self) -> None:
-        """Wake the worker on all nodes, after a change with which any of them can continue."""
+        """Wake the worker on all nodes, because each of them can do the new work."""
         super().set()
         self.announce()
 
@@ -136,7 +136,7 @@ class Context:
     blobs: BlobStore
     parts: PartStore
     asides: AsideStore
-    #: All three of the stores above, for work that needs a certain kind of store.
+    #: The three stores above in one object, for functions that need more than one of them.
     stores: ByteStores
     provider: SearchProvider
     fetcher: Fetcher
@@ -156,8 +156,8 @@ class Context:
     #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: Number of chunks of each document that is being written to the index, by the task's id and token. Only used on
-    #: the event loop.
+    #: The number of chunks of each document that is being written to the index. The keys are the id and token of its
+    #: task. Only used on the event loop.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
     followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(

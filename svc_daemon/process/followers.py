@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Followers:
-    """The followers of the event log in this process, with an asyncio event for each. Use it only on the event loop."""
+    """An asyncio event for each request of this process that follows the event log. Use it only on the event loop."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Event] = set()

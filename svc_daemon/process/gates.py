@@ -1,4 +1,4 @@
-"""Counts in the memory of this process: running uploads, and answers that aren't stored yet.
+"""Counters in the memory of this process: of uploads that are being stored, and of answers and searches.
 
 They are only used on the event loop, without locks. A restart resets them.
 """

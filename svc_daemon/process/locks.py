@@ -22,10 +22,11 @@ T = TypeVar("T")
 
 #: How long a new request waits for the end of the request that holds its session, in seconds.
 TAKEOVER_S = 2.0
-#: An interrupted request goes on receiving until its client has sent nothing for so many seconds, so that bytes which
-#: are on their way aren't lost.
+#: An interrupted request continues to receive until its client has sent nothing for this many seconds, so that bytes
+#: which are on their way aren't lost.
 QUIET_S = 0.05
-#: It stops after this many seconds in any case, because it must also make the bytes durable within `TAKEOVER_S`.
+#: An interrupted request stops receiving after this many seconds in any case, because it must also make the bytes
+#: durable within `TAKEOVER_S`.
 LAST_BYTES_S = 1.0
 
 
@@ -59,7 +60,7 @@ class Hold:
         self.gone = asyncio.Event()
         #: When another request first asked for the locks; None if none has.
         self._asked_s: float | None = None
-        #: The timeout of the wait that is running; None if none is.
+        #: The timeout of the current wait for a chunk; None if the request isn't waiting for one.
         self._patience: asyncio.Timeout | None = None
 
     async def arriving(self, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
@@ -139,7 +140,7 @@ class LocalLocks:
     async def _interrupt(self, names: Collection[str]) -> None:
         """Interrupt the requests that hold these locks, and return when all locks are free.
 
-        All must be free at the same moment, so that two requests can't deadlock.
+        The caller takes none of the locks before all of them are free, so that two requests can't deadlock.
         """
         until_s = asyncio.get_running_loop().time() + TAKEOVER_S
         while holders := [self._holders[each] for each in names if each in self._holders]:

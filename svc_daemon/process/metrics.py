@@ -18,7 +18,8 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 class Durations:
     """A histogram of durations: how many there were in each range, and their sum in seconds."""
 
-    #: The number of durations for each bound in `BOUNDS_S`, and the number of longer ones.
+    #: For each bound in `BOUNDS_S`, the number of durations between the previous bound and this one; last, the number
+    #: of longer durations.
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_S) + 1))
     total_s: float = 0.0
 
@@ -40,8 +41,8 @@ class Durations:
 class Metrics:
     """The counters of one process."""
 
-    #: Requests that have ended, by method, route template and HTTP status; 0 if the client closed the connection before
-    #: the response.
+    #: Requests that have ended, by method, route template and HTTP status. The status is 0 if the client closed the
+    #: connection before the response.
     requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     #: Time from the first bytes of a request to the end of its response, by route template.
     requests_s: defaultdict[str, Durations] = field(default_factory=lambda: defaultdict(Durations))

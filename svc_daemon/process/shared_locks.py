@@ -2,11 +2,12 @@
 
 Within the node, these are local locks (see `process.locks`). The node then takes the lock on the server too, over one
 connection that holds all its locks. If another node holds the lock, this node sends it a notice, and the other node
-interrupts the request that holds the lock. Meanwhile, this node tries again and again, each time for all names or none,
-so that two requests can't deadlock.
+interrupts the request that holds the lock. Meanwhile, this node repeats its attempt. Each attempt takes all of the
+locks or none, so that two requests can't deadlock.
 
 If the connection is lost, all locks of the node are lost. Requests that wait for bytes from their clients are
-interrupted; the others only commit what the rows still allow.
+interrupted. The other requests continue without the locks: their transactions check the rows that another holder of the
+lock could have changed.
 """
 
 import asyncio
@@ -88,7 +89,8 @@ class SharedLocks:
         try:
             grip = await asyncio.shield(asyncio.wrap_future(taking))
         except asyncio.CancelledError:
-            # The server may still take the locks after this cancellation. Nobody else would free them, so do it then.
+            # The server may still take the locks after this cancellation. Nobody else would free them, so free them as
+            # soon as they are taken.
             taking.add_done_callback(lambda taken: None if taken.exception() else self._session.free(taken.result()))
             raise
         if grip.epoch == self._session.epoch:

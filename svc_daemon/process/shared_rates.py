@@ -1,8 +1,8 @@
 """Rate limits for several nodes of an installation: each team's use is counted in a row of the database.
 
-The use of a request is committed in a transaction of its own before the request continues, so that it doesn't delay the
-request's transaction and isn't rolled back with it. While one such transaction runs, other requests of the node wait
-and then share the next one.
+What a request uses is counted in a transaction of its own, which is committed before the request continues. So the
+counting doesn't delay the request's other transaction and isn't rolled back with it. While one such transaction runs,
+other requests of the node wait and then share the next one.
 """
 
 import asyncio

@@ -38,10 +38,11 @@ LOOK_S = 1.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 #: A shortage ends when no work has failed because of it for this long, in seconds.
 QUIET_S = 5.0
-#: The amounts of each resource that a check allocates and releases again; reading any document needs more.
+#: How many descriptors and how much memory and disk space a check allocates and releases again. Reading any document
+#: needs more.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How many times the same work may fail because of a shortage that checks don't find. After that, failures count as
-#: attempts.
+#: How many times the same work can fail with an error that names a shortage, although the checks find none, before its
+#: failures count as attempts.
 MOST_ALONE = 5
 
 
@@ -143,7 +144,7 @@ class Shortages:
             self._wake()
 
     async def _await_room(self) -> None:
-        """Wait until a check finds no shortage, then let work continue until some fails or `QUIET_S` has passed."""
+        """Wait until a check finds no shortage, then let work continue until it fails or `QUIET_S` has passed."""
         while found := await self._look():
             self._note(found)
             await asyncio.sleep(LOOK_S)

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces. Each begins with a request, and ends when the source that the request created is ready.
+"""OpenTelemetry traces. A trace begins with a request, and ends when the source that the request created is ready.
 
     the request          continues the caller's trace, if it sends a `traceparent`
     └ queued             from the commit until a worker takes the document
@@ -23,8 +23,8 @@ from svc_daemon.wire.versions import VERSION, install_command
 
 T = TypeVar("T")
 
-#: A function that describes the response to a request: method, route template, and status (None if the client has
-#: left).
+#: A function that describes the response to a request: method, route template, and status (None if the client closed
+#: the connection before the response).
 Describe = Callable[[str, str, int | None], None]
 
 
@@ -90,7 +90,7 @@ class OpenTelemetry(Traces):
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         if isinstance(work, InTurn):
-            # Such a step is for many requests, so it belongs to none of their traces.
+            # An `InTurn` step does work for many requests, so it belongs to none of their traces.
             return work
         held = copy_context()
         return lambda connection: held.run(work, connection)

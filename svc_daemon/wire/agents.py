@@ -58,7 +58,7 @@ class AgentFields(ScopedBody):
     """
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: These names would mean a limit of the search elsewhere. They are accepted here, because clients may send an agent
+    #: In other bodies, these names limit what is searched. Here they are accepted, because clients can send an agent
     #: back as they received it.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is not a field of an agent; its `policy` sets what it searches."

@@ -22,7 +22,7 @@ class LogEvent(WireModel):
     batch_id: str | None = None
     #: The key whose request caused the event; null if no request did, or if the caller may not see the key.
     key_id: str | None = None
-    #: Facts about the new state, such as `status`, `ready`, `title` and `error` of a source.
+    #: Fields of the new state, such as `status`, `ready`, `title` and `error` of a source.
     data: dict[str, Any]
 
 

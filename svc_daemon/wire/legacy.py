@@ -1,4 +1,4 @@
-"""Bodies for legacy routes (specification, Legacy aliases): as for current routes, plus the buckets."""
+"""Bodies for legacy routes (specification, Legacy aliases): those of current routes, plus fields for the buckets."""
 
 from collections.abc import Sequence
 from typing import Annotated

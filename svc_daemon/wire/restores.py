@@ -6,7 +6,7 @@ from svc_daemon.wire.models import WireModel
 
 
 class RestoreMark(WireModel):
-    """The new number of the buckets' revisions after a restore, and the time at which it was recorded."""
+    """The number to which a restore has raised the buckets' revisions, and the time at which that was recorded."""
 
     object: Literal["restore_mark"] = "restore_mark"
     restored_at: str

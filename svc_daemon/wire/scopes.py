@@ -143,7 +143,7 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
 
 
 def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
-    """Yield the paths of fields with the name of a scope, except nulls, inside a value that is otherwise ignored."""
+    """Yield the paths of all fields in an ignored value that have the name of a scope and aren't null."""
     if bare(str(path[-1])) in _FREE:
         return
     if isinstance(value, list):

@@ -77,8 +77,8 @@ class Explanation(WireModel):
     rank: int
     #: The score by which a hybrid search ranks its results; null in other modes.
     fused: float | None
-    #: From 0 to 1: how much of the query the passage covers, as the share of the matching words in the query's total
-    #: idf.
+    #: From 0 to 1: how much of the query the passage covers. This is the sum of its matching words' idf, divided by the
+    #: sum of the idf of all words in the query.
     coverage: float
     terms: list[ExplainedTerm]
     #: The match in the keyword search; null if the passage is not among its best.

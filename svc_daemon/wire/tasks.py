@@ -16,7 +16,8 @@ class TaskProgress(WireModel):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for the deletion of a bucket; `clear` and then
     #: `index` for a rebuild. Null before the first stage.
     stage: str | None
-    #: Number of finished chunks; number of finished sources for the deletion of a bucket, of documents for a rebuild.
+    #: Number of finished chunks; for the deletion of a bucket, of finished sources; for a rebuild, of finished
+    #: documents.
     chunks_done: int
     #: Total number of chunks, sources or documents; null until it is known.
     chunks_total: int | None

@@ -30,7 +30,7 @@ class Team(WireModel):
     id: str
     object: Literal["team"] = "team"
     name: str
-    #: `removing` from the request to remove the team until all of its data is deleted.
+    #: `removing` once the removal of the team was requested, until all of its data is deleted.
     status: Literal["active", "removing"]
     #: Number of the team's sources, and the total size of their stored files.
     sources: int

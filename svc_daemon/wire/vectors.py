@@ -41,7 +41,10 @@ class VectorOffers(NoDryRunBody):
 
 
 class OffersKept(WireModel):
-    """The result of offering vectors. Those that were left out don't fit; the service computes them itself."""
+    """The result of offering vectors: how many the service keeps for later use, and how many it leaves out.
+
+    For texts whose vectors are left out, the service computes the vectors itself.
+    """
 
     object: Literal["vector_offers"] = "vector_offers"
     kept: int
@@ -59,7 +62,7 @@ class EmbeddedChunk(WireModel):
     location: Location
     #: SHA-256, in hexadecimal, of the text that is embedded: title, headings and text of the passage.
     text_sha256: str
-    #: 32-bit floats, little-endian, in base64; null if it has none of the model in use yet.
+    #: 32-bit floats, little-endian, in base64; null if the chunk has no vector of the model in use yet.
     vector: str | None
 
 

@@ -13,8 +13,8 @@ What wakes each worker:
     embedding   an index has new chunks; another model was installed; a delay ended
     removing    the removal of a team was requested; a delay ended
 
-A worker that isn't woken looks for work once a minute. During a shortage, which `process.shortages` tracks, workers
-wait until it is over, except for sweeping and cascading, which free resources.
+A worker that isn't woken looks for work once a minute. During a shortage of memory, disk space or another resource (see
+`process.shortages`), workers wait until it is over. Sweeping and cascading don't wait, because they free resources.
 
 All lasting state is in the database, never in a worker: after a crash, the next start continues the work.
 """

@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 
 class CascadingWorker(Worker):
-    """Deletes the sources of buckets that are being deleted (the members), one bucket at a time, in batches.
+    """Deletes buckets one at a time. First, it removes the bucket's sources (the members) in batches.
 
-    If a batch fails, its members are deleted one by one, so that a member that can't be deleted doesn't block the
+    If a batch fails, its members are removed one by one, so that a member that can't be removed doesn't block the
     others.
     """
 

@@ -3,8 +3,8 @@
     open the model  ->  for each team in turn: list chunks without a vector  ->  embed  ->  put  ->  repeat until done
 
 No other work waits for this worker: a source is ready, and keyword search finds it, before it has vectors. The index
-can list the chunks that have no vector, so only the current batch is lost if the process is killed. Vectors of another
-model are not used, and are deleted before the first vector of the new model is stored.
+can list the chunks that have no vector, so only the current batch is lost if the process is killed. Vectors of a
+previous model are not used, and are deleted before the first vector of the current model is stored.
 
 In a cluster, a team's chunks are divided into shares by their ids. A node locks one share before it lists the share's
 chunks. So several nodes can work on one team, but never embed the same chunk.
@@ -12,8 +12,8 @@ chunks. So several nodes can work on one team, but never embed the same chunk.
 An import of an exported bucket offers the vectors that the bucket had. Those that pass the checks of
 `operations.vectors` are stored instead of computed.
 
-If the model fails, the delays get longer and the batches smaller, down to one chunk. If a single chunk fails although a
-test sentence doesn't, the chunk is skipped until the next start or change of the model.
+Each time the model fails, the worker waits longer and makes the batch smaller, down to one chunk. If a single chunk
+can't be embedded although a test sentence can, the chunk is skipped until the daemon starts again or the model changes.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ log = logging.getLogger(__name__)
 BATCH = 64
 #: After a batch has failed, the batch size is divided by this.
 SHRINK = 8
-#: Delay after the first failure, which doubles with each further one, and its maximum, in seconds.
+#: Delay after the first failure, in seconds. It doubles with each further failure, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-#: How often, in seconds, a delayed worker checks whether another model was installed.
+#: Interval in seconds at which a worker that waits after a failure checks whether another model was installed.
 LOOK_S = 1.0
 #: In a cluster, the chunks of a team are divided into this many shares, so this many nodes can embed them at once.
 SHARES = 4
@@ -59,8 +59,8 @@ class EmbeddingWorker(Worker):
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: Identifies the configuration of the open model. Initially an object that is different from any
-        #: configuration's.
+        #: Identifies the configuration that was opened last. At first and after `stop`, it is `self`, which is
+        #: different from every configuration.
         self._opened: object = self
         #: Teams whose index may contain chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -148,7 +148,7 @@ class EmbeddingWorker(Worker):
         self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
-        """Embed one batch of the team's chunks. Returns False if no chunk is left, not even for other nodes."""
+        """Embed one batch of the team's chunks. Returns False if no chunk is left for this node or any other."""
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
@@ -161,13 +161,13 @@ class EmbeddingWorker(Worker):
             done = await self._embed_share(embedder, team_id, share)
             if done is not None:
                 return done
-        # A node that is embedding a share may have listed its chunks before the newest ones were added. Check again
-        # later.
+        # Another node that is embedding a share may have listed its chunks before the newest ones were added. Check
+        # again later.
         await asyncio.sleep(LOOK_S)
         return True
 
     async def _embed_share(self, embedder: OpenEmbedder, team_id: str, share: int) -> bool | None:
-        """Embed one batch of a share of the team's chunks. Returns False if the team has no chunk left.
+        """Embed one batch of the chunks in this share. Returns False if the team has no chunk left.
 
         Returns None if the remaining chunks belong to other shares, or if another node has locked this share.
         """

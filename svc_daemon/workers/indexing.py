@@ -19,8 +19,8 @@ What happens to a wave if something fails:
                                       their attempt isn't counted
     the index or the daemon fails     in a shortage, or if the index is damaged and will be rebuilt, all documents wait;
                                       otherwise each is queued to be read alone; no attempt is counted
-    the index has a later generation  the document is queued again, to replace it; this happens if the state database
-                                      was restored from an older copy
+    the index has a later generation  the document is queued again, as a still later generation; this happens if the
+                                      state database was restored from an older copy
     the daemon stops                  all documents are queued again, and no attempt is counted
     the daemon dies                   the tasks are still `running`; the next start moves them to the lane `suspect`,
                                       where documents are read one at a time, and an attempt is counted only if the
@@ -66,8 +66,8 @@ log = logging.getLogger(__name__)
 
 #: Delay before a document that failed because of a shortage is tried again, in seconds.
 PAUSE_IN_SHORTAGE_S = 1.0
-#: Delay before a document that failed because of a damaged index is tried again, in seconds. The rebuild of the index
-#: may only begin after a minute.
+#: Delay before a document that failed because of a damaged index is tried again, in seconds. It can take a minute until
+#: the rebuild of the index begins.
 PAUSE_IN_REBUILD_S = 5.0
 
 

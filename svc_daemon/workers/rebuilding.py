@@ -45,7 +45,7 @@ from svc_daemon.workers.runners import LONGEST_S, Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: How many times a rebuild tries to read a document before it leaves it to the indexing worker.
+#: How many times a rebuild tries to read a document before it leaves the document to the indexing worker.
 REBUILD_READS = 2
 #: How many times rechunking tries to read a document before it keeps the old chunks.
 RECHUNK_READS = 3

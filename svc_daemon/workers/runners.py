@@ -103,7 +103,7 @@ class Worker(ABC):
 
 
 async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
-    """Extend the leases of these tasks again and again, until cancelled."""
+    """Extend the leases of these tasks periodically, until cancelled."""
     pause_s = beat_s = context.limits.lease_seconds / BEATS_PER_LEASE
     while True:
         await asyncio.sleep(pause_s)
@@ -111,5 +111,5 @@ async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
             await extend_claims(context, tasks)
             pause_s = beat_s
         except StorageError:
-            # Retry soon, because the lease must be extended before it expires and another worker claims the task.
+            # Retry soon: once the lease has expired, another worker can claim the task.
             pause_s = min(RETRY_S, beat_s)

@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 #: How often leases are checked and failed steps are repeated, in seconds.
 ROUND_S = 10.0
-#: How many rounds, about an hour, pass between two deletions of old idempotency keys and of rows about work that ended
-#: long ago.
+#: Number of rounds (about an hour) between two deletions of old idempotency keys and of rows about work that ended long
+#: ago.
 ROUNDS_PER_PURGE = 360
 #: Minimum time between two commits of the counted answers and searches, in seconds.
 COUNT_PAUSE_S = 1.0
@@ -59,7 +59,7 @@ class SweepingWorker(Worker):
             self._due_s = monotonic() + ROUND_S
         await _try(self, clean_tombstones)
         now_s = monotonic()
-        # The remaining steps run at their interval, even during a continuous stream of deletions.
+        # The remaining steps run only once per interval, even if deletions wake the worker more often.
         if now_s < self._due_s:
             return self._due_s - now_s
         # Release no leases of tasks during a shortage: workers that are still running may be unable to extend theirs.

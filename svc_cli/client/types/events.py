@@ -22,7 +22,7 @@ class LogEventDict(TypedDict):
     key_id: str | None
     """The key whose request caused the event; null if no request did, or if the caller may not see the key."""
     data: dict[str, Any]
-    """Facts about the new state, such as `status`, `ready`, `title` and `error` of a source."""
+    """Fields of the new state, such as `status`, `ready`, `title` and `error` of a source."""
 
 
 class EventListDict(TypedDict):

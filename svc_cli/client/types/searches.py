@@ -61,8 +61,8 @@ class ExplanationDict(TypedDict):
     fused: float | None
     """The score by which a hybrid search ranks its results; null in other modes."""
     coverage: float
-    """From 0 to 1: how much of the query the passage covers, as the share of the matching words in the query's total
-    idf.
+    """From 0 to 1: how much of the query the passage covers. This is the sum of its matching words' idf, divided by
+    the sum of the idf of all words in the query.
     """
     terms: list[ExplainedTermDict]
     keyword: ExplainedKeywordDict | None

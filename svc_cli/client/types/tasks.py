@@ -12,8 +12,8 @@ class TaskProgressDict(TypedDict):
     `index` for a rebuild. Null before the first stage.
     """
     chunks_done: int
-    """Number of finished chunks; number of finished sources for the deletion of a bucket, of documents for a
-    rebuild.
+    """Number of finished chunks; for the deletion of a bucket, of finished sources; for a rebuild, of finished
+    documents.
     """
     chunks_total: int | None
     """Total number of chunks, sources or documents; null until it is known."""

@@ -1,4 +1,4 @@
-"""TLS handshakes: a connection counts, and has a time limit, from its first packet on.
+"""TLS handshakes: connections have a time limit, and count towards the maximum number, from their first packet on.
 
     accepted -> handshake -> ClientProtocol      closed after `head_s`, or earlier if there are too many connections
 
@@ -70,7 +70,7 @@ class Handshake(asyncio.Protocol):
         finally:
             self._connections.discard(self)
             self._client.crowd.leave(self)
-        # None without an error means that the connection was closed or lost during the handshake.
+        # `secured` is None if the handshake failed, or if the connection was closed or lost during the handshake.
         if secured is None:
             return
         secured.set_protocol(self._client)

@@ -258,7 +258,8 @@ class ClientProtocol(H11Protocol):
         """Run the application. A response sent before the whole body has arrived gets `Connection: close`.
 
         If the request line contains a whole URL, it is replaced by its path. `Guards` checks the URL's host, which is
-        passed on as `authority`. What a client sent before it disconnected is received before its disconnect.
+        passed on as `authority`. If the client disconnects, the application first receives what the client had sent,
+        and then the disconnect.
         """
         cycle = self.cycle
         # The fault lab calls this to close the connection.
@@ -301,7 +302,8 @@ class ClientProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
         else:
-            # Close it without a response: browsers open connections in advance, before they have a request for them.
+            # The client has sent nothing. Close the connection without a response: browsers open connections in
+            # advance, before they have a request for them.
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:

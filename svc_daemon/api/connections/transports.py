@@ -5,8 +5,8 @@ twice, and may be delayed by 40 ms because of Nagle's algorithm. So all data tha
 event loop is sent together.
 
 If a socket with unread bytes is closed, the connection is reset, and the client may see the reset before it has read
-the response. So after the response, the transport ends its own direction, discards what still arrives, and closes the
-connection when the client does or when the time limit has passed.
+the response. So after the response, the transport stops sending but keeps the connection open, discards what still
+arrives, and closes the connection when the client does or when the time limit has passed.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Any
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 
-#: If this many bytes are buffered, they are sent at once, so that the sender is slowed down if its client is slow.
+#: If this many bytes are buffered, they are sent at once, so that a handler is slowed down if its client is slow.
 _GATHERED_BYTES = 64 * 1024
 #: After a response over TLS, how often to check whether all of it was sent, in seconds.
 _SENT_CHECK_S = 0.05
@@ -30,7 +30,7 @@ def has_arrivals(transport: asyncio.BaseTransport) -> bool:
 
 
 class ClientTransport(asyncio.Transport):
-    """Wraps the transport of the event loop, which the loop itself continues to use."""
+    """Wraps the event loop's transport of a connection. The loop itself uses the wrapped transport."""
 
     def __init__(
         self,

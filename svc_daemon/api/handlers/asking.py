@@ -1,4 +1,4 @@
-"""Functions for both APIs that answer questions: they read the conversation, and convert the sources of an answer."""
+"""Functions that `responses` and `completions` share: read the conversation, convert an answer's sources."""
 
 import logging
 from collections.abc import Iterable

@@ -57,12 +57,12 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
-#: The fields of the response that only a batch with a pack has.
+#: Fields of the response that are sent only for a batch with a pack (a single request with the bytes of all files).
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: The fields that name buckets in the body of an old client. They are replaced by the buckets found in the fingerprint.
+#: The fields of the body by which old clients name buckets. The fingerprint contains the buckets themselves instead.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -174,7 +174,7 @@ async def show(request: Request) -> Response:
 
 
 def refuse_unhashed(body: wire.BatchFields) -> None:
-    """Raise `invalid_request` unless every file has a `sha256`, by which files damaged within a pack are found."""
+    """Raise `invalid_request` unless every file has a `sha256`, which is needed to find damaged files in a pack."""
     lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
     if lacking:
         raise refusals([(path, "is required for a pack.") for path in lacking])

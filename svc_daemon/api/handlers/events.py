@@ -63,7 +63,7 @@ async def list_events(request: Request) -> Response:
 async def follow(
     request: Request, key: KeyRow, chosen: EventFilter, position: Position, last_id: str | None
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the events after `position`, which is that of the event `last_id`, then new ones as they happen.
+    """Yield the stored events after `position` (the position of the event `last_id`), then new events as they happen.
 
     The stream ends when the service stops or the key is revoked.
     """
@@ -91,8 +91,8 @@ async def follow(
                 # continues after this event.
                 yield comment(last_id)
                 beat_s = monotonic()
-            # `asyncio.wait_for` before Python 3.12 ignores a cancellation that arrives together with a wake-up, so the
-            # stream of a client that has disconnected would never end.
+            # Don't use `asyncio.wait_for`: before Python 3.12, it ignores a cancellation that arrives together with a
+            # wake-up, so the stream of a client that has disconnected would never end.
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await woken.wait()

@@ -48,7 +48,7 @@ async def _create(request: Request, kind: str, route: str) -> Response:
 async def take_url(
     request: Request, creating: Creating, destination: Destination, kind: str, body: wire.UrlImport
 ) -> Response:
-    """Create a source from the URL in the body, in these buckets."""
+    """Create a source from the URL in the body, in the buckets of `destination`."""
     context = context_of(request)
     limits, webhook = context.limits, None
     if body.webhook is not None:

@@ -1,4 +1,4 @@
-"""HTTP handlers for facts about the service: health, version, limits and the OpenAPI document."""
+"""HTTP handlers that describe the service: health, version, limits and the OpenAPI document."""
 
 import asyncio
 from dataclasses import fields

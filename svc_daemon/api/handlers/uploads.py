@@ -61,7 +61,7 @@ async def create(request: Request) -> Response:
 async def open_session(
     request: Request, creating: Creating, destination: Destination, body: wire.UploadCreate
 ) -> Response:
-    """Open the requested upload session, for these buckets."""
+    """Open the requested upload session, for a source in the buckets of `destination`."""
     context = context_of(request)
     wanted = new_upload(context, creating.key, destination, body, verbs.begin_session(context))
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
@@ -129,7 +129,10 @@ async def finalize(request: Request) -> Response:
 
 
 def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """Return the session in the path. Raises `session_not_found` if it belongs to another bucket."""
+    """Return the session in the path. Raises `session_not_found` if it isn't in the path's bucket.
+
+    With `to_finalize`, also raises an error if the bucket isn't active.
+    """
     bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
     return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
 

@@ -1,4 +1,4 @@
-"""HTTP handlers for the vectors of a bucket's passages: how many there are, and those that an import offers."""
+"""HTTP handlers for the vectors of a bucket's passages: one counts them, one receives vectors for an import."""
 
 from starlette.requests import Request
 from starlette.responses import Response

@@ -1,6 +1,6 @@
 """The access log: one line per request, with the route's template instead of the path, so that no token is logged.
 
-The same facts are counted for `/metrics`.
+Each request is also counted for `/metrics`.
 """
 
 import logging

@@ -24,7 +24,7 @@ class ClientLimits:
 
     #: Maximum time from the first byte of a request (or the opening of the connection) to the end of its headers.
     head_s: float = Limits.header_seconds
-    #: How many seconds later than at its minimum rate a body may arrive.
+    #: Seconds that a client gets to send a body in addition to the time that the minimum rate allows.
     body_grace_s: float = 10
     #: Minimum rate of a body, in bytes per second.
     body_bytes_per_s: float = Limits.body_bytes_per_second
@@ -32,7 +32,7 @@ class ClientLimits:
     body_total_s: float = Limits.body_seconds
     #: How long an idle connection stays open for another request.
     keep_alive_s: int = 15
-    #: How long a client may leave a response unread, once the buffers between are full.
+    #: How long a client may leave a response unread, once the network buffers are full.
     unread_answer_s: float = 60
     #: How long a client may continue to send a request that was already answered, before the connection is closed.
     linger_s: float = 5
@@ -73,8 +73,8 @@ class _PacedBody:
 
     async def receive(self) -> Message:
         if not self._more:
-            # After the end of the body, the only remaining message is that the client has disconnected, which has no
-            # deadline.
+            # After the end of the body, the only remaining message is that the client has disconnected. Waiting for it
+            # has no deadline.
             return await self._receive()
         began, limits = self._clock(), self._limits
         pace_s = limits.body_grace_s + self._received_bytes / limits.body_bytes_per_s

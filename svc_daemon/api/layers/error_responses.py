@@ -1,7 +1,7 @@
 """Converts exceptions to responses, in the service's own error format or in OpenAI's.
 
 Every exception is converted to a ServiceError, and every ServiceError to one JSON response. An unexpected exception
-becomes `internal_error`: its traceback is logged with the request's id, and the caller sees nothing of it. Once the
+becomes `internal_error`: its traceback is logged with the request's id, and is not part of the response. Once the
 response has begun, no error can be sent, so the server closes the connection.
 
 On the routes that OpenAI's clients call, errors have the format that these clients expect (specification, Errors):

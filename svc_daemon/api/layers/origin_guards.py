@@ -25,7 +25,7 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class FramingFault(ServiceError):
-    """It is unclear where this request ends, so nothing more may be read from its connection."""
+    """Raised if it is unclear where a request ends. Nothing more may be read from its connection."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])
@@ -39,7 +39,8 @@ class GuardRules:
     hosts: Collection[str] = ()
     #: Origins of web pages that may use this daemon, such as `https://docs.example.org`.
     origins: Collection[str] = ()
-    #: Maximum size in bytes of request line and headers together. h11's own limit is only for incomplete ones.
+    #: Maximum size in bytes of request line and headers together. h11's own limit applies only to heads that are still
+    #: incomplete.
     max_head_bytes: int = 16 * 1024
     #: Returns whether Origin is not checked for a path (as the server decoded it), because a token in the path
     #: authorizes the request.
@@ -72,7 +73,7 @@ class Guards:
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests have only the header Host, so that these checks can be skipped.
+        # Most requests have only one of these headers, Host, and need no further checks of their framing.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)

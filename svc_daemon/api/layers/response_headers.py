@@ -54,7 +54,7 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Set the bucket for the header that links to the successor route, whose path needs it."""
+    """Set the bucket in the path of the successor route, to which a header of the response links."""
     request.state.successor_bucket = slug
 
 

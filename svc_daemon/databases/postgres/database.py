@@ -20,8 +20,8 @@ refused               the server lacks a resource or can't be reached: nothing w
 conflict, too often   nothing was stored, StorageError
 unknown               the connection was lost during COMMIT, which the server may have carried out: CommitUnknown
 
-If the connection is lost before COMMIT, nothing was stored. If it had been used before, the group is run again on a new
-connection, since the server may just have been restarted some time ago. If a node dies, the server rolls its open
+If the connection is lost before COMMIT, nothing was stored. If the connection had been used before, the group is run
+again on a new one, because the server may have been restarted since then. If a node dies, the server rolls its open
 transaction back, at the latest after `idle_in_transaction_session_timeout`.
 """
 
@@ -54,10 +54,11 @@ T = TypeVar("T")
 #: Maximum number of pieces of work per commit. The server keeps only the first 64 savepoints of a transaction in
 #: memory.
 GROUP_LIMIT = 64
-#: How many times a group is run before each piece is run in its own transaction, and how many times a single piece is
-#: run.
+#: How many times a group is run at most before each piece is run in its own transaction, and how many times a single
+#: piece is run at most.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
-#: After this many conflicts, a transaction waits for its turn. Otherwise a node might lose to others again and again.
+#: After this many conflicts, a transaction waits for its turn. Otherwise the same node's transactions might be rolled
+#: back again and again.
 FREE_TRIES = 2
 #: Pause in seconds after the first conflict, times a random number up to 1. It doubles with each conflict.
 FIRST_PAUSE_S = 0.01
@@ -73,7 +74,7 @@ _SETTINGS = (
     # Compiling a plan (JIT) takes longer than any of our statements.
     "jit = off",
     "idle_in_transaction_session_timeout = '15s'",
-    # A transaction that reads a whole table, however small, conflicts with all that write to the table.
+    # A transaction that reads a whole table, however small, conflicts with every transaction that writes to the table.
     "enable_seqscan = off",
 )
 
@@ -216,7 +217,7 @@ class PostgresDatabase:
         return outcomes
 
     def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
-        """Run a piece of work in the open savepoint, and open one for the next.
+        """Run a piece of work in the open savepoint, and open a savepoint for the next piece.
 
         Raises errors that end the transaction.
         """

@@ -19,7 +19,7 @@ from svc_daemon.errors import ShuttingDown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Maximum number of connections for reads, as many as there are threads that read at the same time.
+#: Maximum number of connections for reads, and so of concurrent reads.
 MOST = 8
 #: How long a read waits for a connection, and `close` waits for reads, in seconds.
 PATIENCE_S = 5.0

@@ -123,8 +123,8 @@ class PostgresServer:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             given = {}
-        # If a password contains an @ that isn't escaped, the rest of it would become part of the host, which messages
-        # contain.
+        # If a password contains an @ that isn't escaped, the rest of the password would become part of the host, which
+        # error messages contain.
         if not given or "@" in str(given.get("host", "")):
             raise StorageError("The URL of the database is not one of PostgreSQL; escape @, : and / in its password.")
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "UTF8"}

@@ -1,11 +1,11 @@
 """What nodes share through a PostgreSQL server besides data: advisory locks, notices (messages), and its clock.
 
 A lock belongs to the connection on which it was taken. So a node uses one connection for all its locks, and if the node
-dies, the server frees them. If the node loses this connection, it has lost all its locks. It then opens another one,
-and asks the server to end the lost connection in case it still exists there.
+dies, the server frees them. If the node loses this connection, it has lost all its locks. It then opens a new
+connection, and asks the server to end the lost one in case the server hasn't noticed the loss.
 
-Notices are sent on the same connection and received on another. A node misses those that are sent while its receiving
-connection is lost, so `on_listening` is called whenever that connection was opened.
+Notices are sent on the same connection and received on another. A node misses notices that are sent while its receiving
+connection is lost, so `on_listening` is called each time that connection has been opened.
 """
 
 import json
@@ -244,7 +244,7 @@ class NoticeListener:
     """The connection that receives the notices of all nodes. Its thread opens it again when it is lost."""
 
     def __init__(self, url: str, receive: Callable[[str], object], on_listening: Callable[[], object]) -> None:
-        """The thread calls `receive` with each notice, and `on_listening` whenever the connection was opened."""
+        """The thread calls `receive` with each notice, and `on_listening` each time it has opened the connection."""
         self._server = PostgresServer(url)
         self._receive = receive
         self._on_listening = on_listening
@@ -282,8 +282,8 @@ class NoticeListener:
 class ShortTransactions:
     """Runs transactions that lock the rows they read, separately from the transactions of the state database.
 
-    So neither of them delays the other or is rolled back with it. What they commit may be lost if the server crashes.
-    Thread-safe; the transactions run one after another.
+    So neither kind of transaction delays the other or is rolled back with it. What they commit may be lost if the
+    server crashes. Thread-safe; the transactions run one after another.
     """
 
     def __init__(self, url: str) -> None:
@@ -292,7 +292,7 @@ class ShortTransactions:
         self._connection: ServerConnection | None = None
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction, or in a second one if the connection was lost since its last use.
+        """Run `work` in one transaction. If the connection was lost since its last use, run it again on a new one.
 
         Raises StorageError.
         """
