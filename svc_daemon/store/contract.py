@@ -131,7 +131,7 @@ class PartStore(Protocol):
         """Return the number of stored bytes of each session, counted from its first byte up to the first gap."""
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Make the stored bytes of each session durable, so that they can be acknowledged, and return their counts."""
+        """Make the stored bytes durable, so that they can be acknowledged. Returns each session's number of bytes."""
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
         """Return the hexadecimal SHA-256 of the session's first `size_bytes` bytes, as counted by `settle`."""

@@ -75,9 +75,10 @@ class Meaning:
 def find_meaning(
     connection: sqlite3.Connection, index: TeamIndex, query: SearchQuery, cache: SignsCache, check: Callable[[], None]
 ) -> Meaning | None:
-    """Prepare the query's vector for this index. Returns None if there is none, or none of its model in the index.
+    """Prepare the query's vector for this index.
 
-    Raises ProviderFailed if the vector's length differs from that of the model's other vectors.
+    Returns None if the query has no vector, or if the index has no vectors of the same model. Raises ProviderFailed if
+    the vector's length differs from that of the model's other vectors.
     """
     if query.vector is None:
         return None

@@ -4,6 +4,8 @@
                                                            the bytes of a source
     parts/<moment>/<session id>/<offset>-<size>-<nonce>…   some bytes of an open upload session
 
+`<moment>` is the time at which the session was created.
+
 No name is ever used twice: names contain 80 or 128 random bits. So objects are never replaced, two nodes can't disturb
 each other, and a request may be sent again if its answer was lost. S3 never shows an object in part; once the store has
 acknowledged it, it is durable. Listings must show an object as soon as it is acknowledged, as S3 and all current

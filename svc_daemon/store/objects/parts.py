@@ -1,4 +1,4 @@
-"""Parts as objects: the bytes of open upload sessions, as chains of objects (`core.uploads.chains`).
+"""Parts as objects: the bytes of each open upload session are a chain of objects (`core.uploads.chains`).
 
 A writer stores what it receives in objects of up to `OBJECT_BYTES`, each of which is durable once the store has
 acknowledged it. To finalize a session, this node reads its chain of objects and stores them as one blob. The objects of
