@@ -140,7 +140,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
     """Print a note if the service has another version than this `svc`.
 
-    `is_ours` is whether the service is the local daemon, which the note then advises to restart.
+    If `is_ours`, the service is the local daemon, and the note may advise to restart it.
     """
     if running == VERSION:
         return

@@ -43,7 +43,7 @@ class Foreign:
     reason: str
     #: Whether the program accepted the connection but did not answer, which may be a daemon that hangs.
     is_silent: bool = False
-    #: Whether it has a certificate that is not trusted.
+    #: Whether the program presented a TLS certificate that is not trusted.
     is_untrusted: bool = False
 
 

@@ -289,7 +289,10 @@ def _is_alive(pid: int) -> bool:
 
 
 def _read_lines(path: Path, place: LogPlace | None) -> tuple[list[str], LogPlace]:
-    """Return the complete lines of a file after this place, if it is a place in this file, and the place after them."""
+    """Return the complete lines of a file after this place, and the place after them.
+
+    If the place is in another file, all lines are returned.
+    """
     with path.open("rb") as file:
         found, rest = os.fstat(file.fileno()), b""
         if place is None:

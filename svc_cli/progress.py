@@ -100,7 +100,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """Shows progress as plain lines, without escape codes: none for short work, at most 25 in the first hour."""
+    """Shows progress as plain lines without escape codes. Short work prints no line, an hour of work at most 25."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console

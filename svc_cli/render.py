@@ -13,8 +13,8 @@ from svc_daemon.wire.file_names import JOINERS
 GAP = "  "
 #: Minimum width of a column of ids.
 LEAST_ID_COLUMNS = 16
-#: Minimum widths of columns without ids: of the last column (second number) and of all others (first number). The
-#: second pair applies only if the table is still too wide with the first pair.
+#: Minimum widths of columns without ids: the second number of a pair is for the last column, the first number for all
+#: others. The second pair applies only if the table is still too wide with the first pair.
 LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}

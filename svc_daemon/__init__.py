@@ -41,18 +41,18 @@ The life of an upload
     `api.forms` streams the file to a staging file (`store.blobs`), counting and hashing the bytes as they arrive.
     Clients can also send the bytes in resumable parts (`operations.uploads`), or those of up to a hundred files at once
     (`operations.packs`); then `operations.finalizing` continues at step 3.
- 2. `operations.ingest` looks for a stored response to replay, then checks the rate limits.
- 3. The blob is made durable: the file is renamed to the source's id, then the file and its folder are synced.
- 4. One transaction writes the idempotency key with its response, the source, its memberships and its task. Then the
-    client receives 201.
+ 2. `operations.ingest` returns the stored response if the idempotency key was used before, else checks the rate limits.
+ 3. The blob is made durable: the file is renamed to the source's id, then the file and its folder are fsynced.
+ 4. One transaction writes the idempotency key with its response, the source, its memberships in buckets, and its task.
+    Then the client receives 201.
  5. `workers.indexing` claims the task: this counts an attempt, takes a lease, and issues the fencing token that every
     later write must present. Small documents of a team that wait together are claimed as a wave, and go through the
     steps from here to 8 together.
  6. `extract` reads the blob in a child process, and splits the text into chunks, each with its location.
  7. `provider.embedded` commits the text and the chunks to the team's index. They are not visible to searches yet.
- 8. One transaction makes the source `active`, and its memberships too if the index has exactly its buckets. Now the
-    source is `ready`, and a source that it replaces leaves the bucket in the same transaction. If there is an embedding
-    model, `workers.embedding` adds the vectors of the chunks later; nothing waits for them.
+ 8. One transaction makes the source `active`, and its memberships too if the buckets in the index are still those of
+    the source. Now the source is `ready`. A source that it replaces leaves the bucket in the same transaction. If there
+    is an embedding model, `workers.embedding` adds the vectors of the chunks later; nothing waits for them.
  9. If the buckets changed in between, or change later, `workers.syncing` writes them to the index; then one transaction
     makes the memberships active.
 10. `operations.searches` searches the buckets that the API key, the request and the agent's policy all allow
@@ -65,7 +65,7 @@ Invariants
 * A source whose creation was answered with 2xx exists, and becomes `active` or `failed`, even if processes are killed.
 * Each row has its blob, and after the sweeper has run, each blob has its row.
 * Retries with the same idempotency key return the same source.
-* A source is `ready` if and only if it is indexed, synced, and found by searches of its bucket.
+* A source is `ready` if and only if its text and its buckets are in the index, and searches of its bucket find it.
 * A deleted source is invisible from the moment the delete is answered; the index is cleaned up later.
 * Nothing is stuck: all unfinished work has an owner, an attempt number and a deadline.
 * A source without text is never `ready`.
@@ -99,8 +99,9 @@ Therefore, at startup, stored bytes without a row are moved aside instead of bei
 the index are kept for several days.
 
 `workers.rebuilding` rebuilds an index that is damaged, or on the operator's request. It deletes the file and extracts
-every active source again under its current generation, while uploads continue. Until it has finished, the team's
-searches are refused and its sources are not `ready`, although their rows remain.
+every active source again under its current generation (the number of the extraction), while uploads
+continue. Until it has finished, the team's searches are refused and its sources are not `ready`, although their rows
+remain.
 
 If the chunking settings of a bucket change, `workers.rebuilding` also chunks its documents again. The bytes are
 unchanged, so the old and the new chunks are both correct: the state records which generations of a source are visible,

@@ -86,8 +86,8 @@ def verify(
 ) -> None:
     """Check the stored data for damage, and repair it with --repair.
 
-    The service must be stopped. In a cluster, it may be running. Exits with code 0 if there are no problems, and with
-    code 1 if there are any.
+    The service must be stopped, except in a cluster. Exits with code 0 if there are no problems, and with code 1 if
+    there are any.
     """
     from svc_daemon.cluster_repair import verify_cluster
     from svc_daemon.data_directory import DirectoryRefused

@@ -145,7 +145,7 @@ UNAVAILABLE_RETRY_S = 5
 
 
 class StoreUnavailable(StorageError):
-    """A store on another machine does not answer or refuses; the operation was rolled back."""
+    """A store on another machine does not answer, or refuses the request; the operation was rolled back."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry_after_seconds=UNAVAILABLE_RETRY_S)

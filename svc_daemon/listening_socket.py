@@ -30,7 +30,7 @@ class Listener(socket.socket):
     """A listening socket that accepts a few connections at a time, and keeps working if file descriptors run out.
 
     With an ordinary socket, asyncio accepts all waiting connections before it handles any, so a connection limit would
-    have no effect. If descriptors run out, it stops accepting for a second, and logs a traceback each time.
+    have no effect. If descriptors run out, asyncio stops accepting for a second, and logs a traceback each time.
     """
 
     def __init__(self, family: int) -> None:

@@ -42,7 +42,7 @@ def move(
     ],
     cancel: Annotated[
         bool,
-        typer.Option("--cancel", help="Don't move, but cancel the last move: the original data can be served again."),
+        typer.Option("--cancel", help="Cancel the last move instead, so that the service can use the original data."),
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:

@@ -59,7 +59,7 @@ class RestoreSummary:
     counts: CopyCounts
     #: The result of the check after the repair; None if an earlier run has already checked.
     verdict: Verdict | None
-    #: The problem of the backup's secret, if it has one.
+    #: The problem with the secret in the backup, if there is one.
     secret_problems: list[Problem]
 
     @property
@@ -122,7 +122,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
             copy.copy_parts(open_ids)
             copy.copy_rest()
             if secret_problems:
-                # A daemon wouldn't start with a damaged one.
+                # A daemon wouldn't start with a damaged secret.
                 made.secret.unlink(missing_ok=True)
             _copy_databases(backup, made)
             _renew_state(made, options.now)

@@ -89,7 +89,7 @@ MAX_HEAD_BYTES = 16 * 1024
 #: takes twice as long while documents are indexed, because it waits for the lock many times.
 SWITCH_INTERVAL_S = 0.001
 SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-#: Seconds of the shutdown time reserved for parking work and closing files.
+#: Seconds of the shutdown time reserved for closing files and for parking work (queueing unfinished tasks again).
 PARK_S = 3
 #: Fraction of the remaining shutdown time in which model answers in progress may finish. Then they are stopped, and
 #: report the shutdown to their clients.

@@ -78,12 +78,12 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="N",
-            help="Set the default number of passages for a request, 1 to 50; 'none' removes the setting.",
+            help="Set how many passages a request uses unless it gives a number, 1 to 50; 'none' removes the setting.",
         ),
     ] = None
     threshold: Annotated[
         str | None,
-        typer.Option(metavar="SCORE", help="Set the minimum score of passages to use, 0 to 1; 'none' removes it."),
+        typer.Option(metavar="SCORE", help="Use only passages with at least this score, 0 to 1; 'none' uses all."),
     ] = None
     surface: Annotated[
         str | None,

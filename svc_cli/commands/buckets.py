@@ -53,7 +53,7 @@ ChunkOverlapOption = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Repeat the last N characters of each passage at the start of the next; new buckets repeat none.",
+        help="Repeat the last N characters of each passage at the start of the next one; 0 in new buckets.",
     ),
 ]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket, by slug or id.")]
@@ -214,7 +214,7 @@ def export(
     """Write a bucket to one file: sources with titles, tags, metadata, text and vectors, and questions with answers.
 
     Two exports of the same content are equal, byte for byte. The command first waits until nothing in the bucket is
-    being indexed, and until all passages have vectors if the service has an embedding model. If FILE exists, it is
+    being indexed and, if the service has an embedding model, until all passages have vectors. If FILE exists, it is
     replaced only when the export is complete.
     """
     from svc_cli.commands.bucket_exports import export_bucket
@@ -241,8 +241,8 @@ class BucketImportFlags:
         bool,
         typer.Option(
             "--keep-mapping",
-            help="Let the sources belong to the same sync mappings as in the exported bucket. A sync of such a mapping "
-            "with --prune may then remove them.",
+            help="Let each source belong to the same sync mapping (synced folder) as in the exported bucket. A sync of "
+            "that folder with --prune may then remove the source.",
         ),
     ] = False
     wait: WaitOption = None

@@ -33,7 +33,7 @@ class EventFlags:
         typer.Option(
             metavar="TYPE,…",
             help="Show only these types, separated by commas, such as source.ready,source.failed. A prefix "
-            "selects all types that begin with it: bucket selects bucket.updated and the others.",
+            "selects all types that begin with it: bucket selects bucket.updated and all other bucket events.",
         ),
     ] = None
     bucket: Annotated[
@@ -59,9 +59,9 @@ class EventFlags:
 def events(call: Invocation, flags: EventFlags) -> None:
     """Show what has happened to sources, buckets and batches, oldest first.
 
-    Events are kept for 7 days. With --follow, events are shown as they happen, from now on or after the event given by
-    --after, until Ctrl-C. If the connection is lost, the command reconnects and continues; if the service doesn't come
-    back within a minute, it ends with exit code 7.
+    Events are kept for 7 days. With --follow, only new events are shown, as they happen, until Ctrl-C; if --after is
+    given too, the events since that event are shown first. If the connection is lost, the command reconnects and
+    continues; if the service doesn't come back within a minute, the command ends with exit code 7.
     """
     if flags.follow and call.console.format == "json":
         raise UsageError("--follow never ends, so it has no single JSON value.", hint="use --ndjson.")

@@ -67,10 +67,10 @@ def search(
     tag: TagsOption = None,
     explain: ExplainOption = False,
 ) -> Exit:
-    """Search the given buckets, or all buckets that the agent or the API key may search.
+    """Search the buckets given with -b, or all buckets that you may search.
 
-    The query needs no quotation marks. Options may come before or after it. Everything after `--` is part of the query,
-    even words that begin with a dash.
+    With --agent, only buckets that the agent may search are searched. The query needs no quotation marks. Options may
+    come before or after it. Everything after `--` is part of the query, even words that begin with a dash.
     """
     query = " ".join(words)
     if not query.strip():

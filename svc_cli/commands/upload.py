@@ -90,9 +90,9 @@ class UploadFlags:
 def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """Upload files into a bucket, and wait until a search finds them.
 
-    If you run the same command again, nothing is sent twice. If the bucket has another version of a file, the file is
-    not sent but reported as a conflict, unless --replace or --as-new is given. In folders, hidden files, ignored files
-    (.gitignore, .svcignore) and files of unsupported types are skipped and listed.
+    If you run the same command again, nothing is sent twice. If the bucket has other content under a file's title, the
+    file is not sent but reported as a conflict, unless --replace or --as-new is given. In folders, hidden files,
+    ignored files (.gitignore, .svcignore) and files of unsupported types are skipped and listed.
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()

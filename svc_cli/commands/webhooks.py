@@ -232,8 +232,8 @@ def listen(call: Invocation, flags: ListenFlags) -> None:
 
     The calls have the same body, headers and signature as those that the service makes for imports with a webhook, and
     a failed call is repeated once, after 5 seconds. Sources that were uploaded cause calls too. The calls are signed
-    with the team's secret, which `svc webhook secret` prints, unless you give another one. Each call is shown with its
-    result.
+    with the team's secret, which `svc webhook secret` prints, unless you give another secret. Each call is shown with
+    its result.
     """
     from svc_cli.client.events import RESYNC
     from svc_cli.client.forwarding import Forwarder, parse_receiver

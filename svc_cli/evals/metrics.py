@@ -1,7 +1,7 @@
 """Metrics for ranked results, computed from relevance grades.
 
-The grade of a result is 0 if it was not expected, and higher the more relevant it is. `order` has the grades of the
-results in ranking order; `ideal` has the grades of everything that was expected.
+The grade of a result is 0 if it was not expected, and higher the more relevant it is. The parameter `order` has the
+grades of the results in ranking order, `ideal` the grades of everything that was expected.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def recall(order: Sequence[int], ideal: Sequence[int], k: int) -> float:
-    """Return the fraction of the expected relevance among the first k results; 0 if nothing was expected."""
+    """Return the sum of the first k grades divided by the sum of the ideal ones; 0 if nothing was expected."""
     wanted = sum(ideal)
     return sum(order[:k]) / wanted if wanted else 0.0
 

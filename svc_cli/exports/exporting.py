@@ -102,7 +102,10 @@ class ExportReading:
         return ExportedSource(**described, bytes=source["sha256"], text=text, vectors=vectors)
 
     def _keep_vectors(self, read: JsonMapping) -> str | None:
-        """Keep the vectors of the passages, in order, each after the hash of its text."""
+        """Store the vectors in the order of the passages, each after the SHA-256 of its text.
+
+        Returns the SHA-256 of the stored bytes; None if there are no vectors.
+        """
         if read.get("model") is None:
             return None
         rows = [
@@ -185,7 +188,8 @@ def wait_embedded(
 ) -> None:
     """Wait until each passage of the bucket has a vector, while the service computes them.
 
-    Returns as well when it has computed none for some time, or after `timeout_s`: what is missing is left out.
+    Also returns if the service has computed none for STALLED_S, or after `timeout_s`. Missing vectors are left out of
+    the export.
     """
     began_s = changed_s = clock()
     least: int | None = None

@@ -2,7 +2,7 @@
 them.
 
 A source of the bucket and a source of the export are the same if title and SHA-256 are equal; two questions with
-answers are the same if their texts are equal. What the bucket has is not sent again, so an import that was killed can
+answers are the same if their texts are equal. What the bucket already has is not sent, so an import that was killed can
 be completed by running it again. If the bucket has other content under the title of a source, the source is a conflict,
 unless the user wants both.
 """
@@ -58,7 +58,7 @@ class OpenedExport:
 class PlannedEntry:
     """What to do with one entry of the export, and the source in the bucket that it concerns, if any."""
 
-    #: The title or question; if several entries have the same, the later ones get a number.
+    #: The title or question; if several entries have the same one, the later ones get a number.
     label: str
     entry: Entry
     #: `created`: the bucket lacks it. `unchanged`: the bucket has it. `retried`: the bucket has it, but it has failed.
@@ -153,11 +153,11 @@ class Adding:
     is_dry: bool
 
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
-        """Yield a transfer for each source to send, after its vectors were offered, and a report item for others."""
+        """Yield a transfer for each source to send, after its vectors were offered, and a report item for the rest."""
         return self.vectors.offer_before(self._files(plan))
 
     def _files(self, plan: Sequence[PlannedEntry]) -> Iterator[tuple[ReportItem | Transfer, FileContent | None]]:
-        """Yield the transfers and report items, each with the vectors to offer before, if any."""
+        """Yield the transfers and report items, each with the vectors to offer before it, if any."""
         for planned in plan:
             source = planned.entry
             if not isinstance(source, ExportedSource):

@@ -17,7 +17,7 @@ from svc_daemon.wire.file_names import clean_name, find_flaw
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
 
-#: Maximum nesting depth of the manifest's JSON: that of metadata in a form, and three levels above it.
+#: Maximum nesting depth of the manifest's JSON: that of a source's metadata, and the three levels around it.
 MANIFEST_LEVELS = MOST_LEVELS + 3
 #: The smallest and the largest integer that the service accepts in JSON.
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1

@@ -4,8 +4,8 @@ mappings     a folder, its bucket, its filters and its name
 snapshots    walks the folder, yields its files, and records what was left out and why
 index        an SQLite cache of the last run's files and unfinished batches, with a lock for one sync at a time
 plan         decides what to do, from disk, index and bucket (pure functions)
-safety       decides whether sources of deleted files may be removed, and why not (pure functions)
-comparing    compares the walk with the index, and yields one change per file
+safety       decides whether it is safe to remove the sources of deleted files (pure functions)
+comparing    compares the files on disk with the index, and yields what to do about each
 reports      the result for each file, and the counts
 runs         the options and the state of one sync, shared by all its steps
 sending      records batches in the index, then sends them

@@ -92,7 +92,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
 
 
 def _update_source(run: SyncRun, change: Change) -> None:
-    """Give the source of a moved file its new title, or queue a failed source again from its stored bytes."""
+    """Give the source of a moved file its new title, or let the service index a failed source again."""
     item, row, now = _item_of(change), change.row, change.now
     if row is None or row.source_id is None or now is None:
         raise AssertionError("a move and a retry have a source")

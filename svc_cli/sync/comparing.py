@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
     verb: Verb
     path: str
-    #: The file's row in the index; for MOVE, the row of the file that was moved here.
+    #: The file's row in the index; for MOVE, the row with the file's old path.
     row: FileRow | None
     #: The file's new row in the index, without a source id if the file is to be sent; None if it could not be read.
     now: FileRow | None = None
@@ -44,7 +44,7 @@ class Comparison:
 
     snapshot: Snapshot
     rows: Mapping[str, FileRow]
-    #: Called with the path of each file that is ready and has the same fingerprint; such a file yields no change.
+    #: Called with the path of each file that is ready and whose fingerprint is that of its row; it yields no change.
     on_kept: Callable[[str], None]
     #: Whether to read every file, even if its fingerprint is the same.
     is_thorough: bool = False
@@ -88,8 +88,8 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
-        """Return the rows to save: those of files with a new fingerprint but the same bytes, and those of unsupported
-        types.
+        """Return the rows to save: those of files with a new fingerprint but the same bytes, and those of files of
+        unsupported types.
 
         Returns an empty list if there are fewer than `at_least` such rows. Each row is returned only once.
         """

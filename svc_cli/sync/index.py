@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Self
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
 
-#: A file that was modified less than this long before it was hashed is hashed again: the file system's clock may be too
-#: coarse to show a second change. Git has the same rule for "racily clean" files.
+#: A file that was modified less than this many nanoseconds before it was hashed is hashed again by the next sync: the
+#: file system's clock may be too coarse to show a later change. Git has the same rule for "racily clean" files.
 RACY_NS = 2_000_000_000
 #: SQLite result codes for a file that is damaged, is not a database, or lacks our tables.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
@@ -109,7 +109,10 @@ class Journaled:
 
 
 class Index:
-    """The stored state of one mapping after its last sync: files, unfinished batches and facts. Not thread-safe."""
+    """The state of one mapping after its last sync: files, unfinished batches, and facts such as the bucket's id.
+
+    Not thread-safe.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open the file; it is created if missing, and replaced if damaged.

@@ -8,7 +8,7 @@ The disk is authoritative. For each file with a known hash:
     a ready source               the same             KEEP
     a pending source             the same             WAIT
     a failed source              the same             RETRY if that can help, otherwise FAIL again
-    a file left out              the same             SKIP again
+    a skipped file               the same             SKIP again
 
 Files that are only in the index were deleted; `safety` decides whether their sources are removed.
 """
@@ -60,8 +60,8 @@ def judge(row: FileRow | None, sha256: str) -> Verb:
     return _SAME[row.state]
 
 
-#: What to do about a file whose hash is that of its row, by the row's state. The state is looked up as text, because
-#: converting it to the enum would double the work for an unchanged file.
+#: What to do about a file whose hash equals the hash in its row, by the row's state. The state is looked up as
+#: text, because converting it to the enum would double the work for an unchanged file.
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,

@@ -57,8 +57,8 @@ def remove(
 def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
     """Split the sources of deleted files into those of this folder and those that may belong to another folder.
 
-    Another folder may have the same mapping name if the user did not choose it. Then only sources of files that were
-    hashed in this folder count as ours.
+    If the user did not choose the mapping's name, another folder may have the same one. Then only sources of files that
+    were hashed in this folder count as those of this folder.
     """
     ours: list[Leaving] = []
     others: list[Leaving] = []
@@ -77,7 +77,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """Return the sources that can be removed; withhold those that a file in the folder may replace when it is ready."""
+    """Return the sources to remove. The others stay: a file in the folder may replace them as soon as it is ready."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)

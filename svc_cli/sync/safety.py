@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
 
-#: If the limit is a percentage, up to this many files may always be removed.
+#: If the limit is a percentage, this many files may be removed even if they are a larger share.
 FEW = 10
 #: Maximum number of files that a message lists.
 MOST_NAMED = 3

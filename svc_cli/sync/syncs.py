@@ -4,7 +4,7 @@ A full sync:
 
 1. lock the mapping; look up the bucket
 2. finish the batches that a killed run left
-3. list the bucket and update the index, if either has changed
+3. if the bucket has changed since the last run, list it and update the index
 4. walk, compare, and send during the walk; rename and retry sources
 5. wait until the sources of the files that were sent are ready
 6. remove sources of deleted files, if requested and safe
@@ -36,8 +36,8 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import JsonMapping
 
-#: Reasons for skipping a file that users expect. A full sync only counts these files, and a sync of touched paths
-#: doesn't report them.
+#: Reasons for skipping a file that don't surprise users. A full sync only counts these files, and a sync of touched
+#: paths doesn't report them.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 

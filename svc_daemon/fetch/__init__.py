@@ -4,8 +4,8 @@ A URL comes from a user, and this machine may reach hosts that the user must not
 redirect, goes through these steps:
 
  1. `core.access.urls` parses the URL strictly, or refuses it.
- 2. `resolvers` looks up the name once. `core.access.addresses` checks every address. A single refused address refuses
-    the URL, because a name with both public and private addresses is probably an attempt to bypass the policy.
+ 2. `resolvers` looks up the name once. `core.access.addresses` checks every address. If one is refused, the URL is
+    refused, because a name with both public and private addresses is probably an attempt to bypass the policy.
  3. `connections` opens a socket to one of the checked addresses. The name is used only in the TLS handshake and the
     Host header; it is never resolved again, so DNS rebinding has no effect.
  4. `responses` counts the bytes, both on the wire and decoded, and passes them on in small pieces.

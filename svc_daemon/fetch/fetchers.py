@@ -120,7 +120,7 @@ class Fetcher:
 
 @asynccontextmanager
 async def _deadline(timeout_s: float) -> AsyncIterator[None]:
-    """Limit the total time of the block, however slowly the bytes arrive. Raises FetchFailed when it is over."""
+    """Limit the total time of the block, however slowly the bytes arrive. Raises FetchFailed after this time."""
     try:
         async with asyncio.timeout(timeout_s):
             yield

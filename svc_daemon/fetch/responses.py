@@ -121,7 +121,7 @@ class _Identity:
 
 
 class _Gzip:
-    """Decodes one gzip stream. Bytes after it are refused, because without them a file could be incomplete."""
+    """Decodes one gzip stream. Bytes after it are refused: if they were ignored, the file could be incomplete."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)

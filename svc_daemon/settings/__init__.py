@@ -102,7 +102,7 @@ class Limits:
     #: Maximum memory for the cache of semantic search, which needs about 80 bytes for each passage in recently searched
     #: buckets.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
-    #: Maximum number of vectors that imports have offered to a team, and that are not used yet. 0 uses none.
+    #: Maximum number of vectors that imports have offered to a team, and that are not used yet. 0 keeps none.
     offered_vectors: int = field(default=50_000, metadata={"unit": "vectors", "least": 0})
     #: Maximum number of answers and searches of a team in a calendar month (UTC). 0 disables the limit.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})

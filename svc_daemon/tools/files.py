@@ -34,7 +34,7 @@ Buckets = Annotated[list[str], Field(default_factory=list)]
 
 
 class DestinationArguments(Arguments):
-    """The buckets to upload to, in exactly one of the first three fields; it must name at least one bucket."""
+    """The buckets to upload to, in exactly one of the first three fields, which must name at least one bucket."""
 
     bucket_ids: Buckets = Field(description="Destination buckets by id (bkt_…).")
     bucket_slugs: Buckets = Field(description="Destination buckets by slug.")
@@ -44,7 +44,7 @@ class DestinationArguments(Arguments):
     create_missing_buckets: bool = Field(False, description="Create the buckets whose slugs don't exist yet.")
 
     def destination(self) -> Json:
-        """Build the fields of a request to a legacy route that name the buckets, without fields that aren't set."""
+        """Build the request fields that name the buckets, as `/v1/knowledge` expects them, without unset fields."""
         return self.model_dump(include=set(DestinationArguments.model_fields), exclude_defaults=True)
 
 
@@ -169,7 +169,7 @@ async def store(
 
 
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
-    """This status also means that the session could not be finalized."""
+    """Send the bytes and finalize the session. Returns None if an earlier call's source was deleted or detached."""
     session = opened.body
     if session["status"] == CANCELED:
         # Sessions that could not be finalized can have this status too.

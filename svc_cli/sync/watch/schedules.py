@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 #: Maximum interval between full syncs, even if no change was reported.
 PERIOD_S = 600.0
-#: If one clock gains at least this many seconds on the other, the machine was asleep.
+#: If the clock that counts sleep gains more than this many seconds on the one that doesn't, the machine was asleep.
 NAP_S = 2.0
 #: Seconds until the next attempt after a failed sync: each pause is twice as long as the previous one, up to the
 #: longest.
