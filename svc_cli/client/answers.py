@@ -63,7 +63,7 @@ class AnswerCalls(Calls):
 
 
 def answer_text(answer: "ResponseDict") -> str:
-    """Return the text of an answer, with a mark such as `[1]` behind each sentence that a source supports."""
+    """Return the text of an answer, with a mark such as `[1]` after each sentence that a source supports."""
     return "".join(part["text"] for message in answer["output"] for part in message["content"])
 
 

@@ -49,9 +49,9 @@ class BatchCalls(Calls):
 
         A repeated call with the same members and key returns the same sessions.
 
-        With `pack`, the answer also has a `pack`, unless the total size of the files is too large or the service is too
-        old to support packs. Its `upload_url` accepts the bytes of all items in one upload;
-        `offset` in each item is the position of its first byte.
+        With `pack`, the response also has the field `pack`, unless the total size of the files is too large or the
+        service is too old to support packs. Its `upload_url` accepts the bytes of all items in one upload; `offset` in
+        each item is the position of its first byte.
 
         Raises ApiError `invalid_request` if none of the files can be accepted.
         """

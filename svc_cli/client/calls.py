@@ -25,7 +25,7 @@ class Calls:
         return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
 
     def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply[Any]:
-        """Send a request that adds sources, or opens an upload session or a batch, as soon as the rate limit allows."""
+        """Create a source, an upload session or a batch, as soon as the rate limit for such requests allows."""
         key = key_or_random(idempotency_key)
         return self._transport.send(Request(method="POST", path=path, json=json, idempotency_key=key, is_create=True))
 

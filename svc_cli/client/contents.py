@@ -36,7 +36,7 @@ class BytesContent:
 
 
 class OpenFileContent:
-    """The content of an open file. The service refuses it if the bytes change between hashing and sending."""
+    """The content of an open file. If its bytes change between hashing and sending, the service refuses the upload."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -155,7 +155,7 @@ class Forwarder:
 
 
 def parse_receiver(url: str) -> SplitResult:
-    """Return the parts of a receiver's URL. Raises UsageError if it is not an http or https URL, or contains a
+    """Return the parts of a receiver's URL. Raises UsageError if the URL is not http or https, or contains a
     password.
     """
     try:

@@ -66,7 +66,7 @@ class Gate:
         return self._waiting
 
     def give_back(self) -> None:
-        """Return the token of a create request that the service did not count."""
+        """Put back the token of a create request that the service did not count."""
         with self._lock:
             self._booked_s -= self._interval_s
 

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 
 class SessionCalls(Calls):
-    """The client's methods that send files, and that open, finish and cancel upload sessions.
-
-    They also send the bytes of batches.
+    """The client's methods that send files and the bytes of batches, and that open, finish and cancel upload
+    sessions.
     """
 
     def __init__(self, transport: Transport, storage: Storage) -> None:
@@ -45,7 +44,7 @@ class SessionCalls(Calls):
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
 
     def upload_status(self, bucket: str, session_id: str) -> "UploadStatusDict":
-        """Return how many bytes have arrived, and the id of the source if the session is finalized."""
+        """Return how many bytes have arrived and, once the session is finalized, the id of the source."""
         return self._get(_path(bucket, session_id))
 
     def send_bytes(

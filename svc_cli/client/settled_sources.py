@@ -6,7 +6,7 @@ from svc_cli.client.types import SourceErrorDict
 
 
 class SettledSource(TypedDict):
-    """The state of a source after a wait. Unless the source is gone, it has all other fields of the source too."""
+    """The state of a source after a wait. It has all other fields of the source too, unless its status is `gone`."""
 
     id: str
     status: str

@@ -20,7 +20,7 @@ from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 @resumable
 def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None, *, no_vectors: bool) -> None:
-    """Write the bucket to the file, and report what is in it."""
+    """Write the bucket to the file, and report what the file contains."""
     began_s = time.monotonic()
     with call.client() as client, call.progress() as progress:
         timeout_s = parse_duration(timeout)

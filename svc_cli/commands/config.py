@@ -107,7 +107,7 @@ def list_(
 
 
 def write_file(file: Path, values: dict[str, Any]) -> None:
-    """Write settings as TOML: the top-level settings first, then a table for each command."""
+    """Write settings as TOML: names without a dot first, then a table for each prefix, such as `[upload]`."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lines = [f"{name} = {_toml(value)}" for name, value in values.items() if "." not in name]
     tables = sorted({name.partition(".")[0] for name in values if "." in name})

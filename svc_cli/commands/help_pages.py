@@ -25,7 +25,7 @@ class HelpfulCommand(TyperCommand):
         return convert_late(super().get_params(ctx))
 
     def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002 - the list of commands wraps its lines
-        """Return the first sentence, never cut off."""
+        """Return the first sentence of the help, however long it is."""
         return super().get_short_help_str(limit=1000)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

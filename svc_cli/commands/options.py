@@ -141,7 +141,7 @@ class Invocation:
         return is_terminal(sys.stdin) and not self.flags.no_input and not self.settings.is_on("SVC_NO_INPUT")
 
     def confirm(self, question: str) -> None:
-        """Ask for confirmation on the terminal; commands do so before they delete without `--force`.
+        """Ask for confirmation on the terminal. Commands do this before a deletion, unless `--force` is given.
 
         Raises UsageError if there is no terminal or questions are not allowed, and Declined for any answer but yes.
         """

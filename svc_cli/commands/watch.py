@@ -255,7 +255,7 @@ def log(
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
-    """Return the mappings for `watch run`; UsageError if two overlap, or if none exist and --stay is not given."""
+    """Return the mappings for `watch run`. Raises UsageError if two overlap, or if there are none and no --stay."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]

@@ -26,7 +26,7 @@ SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
 
 
 class SignatureRefused(SvcError):
-    """The webhook call was not signed with the secret, or was signed too long ago."""
+    """The webhook call was not signed with the secret, or was signed too long ago or in the future."""
 
     code = "svc_webhook_invalid"
     exit = Exit.FAILED

@@ -136,7 +136,7 @@ def _translate_brackets(inside: str) -> str:
 
 
 class Layer(NamedTuple):
-    """The rules of one file, or of the command line."""
+    """The rules of one ignore file, or of the command line."""
 
     #: Length of the absolute path, with its slash, of the folder that the rules apply to. This prefix is removed from a
     #: path before the path is matched.

@@ -30,7 +30,7 @@ from svc_daemon.wire import JsonMapping
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Up to this many titles are looked up one by one; for more, the bucket is listed once.
+#: Up to this many titles are looked up one by one; for more titles, the whole bucket is listed.
 FEW_TITLES = 4
 #: Number of files that a reader thread reads in one task, since switching threads costs more than reading a small file.
 READ_AT_ONCE = 25
@@ -110,7 +110,7 @@ class UploadRun:
         with queue:
             for each in found:
                 if isinstance(each, Transfer):
-                    # A batch can't have two files with the same title and content, which an exported bucket may have.
+                    # A batch can't contain the same title and content twice, but an exported bucket may.
                     if each.member.client_file_id in in_batch:
                         queue.flush()
                         in_batch.clear()
@@ -310,7 +310,7 @@ def interrupted() -> Interrupted:
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command that can be run again after Ctrl-C at any point: raises Interrupted with a hint to do that."""
+    """Decorate a command that can be run again after Ctrl-C: it then raises Interrupted with a hint to do that."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -56,7 +56,7 @@ class SelectedFile:
 
 @dataclass(frozen=True, slots=True)
 class FolderPolicy:
-    """Rules for the files of a folder: which of them are sent."""
+    """The rules that decide which files of a folder are sent."""
 
     #: Extensions the service can read, lower case with their dot.
     extensions: frozenset[str]

@@ -27,7 +27,7 @@ from svc_cli.uploads.contents import BLOCK_BYTES, FileContent, changed
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import JsonMapping
 
-#: Maximum number of epochs, so that a run ends even if every replayed source is gone.
+#: Maximum number of epochs to try, so that a run ends even if the service returns a removed source each time.
 MOST_EPOCHS = 1000
 #: Maximum rounds of sending and finalizing a batch; only a service that loses bytes or times out each time needs more.
 MOST_ROUNDS = 10
@@ -94,7 +94,7 @@ class Pack:
                 left_bytes -= min(BLOCK_BYTES, left_bytes)
 
     def count(self, sent_bytes: int) -> None:
-        """Record that the last `sent_bytes` bytes of the pack were sent: add to each file's count its share of them."""
+        """Record that the last `sent_bytes` bytes of the pack were sent: add each file's share of them to its count."""
         first = self.size_bytes - sent_bytes
         for begin, transfer in self._places:
             if transfer.item.error is None:
