@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import State
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
@@ -67,6 +68,10 @@ class Rotation:
     @property
     def routes(self) -> list[BaseRoute]:
         return self._first.routes
+
+    @property
+    def state(self) -> State:
+        return self._first.state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Operators use the routes of their own machine, whose token they read there.

@@ -31,6 +31,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
     return samples.get((name, frozenset(labels.items())), 0)
 
 
+@pytest.mark.one_daemon  # each counts its own requests
 def test_counters_agree_with_what_was_sent(daemon: Daemon) -> None:
     daemon.make_bucket()
     before = scrape(daemon)
@@ -71,6 +72,7 @@ def test_what_the_files_and_the_disk_have_is_shown(working: Daemon) -> None:
     assert min(value(shown, "svc_disk_bytes", of=each) for each in ("state", "index", "free")) > 0
 
 
+@pytest.mark.one_daemon  # each counts its own requests
 def test_failures_are_counted_by_their_code(daemon: Daemon) -> None:
     daemon.start("indexing")
     source_id = daemon.add_source(b"%PDF-1.7\nnothing that a PDF has", filename="broken.pdf")
@@ -85,6 +87,7 @@ def test_only_this_machine_reads_metrics_without_a_key(daemon: Daemon) -> None:
             assert daemon.ask("GET", "/metrics", key=key, headers=header).status_code == status, header
 
 
+@pytest.mark.one_daemon  # each counts its own requests
 def test_the_docs_and_the_dashboard_know_each_metric_and_no_other(daemon: Daemon) -> None:
     shown = {name for name, _ in scrape(daemon)}
     # Those that have no row on a quiet day.
