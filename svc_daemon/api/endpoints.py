@@ -32,7 +32,7 @@ class Endpoint:
     handler: Handler
     #: One-line summary for the OpenAPI document.
     summary: str
-    #: For each status of a success, the model of the body or a union of models; None means raw bytes.
+    #: Maps each success status to the model of the body, or to a union of models; None means raw bytes.
     answers: Mapping[int, type[BaseModel] | UnionType | None]
     _: KW_ONLY
     #: Model of the JSON body; None if the endpoint has no JSON body.

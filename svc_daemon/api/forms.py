@@ -276,7 +276,7 @@ def _parser(boundary: bytes, reader: _FormReader) -> MultipartParser:
 
 
 def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
-    """Return the name of a part and its file name, or None if it has no file name."""
+    """Return the name of a part, and its file name (None if it has no file name)."""
     usual = _USUAL_DISPOSITION.fullmatch(header)
     if usual:
         return usual[1], usual[2]

@@ -216,7 +216,7 @@ class Routes:
         return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
 
     async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """Repeat the request until its response is final, or until the time for retries is over."""
+        """Send the request, and repeat it while it fails with a temporary error, for up to `PATIENCE_S`."""
         clock = asyncio.get_running_loop().time
         end_s = clock() + PATIENCE_S
         while True:

@@ -68,7 +68,7 @@ def context_of(request: Request) -> Context:
 def caller(request: Request, capability: str | None = None) -> KeyRow:
     """Return the caller's API key.
 
-    Raises `invalid_project_key`, and `forbidden_project_key` if it lacks the capability.
+    Raises `invalid_project_key`, and `forbidden_project_key` if the key lacks the capability.
     """
     key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
     if capability is not None:

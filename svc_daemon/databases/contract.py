@@ -65,7 +65,7 @@ class Connection(Protocol):
         """Run a statement. Its named parameters are written `:name`."""
 
     def executemany(self, statement: str, parameters: ParameterRows, /) -> Cursor:
-        """Run a statement for each row of parameters. Giving them in order is faster."""
+        """Run a statement for each row of parameters. Rows with parameters in order are faster than rows with names."""
 
 
 class Database(Protocol):

@@ -315,7 +315,7 @@ def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy the current state of the database to a new file, which the caller must sync. Raises StorageError.
+    """Copy the database as it is now to a new file, which the caller must flush to disk. Raises StorageError.
 
     Another process may have the database open and write to it during the copy.
     """

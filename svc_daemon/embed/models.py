@@ -46,7 +46,7 @@ class InstalledModel:
     dimension: int
     #: Maximum number of tokens of a text; the rest of a longer text is ignored.
     max_tokens: int
-    #: How the vectors of the tokens are combined, `mean` or `cls`, if the graph doesn't do it.
+    #: How to combine the vectors of the tokens (`mean` or `cls`), in case the graph doesn't do that.
     pooling: str
     #: Where the model was installed from.
     origin: str
@@ -65,7 +65,7 @@ class InstallRunning(ModelProblem):
 
 
 def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
-    """Return the identifier of a model's vectors. It changes with anything that determines the vectors."""
+    """Return the identifier of a model's vectors. It is different if the model would compute other vectors."""
     parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
     return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 

@@ -233,8 +233,8 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
         try:
             return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
         except FileNotFoundError:
-            # If the daemon was killed before, its fork server may still be removing the folder, which it does only
-            # once.
+            # If a previous daemon was killed, its fork server may be removing the folder right now. It does so only
+            # once, so try again.
             tries -= 1
             if not tries:
                 raise

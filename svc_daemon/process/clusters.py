@@ -1,4 +1,4 @@
-"""What the nodes of a cluster share through the database: locks, rate limits, a clock, and waking each other's workers.
+"""What the nodes of a cluster share through the database: locks, rate limits, a clock, and notices that wake workers.
 
 Nodes send each other notices, short messages through the database server. What happens when:
 

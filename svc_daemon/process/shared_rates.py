@@ -46,7 +46,7 @@ class SharedRateLimits:
         self._waiting: list[_Charge] = []
         self._next: asyncio.Task[list[ServiceError | None]] | None = None
         self._turn = asyncio.Lock()
-        #: Teams that have a row in the table, unless the server has emptied the table since.
+        #: Teams for which a row was created. The server may have emptied the table since, because of a crash.
         self._known: set[str] = set()
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:

@@ -35,7 +35,10 @@ class Traces:
 
     @contextmanager
     def serving(self, _headers: Mapping[str, str]) -> Iterator[Describe]:
-        """Record the block as the handling of a request with these headers; the caller describes the response."""
+        """Record the block as the handling of a request with these headers.
+
+        The block must call the yielded function to describe the response.
+        """
         yield lambda *_: None
 
     def current(self) -> str | None:

@@ -8,7 +8,7 @@ from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 #: Pattern of slugs: 1 to 63 lowercase letters, digits and inner hyphens. Bucket ids contain `_`, so no slug looks like
-#: one.
+#: an id.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 Slug = Annotated[str, Field(pattern=SLUG_PATTERN)]
@@ -73,7 +73,7 @@ class BucketUpdate(NoDryRunBody):
     """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
     If `chunking` changes, the documents are split into chunks again in the background; until then, searches use the old
-    chunks. `{}` restores the default sizes.
+    chunks. If `chunking` is an empty object, the default sizes are restored.
     """
 
     name: Name | None = None

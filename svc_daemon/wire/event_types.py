@@ -9,7 +9,7 @@ class EventType(StrEnum):
     #: The source is stored and waits to be indexed, for the first time or again.
     SOURCE_QUEUED = "source.queued"
     SOURCE_INDEXING = "source.indexing"
-    #: The source is indexed; it is ready once it is synced to its buckets.
+    #: The source is indexed; it is ready once the index also has its current buckets.
     SOURCE_ACTIVE = "source.active"
     SOURCE_READY = "source.ready"
     SOURCE_FAILED = "source.failed"

@@ -86,7 +86,7 @@ class Source(WireModel):
     answer: str | None = None
     alternate_questions: list[str] | None = None
     bucket_ids: list[str]
-    #: Id of the source that this one replaces when it becomes ready.
+    #: Id of the source that is replaced by this one as soon as this one is ready.
     replaces: str | None
     error: SourceError | None
     warnings: list[str]
@@ -217,7 +217,7 @@ class StoredContent(WireModel):
 
 
 class SourceReread(SourceText):
-    """The text that was extracted from the stored bytes for this request; empty if that failed."""
+    """The text that was extracted from the stored bytes for this request; empty if the extraction failed."""
 
     content: StoredContent
 

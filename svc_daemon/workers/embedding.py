@@ -71,7 +71,7 @@ class EmbeddingWorker(Worker):
         self._batch = BATCH
         #: The shares into which a team's chunks are divided, the next one first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
-        #: The failure that was logged last, which isn't logged again.
+        #: The failure that was logged last. If the next failure is the same, it isn't logged.
         self._logged: str | None = None
         self._pause_s = FIRST_PAUSE_S
 

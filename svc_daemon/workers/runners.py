@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 #: How long a worker sleeps if it isn't woken and knows of no work that becomes due earlier, in seconds.
 LONGEST_S = 60.0
-#: Delay after an unexpected error, in seconds, so that a worker doesn't repeat it without a pause.
+#: Delay after an unexpected error, in seconds, so that a worker doesn't repeat failing work without a pause.
 PAUSE_AFTER_ERROR_S = 1.0
 #: How many times a lease is extended within its duration.
 BEATS_PER_LEASE = 3
@@ -71,7 +71,7 @@ class Worker(ABC):
         await asyncio.gather(*running, return_exceptions=True)
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run `work` as an asyncio task beside the loop. The worker is woken when it ends."""
+        """Run `work` as an asyncio task beside the loop. When that task ends, the worker is woken."""
 
         def end(task: asyncio.Task[None]) -> None:
             del self.running[task]

@@ -37,7 +37,7 @@ class BucketUpdateDict(TypedDict):
     """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
     If `chunking` changes, the documents are split into chunks again in the background; until then, searches use
-    the old chunks. `{}` restores the default sizes.
+    the old chunks. If `chunking` is an empty object, the default sizes are restored.
     """
 
     name: NotRequired[str | None]

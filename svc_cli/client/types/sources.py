@@ -86,7 +86,7 @@ class SourceDict(TypedDict):
     alternate_questions: list[str] | None
     bucket_ids: list[str]
     replaces: str | None
-    """Id of the source that this one replaces when it becomes ready."""
+    """Id of the source that is replaced by this one as soon as this one is ready."""
     error: SourceErrorDict | None
     warnings: list[str]
     extraction: ExtractionFactsDict | None
@@ -209,7 +209,7 @@ class StoredContentDict(TypedDict):
 
 
 class SourceRereadDict(SourceTextDict):
-    """The text that was extracted from the stored bytes for this request; empty if that failed."""
+    """The text that was extracted from the stored bytes for this request; empty if the extraction failed."""
 
     content: StoredContentDict
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Handshake(asyncio.Protocol):
     """A connection during its TLS handshake. After that, `client` takes it over."""
 
-    #: A connection in its handshake has no request yet, so it may be closed to make room for another.
+    #: A connection in its handshake has no request yet, so `Crowd` can close it to make room for another.
     is_serving = False
 
     def __init__(self, client: "ClientProtocol", tls: ssl.SSLContext) -> None:

@@ -127,7 +127,7 @@ class Crowd:
     def enter(self, newcomer: CrowdMember) -> None:
         """Add a connection.
 
-        If there are too many, close an idle one, or this one if all others are serving requests.
+        If there are too many, close an idle one, or the new one if all others are serving requests.
         """
         self._members.add(newcomer)
         if len(self._members) <= self.most:

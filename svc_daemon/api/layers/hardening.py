@@ -1,4 +1,4 @@
-"""The middleware around the routes, which makes the service robust, and its order.
+"""The middleware that wraps the routes to make the service robust, and the order in which it is applied.
 
 From the outermost to the innermost:
 

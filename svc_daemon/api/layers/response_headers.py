@@ -95,7 +95,7 @@ class ResponseHeaders:
         route = scope.get("route")
         if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
             return None
-        # The path of the successor needs a bucket, which the handler has set. If it has not, the link contains a
-        # placeholder, whose braces are escaped as in every URL.
+        # Usually, the handler has set the bucket that the path of the successor needs. If it failed before that, the
+        # link contains a placeholder, whose braces are escaped as in every URL.
         bucket = scope["state"].get("successor_bucket", quote(_BUCKET))
         return self.successors.get(route.path, "").replace(_BUCKET, bucket)

@@ -54,8 +54,8 @@ T = TypeVar("T")
 #: Maximum number of pieces of work per commit. The server keeps only the first 64 savepoints of a transaction in
 #: memory.
 GROUP_LIMIT = 64
-#: How many times a group is run at most before each piece is run in its own transaction, and how many times a single
-#: piece is run at most.
+#: Maximum number of times that a group is run, before each piece is run in its own transaction; and maximum number of
+#: times that a single piece is run.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
 #: After this many conflicts, a transaction waits for its turn. Otherwise the same node's transactions might be rolled
 #: back again and again.
@@ -171,7 +171,7 @@ class PostgresDatabase:
             resolve(future, result, failure)
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
-        """Run the transaction again and again until it is committed; raises _Conflict after the last try."""
+        """Run the transaction up to `tries` times, until it is committed; raises _Conflict if it never is."""
         takes_turns = any(isinstance(work, InTurn) for work, _ in group)
         conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
@@ -290,7 +290,8 @@ def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> N
     """Create or upgrade the schema and the functions, on one node at a time. Raises StorageError."""
     connection = server.connect_first()
     try:
-        # This transaction isn't serializable, so that it sees what another node did before it freed the lock.
+        # This transaction isn't serializable, so that it sees what another node committed before that node freed the
+        # lock.
         connection.run(f"BEGIN; SELECT pg_advisory_xact_lock({PREPARING})")
         connection.run("CREATE TABLE IF NOT EXISTS turns ()")
         make_functions(connection)

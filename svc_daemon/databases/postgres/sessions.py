@@ -78,7 +78,7 @@ class LockSession:
     def __init__(self, url: str, node: str, on_lost: Callable[[], object] = lambda: None) -> None:
         """Connect to the server as `node`, a name that no other node has. Raises StorageError.
 
-        If the connection is lost, its thread calls `on_lost`.
+        If the connection is lost, the thread that uses it calls `on_lost`.
         """
         self._server = PostgresServer(url)
         self._server.connect_first().close()
@@ -241,7 +241,7 @@ def count_nodes(url: str) -> int:
 
 
 class NoticeListener:
-    """The connection that receives the notices of all nodes. Its thread opens it again when it is lost."""
+    """The connection that receives the notices of all nodes. If it is lost, its thread opens a new one."""
 
     def __init__(self, url: str, receive: Callable[[str], object], on_listening: Callable[[], object]) -> None:
         """The thread calls `receive` with each notice, and `on_listening` each time it has opened the connection."""
