@@ -71,7 +71,7 @@ complete -c svc -n '__svc_at svc upload' -l no-input -d 'Never ask a question, e
 complete -c svc -n '__svc_at svc upload' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc upload' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc import' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'The bucket, by slug or id'
-complete -c svc -n '__svc_at svc import' -l as -x -a 'auto file page' -d 'Import what the URL returns as it is (file), import only the article of a web page (page), or choose by the content (auto)'
+complete -c svc -n '__svc_at svc import' -l as -x -a 'auto file page' -d 'Import the content unchanged (file), import only the article of a web page (page), or choose by the content (auto)'
 complete -c svc -n '__svc_at svc import' -l force -d 'Import the content as --as says, even if it is a web page instead of a file, or vice versa'
 complete -c svc -n '__svc_at svc import' -l refresh -d 'Fetch URLs again even if they are already in the bucket'
 complete -c svc -n '__svc_at svc import' -l webhook -r -d 'Let the service call this URL when a source is ready or has failed'

@@ -67,7 +67,8 @@ def origin_of(base_url: str) -> str:
 
 
 def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
-    """Return the key to send, from the first that exists: environment, key file, stored for this origin, admin key.
+    """Return the key from the environment, else that of the key file, else that stored for this origin, else the
+    admin key.
 
     Raises NotAuthenticated if there is none, or if a key from the environment would be sent to a remote address that
     only a project's `svc.toml` names.

@@ -159,7 +159,7 @@ class Installation:
         return daemon.pid
 
     def command(self, listen: str | None = None, faults: Path | None = None) -> list[str]:
-        """Return the command that runs the daemon in the foreground; `faults` is the file of the fault lab."""
+        """Return the command that runs the daemon in the foreground; `faults` is the argument of `--faults`."""
         options = [*(["--listen", listen] if listen else []), *(["--faults", str(faults)] if faults else [])]
         return [sys.executable, "-m", "svc_daemon", "serve", *options]
 

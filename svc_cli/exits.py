@@ -18,7 +18,7 @@ class Exit(IntEnum):
     DENIED = 4
     #: Bucket, source or local path not found.
     MISSING = 5
-    #: Conflict: the name is taken, the idempotency key was used, or the object is still in use.
+    #: Conflict: the name is taken, the idempotency key was used for another request, or the object is still in use.
     CONFLICT = 6
     #: A response with status 429 or 5xx, or a network error, after the last retry.
     TEMPORARY = 7

@@ -106,7 +106,7 @@ def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[i
 
 
 def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:
-    """Render `name  value` lines, without values that are None or empty."""
+    """Render a line `name  value` for each pair whose value is not None or empty."""
     shown = [(name, _cell(value)) for name, value in pairs if value not in (None, "", [], {})]
     longest = max((len(name) for name, _ in shown), default=0)
     return "\n".join(f"{console.paint(name.ljust(longest), 'dim')}{GAP}{value}" for name, value in shown)

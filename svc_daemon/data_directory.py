@@ -140,7 +140,7 @@ def hash_file(path: str | Path) -> "_Hash":
 
 
 def measure_files(files: DataFiles) -> dict[str, int]:
-    """Return the bytes of the state and of the search indexes, and how many are free on the disk."""
+    """Return the sizes of the state and of the search indexes, and the free space on the disk, in bytes."""
     sizes = {"free": shutil.disk_usage(files.root).free}
     if has_state(files):
         sizes["state"] = sum(map(_size_bytes, files.root.glob(f"{files.state.name}*")))

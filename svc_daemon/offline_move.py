@@ -30,7 +30,7 @@ from svc_daemon.store.facts import put_fact
 from svc_daemon.store.migrations import check_shared_current, migrate_shared
 from svc_daemon.store.moves import Departure
 
-#: Number of threads that write and sync files of a data directory.
+#: Number of threads that write and fsync files of a data directory.
 THREADS = 8
 
 

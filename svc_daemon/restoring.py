@@ -7,7 +7,7 @@ Everything is done in the folder `restoring` of the data directory:
 3. check the copy and repair it, like `svc-daemon verify --repair`: the indexes may be newer than the state
 4. write the file `ready`
 
-Then each file and folder is moved to its place, the state database last. While the folder exists, no daemon starts. If
+Then each file and folder is moved to its place, the state database last. While `restoring` exists, no daemon starts. If
 a restore is interrupted, the next restore of the same backup continues it.
 """
 

@@ -81,7 +81,7 @@ from svc_daemon.workers.syncing import SyncingWorker
 
 log = logging.getLogger(__name__)
 
-#: Number of threads that write and sync blobs; more would not be faster.
+#: Number of threads that write and fsync blobs; more would not be faster.
 BLOB_THREADS = 8
 #: Maximum total size of the request line and headers.
 MAX_HEAD_BYTES = 16 * 1024

@@ -23,10 +23,10 @@ class UpgradeReport:
     name: str
     pending: Sequence[PendingMigration]
     is_done: bool
-    #: The path of the copy of the state from before this upgrade, or from before the last one; None if there is no
-    #: copy.
+    #: The path of the copy of the state that was made before this upgrade or, if it made none, before an earlier one;
+    #: None if there is no copy.
     copy: Path | None = None
-    #: The size of the state, which its copy needs too, and the free space on the disk, in bytes.
+    #: In bytes: the size of the state, which is also that of its copy, and the free space on the disk.
     state_bytes: int | None = None
     free_bytes: int | None = None
     #: Number of connected nodes of a cluster; all of them must be stopped first.

@@ -45,8 +45,8 @@ class ImportFlags:
         Literal["auto", "file", "page"] | None,
         typer.Option(
             "--as",
-            help="Import what the URL returns as it is (file), import only the article of a web page (page), or choose "
-            "by the content (auto).  [default: auto]",
+            help="Import the content unchanged (file), import only the article of a web page (page), or choose by the "
+            "content (auto).  [default: auto]",
         ),
     ] = None
     force: Annotated[

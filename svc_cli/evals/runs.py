@@ -50,7 +50,7 @@ class Evaluation:
 
     scope: EvalScope
     results: list[QueryResult] = field(default_factory=list)
-    #: The distinct warnings of the searches, in order; the values are not used.
+    #: The distinct warnings of the searches, in order, as keys; the values are not used.
     warnings: dict[str, None] = field(default_factory=dict)
 
     @property

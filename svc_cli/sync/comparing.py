@@ -46,7 +46,7 @@ class Comparison:
     rows: Mapping[str, FileRow]
     #: Called with the path of each file that is ready and whose fingerprint is that of its row; it yields no change.
     on_kept: Callable[[str], None]
-    #: Whether to read every file, even if its fingerprint is the same.
+    #: Whether to read every file, even if its fingerprint is that of its row.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
     gone: list[FileRow] = field(default_factory=list)

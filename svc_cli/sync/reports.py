@@ -65,7 +65,7 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of files for each outcome; `pending` is the number of those whose sources are not
+        """Return the number of files for each outcome and, as `pending`, the number of files whose sources are not
         searchable yet.
         """
         counted = Counter(item.action for item in self.items.values())

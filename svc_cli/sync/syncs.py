@@ -36,8 +36,8 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import JsonMapping
 
-#: Reasons for skipping a file that don't surprise users. A full sync only counts these files, and a sync of touched
-#: paths doesn't report them.
+#: Reasons of skips that users expect. A full sync only counts the files that are skipped for one of these reasons, and
+#: a sync of touched paths doesn't report them.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
@@ -134,7 +134,7 @@ def _sync(run: SyncRun) -> None:
 def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Holdings]:
     """Return the bucket, created if necessary and allowed, and the mapping's sources in it.
 
-    Returns None for a missing bucket in a dry run, or if the folder is missing.
+    In a dry run, or if the folder is missing, a missing bucket is not created, and None is returned for it.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:

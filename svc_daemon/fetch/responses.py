@@ -96,7 +96,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
                 size_bytes += len(piece)
                 _refuse_over(size_bytes, max_bytes)
                 await sink.append(piece)
-                # A chunk may be decoded to hundreds of pieces, and the sink need not suspend, so let other tasks run.
+                # Let other tasks run: a chunk may be decoded to hundreds of pieces, and `append` may never suspend.
                 await asyncio.sleep(0)
     decoder.finish()
     return size_bytes

@@ -81,7 +81,7 @@ class Limits:
     event_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
     #: Maximum number of sources that one request may look up by their ids.
     lookup_sources: int = field(default=200, metadata={"unit": "sources"})
-    #: Time for which stored files are kept that were moved aside because they have no row in the state database.
+    #: Time for which a stored file is kept after it was moved aside because it has no row in the state database.
     set_aside_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: Maximum size of a JSON request body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
@@ -95,7 +95,7 @@ class Limits:
     query_characters: int = field(default=10_000, metadata={"unit": "characters"})
     #: Maximum number of results of a search.
     search_results: int = field(default=50, metadata={"unit": "results"})
-    #: Maximum number of sources that a search may name, because search providers can't handle filters of any size.
+    #: Maximum number of sources that a search may name, because search providers limit the size of a filter.
     search_sources: int = field(default=200, metadata={"unit": "sources"})
     #: Time after which a search is interrupted.
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
