@@ -188,7 +188,7 @@ class EmbeddingWorker(Worker):
             if vectors := offered.add_to(computed):
                 await asyncio.to_thread(self.context.provider.put_vectors, team_id, embedder.model, vectors)
             if offered.vectors and computed:
-                await finish_offers(self.context, team_id, chunks)
+                await finish_offers(self.context, team_id, chunks, offered.find_wrong(computed))
         if not chunks:
             return None if left else False
         # Put this share first, to continue with it in the next round.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.operations.vectors import forget_offers
+from svc_daemon.operations.vectors import MOST_DIMENSIONS, SAMPLES, find_offers, forget_offers
 from svc_daemon.settings import Limits
 from svc_daemon.workers import embedding
 from tests.api.answers import body_of
@@ -76,7 +76,7 @@ def wait_opened(daemon: Daemon, shelf: Shelf) -> None:
     wait_state(daemon, "ready")
 
 
-def test_offered_vectors_are_stored_to_the_last_bit_and_only_a_sample_is_computed(
+def test_offered_vectors_are_stored_to_the_last_bit_and_only_samples_are_computed(
     working: Daemon, shelf: Shelf
 ) -> None:
     wait_opened(working, shelf)
@@ -93,8 +93,8 @@ def test_offered_vectors_are_stored_to_the_last_bit_and_only_a_sample_is_compute
     assert stored(working, source_id) == {each["text_sha256"]: base64.b64decode(each["vector"]) for each in near}
     twin = add_embedded(working, shelf, data[: data.index(b"# Part 1")])
     assert stored(working, twin) == {near[0]["text_sha256"]: base64.b64decode(near[0]["vector"])}
-    # One for each share of the chunks, of which a single machine has one, and those of the small sources.
-    assert sum(shelf.first.batches) <= embedding.SHARES + 2
+    # The samples of the one batch, and the small sources.
+    assert sum(shelf.first.batches) == SAMPLES + 2
     # What was used is not kept, and the rest not for long.
     working.wait(lambda: working.count("vector_offers") == 1, "the used offers are gone")
     assert working.loop.run(forget_offers(working.context)) == 0
@@ -130,17 +130,38 @@ def test_a_vector_that_does_not_fit_is_left_out_and_the_passage_gets_its_own(wor
     assert sum(shelf.first.batches) == len(TEXTS)
 
 
-def test_if_the_sample_is_wrong_no_offer_is_used(
+def test_which_offers_are_samples_can_not_be_foreseen(working: Daemon, shelf: Shelf) -> None:
+    shelf.first.gate.clear()
+    wait_opened(working, shelf)
+    texts = [f"Notes\nPart {number}\nThe umber quay." for number in range(30)]
+    assert offer(working, *(row(text, vector_of(text)) for text in texts)) == 30
+    working.add_ready(
+        "".join(f"# Part {number}\n\nThe umber quay.\n\n" for number in range(30)).encode(), title="Notes"
+    )
+    team_id, context = working.team_id, working.context
+    chunks = context.provider.list_unembedded(team_id, "words@1", 30)
+    drawn = [find_offers(context, team_id, shelf.first, chunks).samples for _ in range(20)]
+    assert {len(samples) for samples in drawn} == {SAMPLES}
+    # The ids are the same each time.
+    assert len({frozenset(samples) for samples in drawn}) > 1
+    shelf.first.gate.set()
+
+
+def test_if_a_sample_is_wrong_no_offer_for_the_bucket_is_used(
     working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     wait_opened(working, shelf)
     # Each vector is one of the model's, but of the other passage.
     assert offer(working, *(row(text, vector_of(other)) for text, other in zip(TEXTS, TEXTS[::-1], strict=True))) == 2
+    # Those for files that are still to come are dropped as well, but not those for other buckets.
+    working.make_bucket("other")
+    later = row("later", vector_of("stone"))
+    assert [offer(working, later), offer(working, later, path="/v1/buckets/other/vectors")] == [1, 1]
     source_id = add_embedded(working, shelf)
     assert sorted(stored(working, source_id)) == sorted(row(text, b"")["text_sha256"] for text in TEXTS)
     assert stored(working, source_id) == {row(text, b"")["text_sha256"]: vector_of(text) for text in TEXTS}
     assert "imported vectors are not used" in caplog.text
-    working.wait(lambda: working.count("vector_offers") == 0, "the offers are gone")
+    working.wait(lambda: working.count("vector_offers") == 1, "the offers are gone")
 
 
 def test_without_a_model_nothing_is_kept_and_while_it_is_loaded_what_may_fit(working: Daemon, shelf: Shelf) -> None:
@@ -150,7 +171,8 @@ def test_without_a_model_nothing_is_kept_and_while_it_is_loaded_what_may_fit(wor
     shelf.failure = EmbedFailed("It is not there yet.")
     start_embedding(working, shelf)
     wait_state(working, "failing")
-    assert offer(working, right, row(TEXTS[1], unit(1, 0, 0))) == 2
+    # No model has so many dimensions, and such offers could fill the disk.
+    assert offer(working, right, row(TEXTS[1], unit(1, 0, 0)), row("x", unit(1, *[0] * MOST_DIMENSIONS))) == 2
     shelf.failure = None
     wait_embedded(working)
     # The offer of another dimension was seen when the model was there.
