@@ -43,7 +43,7 @@ class EventStream(Response):
 
 
 def event(data: dict[str, Any], name: str | None = None, event_id: str | None = None) -> bytes:
-    """Encode a server-sent event. A client that connects again sends the id of the last event that it has received."""
+    """Encode a server-sent event. A client that reconnects sends the `event_id` of the last one, to continue there."""
     identified = f"id: {event_id}\n" if event_id else ""
     named = f"event: {name}\n" if name else ""
     # Use ASCII only, because some parsers treat U+2028 as a line break.

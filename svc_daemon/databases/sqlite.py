@@ -261,7 +261,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
     # In PostgreSQL, each writer of a database has a number. An SQLite file has one writer, so its number is 0.
     connection.create_function("writer_number", 0, lambda: 0)
     # The column `seq` alone gives the order of events in SQLite, so all rows have the same `turn` (see `store.events`).
-    # It is the highest possible, so that they come after rows that were copied from PostgreSQL.
+    # This is the highest `turn`, so these rows come after rows that were copied from PostgreSQL.
     connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
     connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
     return connection

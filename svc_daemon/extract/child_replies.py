@@ -76,7 +76,7 @@ class Job:
                         reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
 
     def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
-        """Return the error for a document, the first one without a reply; it explains why the child ended."""
+        """Return the error for the first document without a reply; the error explains why the child ended."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))
             if find_lack(refused):

@@ -51,11 +51,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Do once, in the fork server, what each child would spend time on.
+    """Do work once, in the fork server, that each child would otherwise have to do.
 
     A short text is read in each format that waves use, so that children inherit its parser and compiled patterns.
     """
-    # What parsers log is of no use. In a child, this would copy the memory of all loggers.
+    # Nobody reads what parsers log. Call this here, before the forks: in a child, it would copy the memory of all
+    # loggers.
     logging.disable()
     if sys.platform == "linux":
         _find_prctl()

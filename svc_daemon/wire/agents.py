@@ -42,7 +42,7 @@ class PolicyFields(ScopedBody):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Ignore fields that are null, except the two numeric ones, whose values can only be removed with null."""
+        """Ignore fields that are null, except those in `_NUMBERS`, whose values can only be removed with null."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):

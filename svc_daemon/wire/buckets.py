@@ -147,7 +147,7 @@ class BucketPutAnswer(BucketAnswer):
 
 
 class Deletion(WireModel):
-    """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
+    """Progress of a bucket's deletion. In the end, `deleted`, `detached` and `failed` add up to `total`."""
 
     #: The id of the deletion's task, whose status shows when the deletion has finished.
     task_id: str

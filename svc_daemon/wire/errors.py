@@ -45,7 +45,7 @@ class OpenAIErrorBody(WireModel):
     message: str
     #: The kind of error, such as `invalid_request_error`, by which OpenAI's clients distinguish errors.
     type: str
-    #: The invalid field of the request, as a dotted path; null unless there is exactly one.
+    #: The first invalid field of the request, as a dotted path; null if no field is invalid.
     param: str | None
 
 

@@ -15,8 +15,8 @@ class LogEvent(WireModel):
     created_at: str
     #: The bucket, if the event concerns exactly one.
     bucket_id: str | None = None
-    #: The buckets that the event concerned at the time, without those that the key may not access; null if it concerns
-    #: the whole team.
+    #: The buckets that the event concerned at the time, without those that the key may not access; null if the event
+    #: concerns the whole team.
     bucket_ids: list[str] | None
     source_id: str | None = None
     batch_id: str | None = None

@@ -21,7 +21,7 @@ class QueueCounters(WireModel):
 class Embedding(WireModel):
     """The embedding model for semantic search.
 
-    Its state `off` means that there is none; `message` explains `failing`.
+    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
     """
 
     state: Literal["off", "loading", "ready", "failing"]
@@ -33,7 +33,7 @@ class Embedding(WireModel):
 class Writing(WireModel):
     """The language model that writes answers.
 
-    Its state `off` means that there is none; `message` explains `failing`.
+    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
     """
 
     state: Literal["off", "ready", "failing"]

@@ -109,8 +109,8 @@ class EmbeddingWorker(Worker):
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None or self._opens_only:
             return False
-        # Move the team to the end of the queue. It is removed only when it has no chunks left, so that it gets another
-        # turn after an error.
+        # Move the team to the end of the queue. A team leaves the queue only when it has no chunks left, so that it
+        # gets another turn after an error.
         del self._turns[team_id]
         self._turns[team_id] = None
         try:

@@ -29,7 +29,7 @@ class Worker(ABC):
 
     #: Name of the activity in log messages.
     doing: str
-    #: Names of locks that are held during each round of work, so that only one node at a time does it.
+    #: Names of locks that are held during each round of work, so that only one node at a time does this work.
     locks: tuple[str, ...] = ()
 
     def __init__(self, context: Context, wake: Wake) -> None:

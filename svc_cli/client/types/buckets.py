@@ -111,7 +111,7 @@ class BucketPutAnswerDict(BucketAnswerDict):
 
 
 class DeletionDict(TypedDict):
-    """Progress of a bucket's deletion. The three counts add up to `total` when it has finished."""
+    """Progress of a bucket's deletion. In the end, `deleted`, `detached` and `failed` add up to `total`."""
 
     task_id: str
     """The id of the deletion's task, whose status shows when the deletion has finished."""

@@ -14,7 +14,7 @@ class LogEventDict(TypedDict):
     bucket_id: str | None
     """The bucket, if the event concerns exactly one."""
     bucket_ids: list[str] | None
-    """The buckets that the event concerned at the time, without those that the key may not access; null if it
+    """The buckets that the event concerned at the time, without those that the key may not access; null if the event
     concerns the whole team.
     """
     source_id: str | None

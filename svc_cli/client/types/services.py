@@ -20,7 +20,7 @@ class QueueCountersDict(TypedDict):
 class EmbeddingDict(TypedDict):
     """The embedding model for semantic search.
 
-    Its state `off` means that there is none; `message` explains `failing`.
+    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
     """
 
     state: Literal["off", "loading", "ready", "failing"]
@@ -32,7 +32,7 @@ class EmbeddingDict(TypedDict):
 class WritingDict(TypedDict):
     """The language model that writes answers.
 
-    Its state `off` means that there is none; `message` explains `failing`.
+    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
     """
 
     state: Literal["off", "ready", "failing"]

@@ -55,7 +55,7 @@ class ClientTransport(asyncio.Transport):
         self._unsent_bytes = 0
 
     def close(self) -> None:
-        """Send what is buffered and close: at once, or when the client has finished sending."""
+        """Send what is buffered and close, but wait until a client that is still sending has finished."""
         if self.is_closing():
             return
         self._flush()

@@ -70,7 +70,8 @@ async def follow(
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic
     beat_s, check_s = monotonic(), monotonic() + CHECK_S
-    # Begin the response at once, so that the client knows that it is connected, and after which event to reconnect.
+    # Begin the response at once, so that the client knows that it is connected, and after which event to continue when
+    # it connects again.
     yield comment(last_id)
     with context.followers.following() as woken:
         while not stopping.is_set():

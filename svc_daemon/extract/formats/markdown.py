@@ -91,7 +91,7 @@ class _MarkdownReader:
         elif self._begun is None:
             self._begun, self._kind = number, "paragraph"
         elif self._kind == "paragraph" and number == self._begun + 1 and _TABLE_RULE.issuperset(line):
-            # The second line of a table must contain a hyphen, and the line above it a vertical bar.
+            # The second line of a table must contain a hyphen, and the line above it must contain a vertical bar.
             self._kind = "row" if "-" in line and "|" in self._lines[number - 1] else "paragraph"
 
     def _add_heading(self, level: int, raw: str, first: int, last: int) -> None:
