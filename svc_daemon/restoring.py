@@ -179,7 +179,7 @@ def _move_in(made: DataFiles, files: DataFiles) -> None:
     """Move everything to its place, the state last. Without the state, no daemon starts in the meantime."""
     stays = (made.root / ORIGIN, made.root / READY)
     for path in sorted(made.root.iterdir(), key=lambda path: path == made.state):
-        # Skip empty folders, which the data directory already has. Others replace the empty folder of their name.
+        # Skip empty folders, which the data directory already has. Any other folder replaces the empty one of its name.
         if path not in stays and (not path.is_dir() or any(path.iterdir())):
             path.rename(files.root / path.name)
     sync_folder(files.root)

@@ -106,8 +106,8 @@ def upgrade_cluster(
 ) -> UpgradeReport:
     """Upgrade the database of the cluster, or only report what an upgrade would do.
 
-    Raises NotFound if it has no installation, and StorageError, also if nodes are connected that the upgrade would
-    disturb.
+    Raises NotFound if the database has no installation, and StorageError, also if nodes are connected that the upgrade
+    would disturb.
     """
     pending, nodes = plan_shared_upgrade(cluster, environ)
     if not dry_run:

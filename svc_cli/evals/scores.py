@@ -50,7 +50,7 @@ def find_rank(expectation: Expectation, hits: Sequence[Hit]) -> int | None:
 
 
 def score_ranks(ranks: Sequence[int | None], k: int) -> Scores:
-    """Compute the scores of a page from the rank at which each expectation was found; None if it was not found.
+    """Compute the scores of a page from the rank at which each expectation was found, None for one not found.
 
     Further hits for the same expectation don't count. One hit may meet several expectations.
     """

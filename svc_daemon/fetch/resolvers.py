@@ -36,8 +36,7 @@ class SystemResolver:
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def settle(set_answer: Callable[[], None]) -> None:
-            # Release the slot when the lookup has ended, and not when its caller has, which may have been cancelled
-            # long before.
+            # Release the slot only now that the lookup has ended; its caller may have been cancelled long before.
             self._slots.release()
             if not answer.done():
                 set_answer()
