@@ -83,7 +83,9 @@ def count_missing(
         None if source_ids is None else among("source_id", source_ids),
     )
     total = server.count(server.collections.chunks, scope, deadline_s=deadline_s)
-    embedded = server.count(server.collections.chunks, every(scope, equals("model", model)), deadline_s=deadline_s)
+    of_model = every(scope, equals("model", model))
+    # A chunk's model is empty until it has a vector.
+    embedded = server.count(server.collections.chunks, of_model, deadline_s=deadline_s) if model else 0
     return VectorCount(max(0, total - embedded), total)
 
 
