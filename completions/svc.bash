@@ -620,7 +620,7 @@ _svc() {
         "svc bucket show") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket archive") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--restore --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket export") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--no-vectors --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket import") commands="" flags="--bucket --as-new --keep-mapping --wait --timeout --jobs --no-create --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket import") commands="" flags="--bucket --as-new --keep-mapping --no-vectors --wait --timeout --jobs --no-create --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source") commands="ls show text get retry refresh attach detach rm" flags="--help" ;;
         "svc source ls") commands="" flags="--bucket --status --type --tag --match --title --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -99,7 +99,8 @@ def _add_missing(
         call.console.note(f"{bucket} splits documents into passages of other sizes than the exported bucket did.")
     known = provision(call, client, known, bucket, no_create=flags.no_create, is_dry=flags.dry_run, fields=fields)
     plan = plan_import(manifest, [each for some in known.by_title.values() for each in some], as_new=flags.as_new)
-    sender = VectorSender(client, known.bucket_id or bucket, manifest.model)
+    model = None if flags.no_vectors else manifest.model
+    sender = VectorSender(client, known.bucket_id or bucket, model)
     adding = Adding(
         client=client,
         bucket_id=known.bucket_id or bucket,

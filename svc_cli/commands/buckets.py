@@ -245,6 +245,13 @@ class BucketImportFlags:
             "that folder with --prune may then remove the source.",
         ),
     ] = False
+    no_vectors: Annotated[
+        bool,
+        typer.Option(
+            "--no-vectors",
+            help="Let the service compute all vectors itself, for a file whose author you don't trust; this is slower.",
+        ),
+    ] = False
     wait: WaitOption = None
     timeout: TimeoutOption = None
     jobs: JobsOption = None

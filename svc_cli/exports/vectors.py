@@ -30,7 +30,7 @@ class VectorSender:
     """Offers vectors for one bucket, until the service shows that it uses another model."""
 
     def __init__(self, client: Client, bucket_id: str, model: ExportedModel | None) -> None:
-        """`model` is that of the export; None if it has no vectors."""
+        """`model` is that of the export; None if it has no vectors, or if none are to be offered."""
         self._client = client
         self._bucket_id = bucket_id
         self._model = model

@@ -93,6 +93,8 @@ def test_vectors_that_the_service_has_no_model_for_are_left_out(
     assert (dry.exit, "vectors" in dry.json) == (0, False)
     finished = here("bucket", "import", "vectors.tar", "-b", bucket, "--json")
     assert (finished.exit, finished.json["vectors"]) == (0, {"found": 6, "kept": 0})
+    none = here("bucket", "import", "vectors.tar", "-b", f"{bucket}-3", "--no-vectors", "--json")
+    assert (none.exit, none.json["counts"]["created"], "vectors" in none.json) == (0, 2, False)
     again = here("bucket", "import", "vectors.tar", "-b", bucket)
     assert (again.exit, "vector" in again.stderr) == (0, False)
     told = here("bucket", "import", "vectors.tar", "-b", f"{bucket}-2")
