@@ -25,7 +25,7 @@ LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.
 MAY_BE_ZERO = {
     *("creates_per_second", "bytes_per_minute", "tags", "free_disk_bytes"),
-    *("redirects", "answers_per_month", "agents", "embed_threads", "pack_bytes"),
+    *("redirects", "answers_per_month", "agents", "embed_threads", "pack_bytes", "offered_vectors"),
 }
 NO_NUMBERS = (
     *("-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²"),

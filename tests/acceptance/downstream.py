@@ -24,6 +24,7 @@ from svc_cli.client.types import (
     DeliveryDict,
     KeyDict,
     LogEventDict,
+    OfferedVectorDict,
     SearchResultDict,
     SourceDict,
     TaskDict,
@@ -105,6 +106,11 @@ def use_sources(client: Client, bucket: str, source_ids: list[str]) -> None:
     assert (task["source_id"], source["error"], source["size_bytes"]) == (first, None, len(TEXT))
     assert b"".join(client.source_content(first)) == TEXT
     assert client.source_text(first)["chunks"][0]["location"]["line_start"] == 3
+    # Without an embedding model, no passage has a vector, and offered ones are not kept.
+    assert client.source_vectors(first)["chunks"][0]["text"] in TEXT.decode()
+    assert client.bucket_vectors(bucket)["model"] is None
+    offer: OfferedVectorDict = {"text_sha256": "0" * 64, "vector": "AACAPw=="}
+    assert client.offer_vectors(bucket, "another@model", [offer])["kept"] == 0
     assert client.read_source_again(first)["content"]["unchanged"] is True
     assert client.update_source(second, title="Rest", tags=["days"])["tags"] == ["days"]
     assert client.sources_page(bucket, {"limit": 2}).get("has_more") is True
