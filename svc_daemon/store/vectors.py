@@ -94,13 +94,18 @@ def create_offers(
 def find_offers(
     connection: Connection, team_id: str, model: str, passages: Sequence[PassageText]
 ) -> dict[PassageText, str]:
-    """Find vectors of this model for the passages: those offered for a bucket that the passage's source is in."""
+    """Find vectors of this model for the passages: those offered for the only bucket that the passage's source is in.
+
+    If the source is in other buckets too, offers could change what is found there, and the key that made them may have
+    no rights to those buckets.
+    """
     rows = connection.execute(
         "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"
         " JOIN memberships m ON m.bucket_id = o.bucket_id"
         " WHERE o.team_id = :team_id AND o.model = :model"
         " AND o.text_sha256 IN (SELECT value FROM json_each(:hashes))"
-        " AND m.source_id IN (SELECT value FROM json_each(:source_ids))",
+        " AND m.source_id IN (SELECT value FROM json_each(:source_ids))"
+        " AND NOT EXISTS (SELECT 1 FROM memberships x WHERE x.source_id = m.source_id AND x.bucket_id <> m.bucket_id)",
         {
             "team_id": team_id,
             "model": model,

@@ -130,6 +130,23 @@ def test_a_vector_that_does_not_fit_is_left_out_and_the_passage_gets_its_own(wor
     assert sum(shelf.first.batches) == len(TEXTS)
 
 
+def test_offers_for_one_bucket_change_nothing_in_another(working: Daemon, shelf: Shelf) -> None:
+    wait_opened(working, shelf)
+    working.make_bucket("other")
+    assert (
+        offer(working, *(row(text, nearly(vector_of(text))) for text in TEXTS), path="/v1/buckets/other/vectors") == 2
+    )
+    shelf.first.gate.clear()
+    # No passage of this team is embedded before the source is in both buckets.
+    working.add_ready(b"# First\n", title="First")
+    working.wait(lambda: any(shelf.first.batches), "the worker is at the first source")
+    source_id = working.add_ready(QUAY, title="Notes")
+    working.post("/v1/buckets/other/sources", json={"source_id": source_id})
+    shelf.first.gate.set()
+    wait_embedded(working)
+    assert stored(working, source_id) == {row(text, b"")["text_sha256"]: vector_of(text) for text in TEXTS}
+
+
 def test_which_offers_are_samples_can_not_be_foreseen(working: Daemon, shelf: Shelf) -> None:
     shelf.first.gate.clear()
     wait_opened(working, shelf)
