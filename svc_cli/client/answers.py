@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 #: Read timeout in seconds. It is long, because the daemon itself limits how long a model may take.
 SILENCE_S = 600.0
-#: The model id of the default agent.
+#: The `model` of a request that asks the default agent.
 DEFAULT_MODEL = "svc-agent"
 
 
 class AnswerCalls(Calls):
-    """The client's methods for questions, and one that extracts a source again, to check an answer against it."""
+    """The client's methods that ask questions, and `read_source_again`, with which an answer can be checked."""
 
     def ask(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"

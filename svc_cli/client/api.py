@@ -185,7 +185,10 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=changes)
 
     def delete_bucket(self, bucket: str, *, force: bool = False) -> "BucketDeletedDict":
-        """Start deleting a bucket and the sources that are in no other bucket; fails unless `force` is set."""
+        """Start deleting a bucket, with the sources that are in no other bucket.
+
+        The service refuses this unless `force` confirms it.
+        """
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
     def bucket_vectors(self, bucket: str) -> "BucketVectorsDict":
@@ -249,7 +252,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._call("POST", f"/v1/sources/{part(source_id)}/retry", json={})
 
     def delete_source(self, source_id: str, *, force: bool = False) -> "DeletedDict":
-        """Delete a source from all buckets."""
+        """Delete a source, whichever buckets it is in; `force` is required if the policy of an agent names it."""
         return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
 
     def add_question(
@@ -263,8 +266,8 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     ) -> "Reply[SourceAnswerDict]":
         """Store a question together with its answer as a source.
 
-        It is found by agents that search the whole team and by agents whose policy names this source, but not by
-        searches of a bucket.
+        It is found by agents that search all sources of the team and by agents whose policy names this source, but not
+        by searches of a bucket.
         """
         body = {"question": question, "answer": answer, **fields}
         return self._create(f"/v1/buckets/{part(bucket)}/qa", body, idempotency_key)
@@ -351,5 +354,5 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._get("/v1/limits")
 
     def version(self, *, verify: str | None = None) -> "VersionDict":
-        """Return the daemon's release and API versions; `verify="writing"` adds the state of the answering model."""
+        """Return the daemon's release and API versions; with `verify="writing"`, also whether it can write answers."""
         return self._get("/v1/version", {"verify": verify} if verify else None)

@@ -1,4 +1,4 @@
-"""The base class of the client's method classes, and the quoting of path components."""
+"""The base class of AgentCalls and the other classes that `Client` combines, and the quoting of path components."""
 
 import secrets
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from svc_cli.errors import UsageError
 
 
 class Calls:
-    """The base class of the client's method classes: sends their requests over the transport.
+    """The base class of AgentCalls and the other classes from which `Client` inherits its methods.
 
-    Its own methods return Any, so that each method of the client can declare the type of its response.
+    The methods here return Any, so that each method of the client can declare the type of its response.
     """
 
     def __init__(self, transport: Transport) -> None:

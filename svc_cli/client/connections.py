@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: A function that returns the TLS context; it is called only for an https address.
 MakeTls = Callable[[], "ssl.SSLContext"]
-#: Maximum idle time, in seconds, of a connection that is reused; the server may be about to close an older one.
+#: Maximum idle time, in seconds, of a connection that is reused; the server may be about to close one that was
+#: idle for longer.
 KEEP_S = 2.0
 
 
@@ -171,7 +172,7 @@ class Connections:
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed this idle connection. Only then does it become readable."""
+    """Whether the server has closed this idle connection; closing makes it readable, since no response is expected."""
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))

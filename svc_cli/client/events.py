@@ -141,7 +141,7 @@ class EventFollower:
                 if self._is_over:
                     return
         except NetworkFailed:
-            # The service was stopped or killed. `follow` retries the next connection like any other request.
+            # The service was stopped or killed. `_run` opens the stream again, which is retried like any request.
             return
 
     def _resume(self) -> None:

@@ -24,7 +24,7 @@ class Gate:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._opens_s = 0.0
-        #: Average seconds between two create requests; 0 means no limit.
+        #: Average seconds between two create requests at the highest allowed rate; 0 means no limit.
         self._interval_s = 0.0
         self._saved_s = 0.0
         #: The time at which all create requests so far would have been sent at the allowed rate without any burst.

@@ -29,8 +29,8 @@ class RetryPolicy:
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
-#: Error codes for failures of the host that the service fetches from. They usually outlast the delays between retries,
-#: and each retry would count against the rate limit for create requests.
+#: Error codes for failures of the host that the service fetches from. They are not retried, because they usually last
+#: longer than all delays together, and each retry would count against the rate limit for create requests.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 
 

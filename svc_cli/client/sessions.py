@@ -115,7 +115,7 @@ class SessionCalls(Calls):
         return self.send_upload(bucket, file, idempotency_key).body
 
     def send_upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "Reply[SourceAnswerDict]":
-        """Like `upload`, but return the whole reply, whose `is_replay` shows whether the source existed before."""
+        """Like `upload`, but return the whole reply; `is_replay` is true if it repeats the reply to an earlier call."""
         return self._transport.send(
             Request(
                 method="POST",

@@ -1,6 +1,6 @@
 """Sends bytes to upload URLs with resumable PUTs, separately from API requests.
 
-Each PUT has to be cheap, because a folder of small files takes thousands: it reuses a connection and has few headers.
+A folder of small files takes thousands of PUTs, so each has to be cheap: it reuses a connection and has few headers.
 Anyone who has an upload URL can write to it without an API key, so URLs never appear in errors or logs.
 """
 

@@ -126,7 +126,7 @@ class Transport:
 
     @contextmanager
     def follow(self, request: Request) -> "Iterator[StreamedEvents]":
-        """Open a stream of events that doesn't end by itself. Retries and raises like `send`."""
+        """Open a stream of events, which the service keeps open. Retries and raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             yield StreamedEvents(response, partial(self._network_failed, request))

@@ -98,7 +98,7 @@ class AgentOptions:
     def sent(self, client: "Client") -> Json:
         """Build the request body from the given options, with source names resolved to ids.
 
-        Raises UsageError if an option is invalid, ApiError if a name fits no source, SourceAmbiguous if several.
+        Raises UsageError for an invalid option, ApiError if a name fits no source, SourceAmbiguous if it fits several.
         """
         try:
             filters = None if self.filters is None else json.loads(self.filters)

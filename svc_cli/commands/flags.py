@@ -39,7 +39,7 @@ class Flags:
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when a command fails.")] = False
 
     def over(self, other: "Flags | None") -> "Flags":
-        """Return these flags; those that are not set have their values from `other`, the flags before the command."""
+        """Return these flags, with the values of `other` (the flags before the command) for those that are not set."""
         if other is None:
             return self
         return Flags(**{each.name: getattr(self, each.name) or getattr(other, each.name) for each in fields(Flags)})

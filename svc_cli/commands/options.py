@@ -259,7 +259,7 @@ def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
 
 
 def model_id(agent: str) -> str:
-    """Return the model id of an agent, given its id or its model id."""
+    """Return the id of an agent in the form that requests use as `model`: `svc-agent:ID`. Accepts both forms."""
     if agent == "default":
         return "svc-agent"
     return agent if agent.partition(":")[0] in {"svc-agent", "svc-rag-agent"} else f"svc-agent:{agent}"

@@ -143,7 +143,7 @@ def head_of(console: Console, number: str, title: str, place: str, facts: str) -
 
 
 def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
-    """Return the lines of a passage that contain most words of the query, wrapped to the width of the terminal."""
+    """Return the lines of a passage that contain the most words of the query, wrapped to the width of the terminal."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     lines = textwrap.wrap(" ".join(clean(text).split()), columns, break_long_words=True)
     if len(lines) <= PASSAGE_LINES:
@@ -158,7 +158,7 @@ def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """Return the index of the first line of the window of `size` lines that contains the most of the given stems."""
+    """Find the `size` successive lines that contain the most of the given stems; return the index of the first."""
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
     return counts.index(max(counts))

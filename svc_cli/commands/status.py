@@ -106,7 +106,7 @@ class _View(ABC):
 
 @contextmanager
 def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
-    """Yield a function that waits for the next event, at most LONGEST_INTERVAL_S, and then for WATCH_INTERVAL_S."""
+    """Yield a function that waits up to LONGEST_INTERVAL_S for an event, and then pauses for WATCH_INTERVAL_S."""
     with following(client, ("source", "bucket", "batch", "store")) as follower:
 
         def await_change() -> None:

@@ -255,7 +255,7 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
 
 
 def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
-    """Return the options for one mapping: `options` with the filters and `prune` of mapping, flags and settings."""
+    """Return `options` with filters and `prune` for one mapping, as the mapping, flags and settings define them."""
     get = call.settings.get
     filters = replace(
         options.filters,

@@ -128,7 +128,7 @@ def _look_first(client: "Client", watch: Watch) -> None:
             watch.see(each, client.source(each))
     for source_id, source in watch.seen.items():
         if source["status"] == GONE:
-            # Request the missing source by itself, so that the service's own error is raised.
+            # Request the missing source alone, so that the service's own error is raised.
             watch.see(source_id, client.source(source_id))
 
 

@@ -255,7 +255,7 @@ def log(
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
-    """Return the mappings for `watch run`. Raises UsageError if two overlap, or if there are none and no --stay."""
+    """Return the mappings to watch. Raises UsageError if two overlap, or if there are none and --stay is not given."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]
@@ -296,9 +296,9 @@ def _record(call: Invocation, mapping: Mapping) -> Record:
 
 
 def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
-    """Return the mappings known in this folder, and all others that are being watched.
+    """Return the mappings known in this folder and all others that are being watched, or only the one named `name`.
 
-    Raises PathMissing if no mapping has the given name.
+    Raises PathMissing if no mapping has this name.
     """
     found = {_record(call, mapping): _as_json(mapping) for mapping, _ in _known(call)}
     for record in Record.all(paths.state_dir(call.settings.environ)):

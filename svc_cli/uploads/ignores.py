@@ -1,7 +1,8 @@
 """Decides which entries of a folder are ignored by `.gitignore` and `.svcignore` files, following git's rules.
 
-A pattern applies only to the path that it matches, not to paths below it: a walk does not enter an ignored folder, and
-an exception for a folder does not extend to its files. A pattern that git considers invalid matches nothing.
+A pattern applies only to the path that it matches. So an exception for a folder (`!docs/`) does not include files in
+it that another pattern ignores. The files in an ignored folder are left out because a walk does not enter the folder. A
+pattern that git considers invalid matches nothing.
 """
 
 import os
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
-#: Read in this order, so the rules of `.svcignore` take precedence.
+#: Read in this order. The last rule that matches a path decides, so those of `.svcignore` take precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
 #: POSIX character classes, which git supports, and their equivalents inside brackets of a Python regex.
 _KINDS = {

@@ -21,7 +21,7 @@ DRY_ACTIONS = {
 class ReportItem:
     """One file or URL of a report."""
 
-    #: The title, which is the path as given.
+    #: The URL, or the file's title, which is usually its path as the user gave it.
     path: str
     #: One of the report's actions, such as `created` or `skipped`.
     action: str

@@ -1,9 +1,9 @@
 """Sends many files in parallel: collects them into groups, sends the groups in threads, and reports each as it ends.
 
-There are two kinds of threads. Each shipper handles one batch from its creation to its finalization, so that the next
-batch is opened while the bytes of the previous one are still being sent. Senders send single files: those that are in
-no batch, and those of a batch that can't be sent as a pack. The caller's thread groups files and collects results; it
-calls all callbacks except `on_sent`.
+There are two kinds of threads. Each shipper handles one batch at a time, from its creation to its finalization; with
+several shippers, the next batch is opened while the bytes of the previous one are still being sent. Senders send single
+files: those that are in no batch, and those of a batch that can't be sent as a pack. The caller's thread groups files
+and collects results; it calls all callbacks except `on_sent`.
 
 Files are grouped in the order in which they are added. A run that follows a killed one therefore forms the same groups
 from the remaining files, and resumes their sessions. In a group the small files come first: the service indexes in this

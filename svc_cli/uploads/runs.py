@@ -66,7 +66,7 @@ class UploadRun:
     progress: Progress
     #: Called with each item when its file was sent, skipped or failed, and again when its source is ready or failed.
     on_item: Callable[[ReportItem], None]
-    #: The results by path, in the order in which they ended.
+    #: The results by path, in the order in which the files were finished.
     items: dict[str, ReportItem] = field(default_factory=dict)
     #: The error that ended the run early.
     stopped_by: SvcError | None = None
@@ -194,7 +194,7 @@ class UploadRun:
 
     @contextmanager
     def _ended(self, *crews: Crew) -> Iterator[None]:
-        """End the crews after the block. An error that ends the block early is stored in `stopped_by`."""
+        """End the thread pools after the block. An error that ends the block early is stored in `stopped_by`."""
         try:
             yield
         except KeyboardInterrupt:
@@ -269,7 +269,9 @@ def _examine(
 
 
 def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
-    """Return the bucket's sources; for a few titles, only those with these titles; none if the bucket is missing.
+    """Return the bucket's sources, or none if the bucket is missing.
+
+    If a few `titles` are given, only the sources with these titles are returned.
 
     Raises ApiError `bucket_not_found` for an archived bucket.
     """
@@ -310,7 +312,7 @@ def interrupted() -> Interrupted:
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command that can be run again after Ctrl-C: it then raises Interrupted with a hint to do that."""
+    """Decorate a command that can be interrupted: on Ctrl-C, it raises Interrupted with a hint to run it again."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

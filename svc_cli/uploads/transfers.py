@@ -5,7 +5,7 @@ service repeats its answer to an earlier request with the same key. If the sourc
 removed from the bucket, the file is created again with the key of the next epoch, a counter that is part of the key.
 
 One create request opens a batch, the bytes of its files are sent together as one pack, and one finalize request creates
-all sources. Files whose bytes are incomplete then are sent one by one, and the batch is finalized again, at most
+all sources. Files whose bytes are still incomplete are sent one by one, and the batch is finalized again, at most
 MOST_ROUNDS times; files that were rejected or failed are recorded with their error and not retried. If the service
 doesn't support packs, all files are sent one by one.
 """
@@ -218,7 +218,7 @@ class Sender:
 
     def _send_pack(self, pack: Pack, *, resume: bool) -> bool:
         """Send the bytes of all files together. Returns False if the service refuses the pack; the caller then
-        sends each file by itself.
+        sends the files one by one.
         """
         try:
             pack.count(self.client.send_bytes(pack.upload_url, pack, resume=resume, on_sent=self._on_sent))
@@ -321,7 +321,8 @@ def too_many_epochs() -> FileRefused:
 
 
 def _refuse(transfer: Transfer, error: SvcError) -> None:
-    # A connection that failed in every retry would fail for the next file too. The service keeps the uploaded bytes.
+    # End the run after a connection that failed in every retry: it would fail for the next file too. The next run
+    # continues, because the service keeps the uploaded bytes.
     if stops_everything(error) or isinstance(error, NetworkFailed):
         raise error
     transfer.item.refuse(error)
