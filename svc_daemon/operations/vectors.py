@@ -7,7 +7,8 @@ nothing to do with. So an offered vector is stored in the state database, and ne
 - When the worker is about to embed a passage, the offer must be for exactly the text of that passage.
 - For each batch of passages with offers, the worker embeds some of them itself, which it chooses at random then, so
   that not even a client that sees the ids of its sources can know which. If the model computes another vector than was
-  offered, no offer for the batch is used, and the remaining offers for the same buckets are deleted.
+  offered, no offer for the batch is used, and all of them are deleted. Other batches may still use theirs: a source
+  that was renamed before the export has the vectors of its old title, and must not cost an import all others.
 
 A few wrong vectors among many right ones can still pass: one in a full batch does so in 15 of 16 cases.
 
@@ -150,19 +151,13 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
 async def finish_offers(context: Context, team_id: str, chunks: Sequence[ChunkText], wrong: Sequence[str]) -> None:
     """Delete the offers for the texts of these chunks, unless more passages with the same text are to come.
 
-    If the offers for the chunks in `wrong` were wrong, all offers for the buckets of their sources are deleted.
+    If any offers were wrong, those for the chunks in `wrong`, all offers for these texts are deleted.
     """
     passages = [_passage_of(chunk) for chunk in chunks]
-    source_ids = {parse_chunk_id(chunk_id)[0] for chunk_id in wrong}
     if wrong:
         log.warning("imported vectors are not used: the model has other ones for %s", ", ".join(wrong))
-
-    def work(connection: Connection) -> None:
-        store.finish_offers(connection, team_id, passages)
-        if source_ids:
-            store.delete_offers_for(connection, team_id, source_ids)
-
-    await context.write(work)
+    end = store.refuse_offers if wrong else store.finish_offers
+    await context.write(lambda connection: end(connection, team_id, passages))
 
 
 async def forget_offers(context: Context) -> int:

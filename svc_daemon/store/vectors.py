@@ -7,7 +7,7 @@ is lost, the worker computes the vector.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -136,12 +136,17 @@ def finish_offers(connection: Connection, team_id: str, passages: Sequence[Passa
     )
 
 
-def delete_offers_for(connection: Connection, team_id: str, source_ids: Collection[str]) -> None:
-    """Delete all offers for the buckets that these sources are in."""
+def refuse_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
+    """Delete all offers for the texts of these passages in the buckets that their sources are in."""
     connection.execute(
-        "DELETE FROM vector_offers WHERE team_id = :team_id AND bucket_id IN"
+        "DELETE FROM vector_offers WHERE team_id = :team_id"
+        " AND text_sha256 IN (SELECT value FROM json_each(:hashes)) AND bucket_id IN"
         " (SELECT bucket_id FROM memberships WHERE source_id IN (SELECT value FROM json_each(:source_ids)))",
-        {"team_id": team_id, "source_ids": json.dumps(sorted(source_ids))},
+        {
+            "team_id": team_id,
+            "hashes": json.dumps(sorted({each.text_sha256 for each in passages})),
+            "source_ids": json.dumps(sorted({each.source_id for each in passages})),
+        },
     )
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.operations.vectors import MOST_DIMENSIONS, SAMPLES, find_offers, forget_offers
+from svc_daemon.operations.vectors import MOST_DIMENSIONS, SAMPLES, find_offers, finish_offers, forget_offers
+from svc_daemon.provider.contract import ChunkText, chunk_id
 from svc_daemon.settings import Limits
+from svc_daemon.store.sources import get_source
 from svc_daemon.workers import embedding
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
@@ -164,21 +166,38 @@ def test_which_offers_are_samples_can_not_be_foreseen(working: Daemon, shelf: Sh
     shelf.first.gate.set()
 
 
-def test_if_a_sample_is_wrong_no_offer_for_the_bucket_is_used(
+def test_if_a_sample_is_wrong_no_offer_for_the_batch_is_used(
     working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     wait_opened(working, shelf)
     # Each vector is one of the model's, but of the other passage.
-    assert offer(working, *(row(text, vector_of(other)) for text, other in zip(TEXTS, TEXTS[::-1], strict=True))) == 2
-    # Those for files that are still to come are dropped as well, but not those for other buckets.
+    wrong = [row(text, vector_of(other)) for text, other in zip(TEXTS, TEXTS[::-1], strict=True)]
+    # Even if they are offered for more passages, they are dropped at once; those of other texts and buckets are not.
     working.make_bucket("other")
-    later = row("later", vector_of("stone"))
-    assert [offer(working, later), offer(working, later, path="/v1/buckets/other/vectors")] == [1, 1]
+    assert [offer(working, *wrong), offer(working, *wrong), offer(working, row("later", vector_of("stone")))] == [
+        2,
+        2,
+        1,
+    ]
+    assert offer(working, wrong[0], path="/v1/buckets/other/vectors") == 1
     source_id = add_embedded(working, shelf)
     assert sorted(stored(working, source_id)) == sorted(row(text, b"")["text_sha256"] for text in TEXTS)
     assert stored(working, source_id) == {row(text, b"")["text_sha256"]: vector_of(text) for text in TEXTS}
     assert "imported vectors are not used" in caplog.text
-    working.wait(lambda: working.count("vector_offers") == 1, "the offers are gone")
+    working.wait(lambda: working.count("vector_offers") == 2, "the offers are gone")
+
+
+def test_an_offer_stays_until_its_source_is_active_with_the_generation_that_was_embedded(
+    working: Daemon, shelf: Shelf
+) -> None:
+    wait_opened(working, shelf)
+    source_id = add_embedded(working, shelf)
+    assert offer(working, row(TEXTS[0], vector_of(TEXTS[0]))) == 1
+    generation = working.read(lambda connection: get_source(connection, working.team_id, source_id)).generation
+    for embedded, left in ((generation + 1, 1), (generation, 0)):
+        chunk = ChunkText(chunk_id(source_id, embedded, 0), TEXTS[0])
+        working.loop.run(finish_offers(working.context, working.team_id, [chunk], []))
+        assert working.count("vector_offers") == left
 
 
 def test_without_a_model_nothing_is_kept_and_while_it_is_loaded_what_may_fit(working: Daemon, shelf: Shelf) -> None:
