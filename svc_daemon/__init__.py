@@ -98,10 +98,9 @@ The state may also be older than the files, because a backup was restored or its
 Therefore, at startup, stored bytes without a row are moved aside instead of being deleted. They and their documents in
 the index are kept for several days.
 
-`workers.rebuilding` rebuilds an index that is damaged, or on the operator's request. It deletes the file and extracts
-every active source again under its current generation (the number of the extraction), while uploads
-continue. Until it has finished, the team's searches are refused and its sources are not `ready`, although their rows
-remain.
+`workers.rebuilding` rebuilds an index if it is damaged or the operator requests it. It deletes the index file and
+extracts every active source again under its current generation (the number of the extraction), while uploads continue.
+Until it has finished, the team's searches are refused and its sources are not `ready`, although their rows remain.
 
 If the chunking settings of a bucket change, `workers.rebuilding` also chunks its documents again. The bytes are
 unchanged, so the old and the new chunks are both correct: the state records which generations of a source are visible,

@@ -1,6 +1,6 @@
 """`python -m svc_daemon`: the same as the script `svc-daemon`.
 
-Plain `serve`, as used by `svc` and service managers, skips the command-line parser, which takes 50 ms to load.
+`serve` without options, as `svc` and service managers run it, skips the command-line parser, which takes 50 ms to load.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """`svc-daemon backup`: copies a data directory, also while its daemon serves requests.
 
-1. from now on, make the daemon keep all files that it removes (`store.removals`)
+1. make the daemon keep the files that it would delete, until step 4 is done (`store.removals`)
 2. copy the state database in one snapshot, which contains everything that was acknowledged before
 3. copy the search indexes; they may be newer than the state, and a restore compares them with it
 4. copy the files named in the copied state, or link them if the previous backup has them

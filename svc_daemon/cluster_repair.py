@@ -2,7 +2,7 @@
 
 If a check finds problems, it is repeated after a short pause, and only problems found both times are reported: the
 three stores can't be read at the same moment, so a change that a node was just making may look like damage. A repair
-changes rows in transactions that read them again first, as the nodes do. The nodes index sources that it queues.
+changes rows in transactions that read them again first, as the nodes do. It only queues sources; the nodes index them.
 Then everything is checked once more, and the result of that check is returned.
 """
 

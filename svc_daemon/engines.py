@@ -1,7 +1,7 @@
 """Opens the engines of an installation: the embedded ones in its data directory, or those of a cluster.
 
-Embedded are SQLite and files; a cluster shares PostgreSQL, S3 and Milvus. No other module knows all of them. The
-libraries for a cluster are imported only when a cluster is opened.
+The embedded engines are SQLite and files; those of a cluster are PostgreSQL, S3 and Milvus. No other module knows all
+of them. The libraries for a cluster are imported only when a cluster is opened.
 """
 
 import os

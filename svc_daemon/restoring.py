@@ -64,7 +64,7 @@ class RestoreSummary:
 
     @property
     def lost(self) -> list[str]:
-        """The messages about stored files that the backup doesn't have."""
+        """Messages about what could not be restored from the backup: stored files, and the secret."""
         repaired = (self.verdict.repaired if self.verdict else None) or []
         lost = [problem.message for problem in repaired if problem.invariant in ("I2", "I3")]
         return lost + [problem.message for problem in self.secret_problems]

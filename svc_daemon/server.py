@@ -297,7 +297,7 @@ async def _lifespan(process: Process, on_broken: Callable[[Exception], None], ap
     app.state.started_s = process.context.clock.monotonic()
     running = [asyncio.create_task(worker.run()) for worker in _workers(process)]
     for worker in running:
-        # Restart if a worker fails, because its queue would stop silently without it.
+        # Exit if a worker fails: without it, the service would run on, but nobody would do the work in its queue.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else on_broken(_end_of(ended)))
     try:
         yield

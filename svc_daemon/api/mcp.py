@@ -45,7 +45,8 @@ PATH = "/mcp"
 #: Maximum number of large messages in memory at the same time, since each takes several times its size. Further ones
 #: wait on disk. Large means larger than other JSON bodies may be.
 LARGE_AT_ONCE = 2
-#: For how many seconds a tool retries a request that fails with a temporary error, since models don't reliably do so.
+#: For how many seconds a tool retries a request that fails with a temporary error. Models don't reliably call a tool
+#: again.
 PATIENCE_S = 10.0
 #: The pause in seconds before a retry, if the response has no Retry-After.
 PAUSE_S = 0.1

@@ -90,7 +90,7 @@ async def import_extra(module: str, extra: str) -> Any:
 
 
 def is_from_this_machine(request: Request) -> bool:
-    """Return whether the connection comes from this machine, as all do if there is a proxy on this machine."""
+    """Return whether the connection comes from this machine; behind a proxy on this machine, every connection does."""
     try:
         address = ip_address(request.client.host if request.client else "")
     except ValueError:

@@ -1,6 +1,6 @@
 """Ids: a prefix that names the kind of object, and a ULID, so that ids of one kind sort by the time of their creation.
 
-Clients name an agent by a model id (specification, Agent and model IDs); both of its prefixes mean the same.
+Clients name an agent by a model id (specification, Agent and model IDs), which begins with either of two prefixes.
 """
 
 import re
@@ -58,7 +58,7 @@ class Ids:
         """Make several ids at once, in ascending order.
 
         They differ only in the 20 bits after the time, which makes this much faster than to make one id after another.
-        The bits are not the last ones, so that a user can name each id by a short prefix.
+        These bits come before the random ones, so that a user can name each id by its beginning.
         """
         made: list[str] = []
         while len(made) < count:

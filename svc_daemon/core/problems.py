@@ -1,6 +1,6 @@
 """Problems of a data directory and their repairs, and temporary shortages of the machine's resources.
 
-A problem of the data lasts until it is repaired. A shortage passes by itself. It is recognized by an error of the
+A problem of the data lasts until it is repaired. A shortage needs no repair. It is recognized by an error of the
 operating system, of SQLite or of an engine on another machine, or by an error that such an error has caused. A child
 process that reaches its own limits is not a shortage: the cause is the document that it reads.
 """

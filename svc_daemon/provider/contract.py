@@ -281,7 +281,10 @@ class SearchProvider(Protocol):
         ...
 
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
-        """Count the chunks in these buckets (None: all), each once, and those that have no vector of this model."""
+        """Count the chunks in these buckets (None: all), and those of them that have no vector of this model.
+
+        A chunk in several of the buckets is counted once.
+        """
         ...
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:

@@ -149,11 +149,11 @@ async def _send(
 ) -> dict[str, Json]:
     """Send the bytes of the files. Returns the errors by file id.
 
-    If all files of the batch are missing, they are sent in one request. If that fails, or if only some are missing,
-    each file is sent in its own request.
+    If the service has no file of the batch yet, all are sent in one request. If that fails, or if only some are
+    missing, each file is sent in its own request.
     """
     if "pack" in batch and len(targets) == len(batch["items"]):
-        # If this request is refused, send each file by itself, so that each gets an error of its own.
+        # If this request is refused, send each file in a separate request, so that each gets an error of its own.
         with suppress(CallFailed):
             joined = b"".join(bytes_of[target["client_file_id"]] for target in targets)
             await service.send_bytes(batch["pack"]["upload_url"], joined)
@@ -184,7 +184,7 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
 async def _renewed(
     service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
 ) -> FileOutcome:
-    """Upload the file again by itself, if its source was deleted since an earlier call stored it."""
+    """Upload the file again, without a batch, if its source was deleted since an earlier call stored it."""
     if outcome.error is None or outcome.error.code not in GONE:
         return outcome
     destination = asked.destination() | item.given.destination()

@@ -54,7 +54,7 @@ class SourceState(ToolResult):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the state can no longer change by itself, so that waiting is useless."""
+        """Whether waiting is useless, because only another request can change the state."""
         return self.ready or self.status == "failed" or not self.bucket_ids
 
     def text(self) -> str:

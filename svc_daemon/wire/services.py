@@ -25,7 +25,7 @@ class Embedding(WireModel):
     """
 
     state: Literal["off", "loading", "ready", "failing"]
-    #: The name of the model in use, with a suffix that changes if the model begins to compute other vectors.
+    #: The name of the model in use, with a suffix that changes if the same text would get another vector than before.
     model: str | None = None
     message: str | None = None
 

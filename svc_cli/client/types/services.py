@@ -25,7 +25,9 @@ class EmbeddingDict(TypedDict):
 
     state: Literal["off", "loading", "ready", "failing"]
     model: str | None
-    """The name of the model in use, with a suffix that changes if the model begins to compute other vectors."""
+    """The name of the model in use, with a suffix that changes if the same text would get another vector than
+    before.
+    """
     message: str | None
 
 

@@ -34,7 +34,7 @@ class Handshake(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("a handshake needs a stream")
         self._transport = transport
-        # Don't read the bytes of the handshake here: they are for the TLS layer, which reads them by itself.
+        # Don't read the bytes of the handshake here: the TLS layer reads them from the socket.
         transport.pause_reading()
         self.waiting_since_s = self._client.loop.time()
         # Register the connection with uvicorn, which calls `shutdown` of all connections that it knows.

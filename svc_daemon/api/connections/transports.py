@@ -67,8 +67,8 @@ class ClientTransport(asyncio.Transport):
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
         self._transport.resume_reading()
         try:
-            # TLS can't end only one direction. A client with TLS learns from `Connection: close` that no response will
-            # follow.
+            # TLS can't end only one direction. A client with TLS learns from `Connection: close` that nothing follows
+            # this response.
             if self._transport.can_write_eof():
                 self._transport.write_eof()
         except OSError:

@@ -2,7 +2,7 @@
 
     X-Request-Id, Svc-Version, Svc-Api   on every response
     Svc-Fault                            on those that the fault lab has made or delayed: the name of its rule
-    Access-Control-*                     on the storage routes, which pages of any origin may read
+    Access-Control-*                     on the storage routes, which pages of any origin may use
     Deprecation, Link                    on aliases; the link names the successor route
 
 This is the outermost middleware, so error responses have these headers too.

@@ -95,7 +95,7 @@ class AddressPolicy:
         return port in WEB_PORTS and is_public(address)
 
     def may_permit_port(self, port: int) -> bool:
-        """Return whether the policy permits at least one address on this port. If not, no host need be looked up."""
+        """Return whether the policy permits any address on this port. If not, there is no need to look up the host."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
 
 

@@ -18,7 +18,7 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of a URL. RFC 9110, 4.1, recommends supporting at least 8,000; signed URLs are nearly as long.
+#: Maximum length of a URL. RFC 9110, 4.1, recommends supporting at least 8,000; some signed URLs are nearly as long.
 MAX_CHARACTERS = 8000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 

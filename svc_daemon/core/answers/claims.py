@@ -6,7 +6,7 @@ The check uses no model and no language-specific grammar. A sentence counts as s
 * it contains a number in digits, a code or a name that is in neither the passages nor the question.
 
 Quotations are checked in `citations`. Negations, number words and units are not understood: a sentence that misstates
-its passage, but uses the passage's own words and numbers, is accepted. Readers can check the quote.
+its passage, but uses the passage's own words and numbers, is accepted. Readers can compare it with the quote.
 """
 
 import re

@@ -2,8 +2,8 @@
 
 Word frequencies in a few passages don't show how important a word is: a word in none of them would get the highest
 weight, however common it is ("What colour …"), and, if there is only one passage, its words would get almost none. So
-weights depend on how common a word is in English (see `common_words`) and in the sentences found. They are squared, as
-in the cosine similarity of two tf-idf vectors.
+weights depend on how common a word is in English (see `common_words`) and in the sentences of the passages found. They
+are squared, as in the cosine similarity of two tf-idf vectors.
 
 Only words in one sentence count, or in the title and headings above it, because words in different sentences of a
 passage are often unrelated.

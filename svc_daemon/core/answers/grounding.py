@@ -4,9 +4,10 @@
 chooses the passages to answer from, if the agent's policy sets no score threshold. An answer that only quotes such
 passages is always grounded.
 
-A few words match by chance more often than many. So a passage must cover a larger share of a short question: nearly all
-of two words, a third of twenty. If there are vectors, a high hybrid score or a very high cosine similarity is also
-enough, and coverage by words is not enough if the cosine similarity is very low.
+A passage shares one word with a question by chance more often than many. So the fewer of the question's words it
+contains, the larger their share of the question's total weight must be: 70 % for one word, 34 % for ten or more. If
+there are vectors, a high hybrid score or a very high cosine similarity is also enough, and coverage by words is not
+enough if the cosine similarity is very low.
 
 While a team has few passages, what counts is the share of the question that a single sentence covers (see `evidence`);
 as passages are added, the coverage by whole passages gradually replaces it. The threshold for sentences excludes text
@@ -16,8 +17,8 @@ subject.
 The thresholds were chosen on two collections of abstracts, and tested on unseen questions:
 `docs/explanation/grounding.md` has the results, and `tests/bench/bench_grounding.py` measures them. They suit
 collections with few subjects. In a collection about everything, the words of a short question are found by chance too
-often, and no thresholds help: stricter ones lose as many correct answers. The cosine thresholds are for the model
-MiniLM-L6: with another model, the policy may need a score threshold.
+often, and stricter thresholds for words exclude as many correct answers as wrong ones. The cosine thresholds are for
+the model MiniLM-L6: with another model, the policy may need a score threshold.
 """
 
 from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of

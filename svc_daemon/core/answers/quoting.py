@@ -38,7 +38,7 @@ OWN = 2.0
 #: Except for irregular forms, two words can have the same stem only if at least this many of their leading characters
 #: are equal.
 BEGINNING = 3
-#: A sentence with fewer words, such as `Yes.`, makes no sense by itself and is not quoted.
+#: A sentence with fewer words, such as `Yes.`, makes no sense when quoted alone, so it is not quoted.
 FEWEST_WORDS = 3
 
 _ASKS_WHEN = re.compile(r"\bwhen\b")

@@ -151,7 +151,7 @@ def read_policy(text: str) -> RetrievalPolicy:
     )
 
 
-#: The field of the policy that each scope uses; the other scope uses none.
+#: The field of the policy that each scope uses; the scope `team` uses none.
 _LISTS = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
 
 #: An invalid field: its path, and an error message.

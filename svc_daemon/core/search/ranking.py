@@ -1,9 +1,9 @@
 """Ranking: the weight of each query word, the share of a query that a chunk covers, and the merging of two rankings.
 
 Pseudo-relevance feedback: passages on one subject share words that are not in the query. So each word of the best few
-passages gets a weight: the sum of the scores of those that contain it, times its rarity among all passages found. The
-first passages are then reordered by their BM25 score and by how much of this weight they contain. Passages that contain
-every word of the query always precede the others, so that exact queries find their target.
+passages gets a weight: the sum of the scores of those that contain it, times its rarity among all passages found. Then
+the best `POOL` passages are reordered by their BM25 score and by how much of this weight they contain. Passages that
+contain every word of the query always precede the others, so that exact queries find their target.
 
 Feedback changes only the order of the passages found, and reads no other texts, so its cost does not depend on the size
 of the index. It is used only if there are enough passages.

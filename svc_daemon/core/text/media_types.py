@@ -39,7 +39,7 @@ class DocumentFormat:
     name: str
     #: Maps the file name extensions of the format, without the first dot, to media types.
     types: Mapping[str, str]
-    #: The optional extra of the package that reads this format; None if it needs no extra.
+    #: The extra of this package that must be installed to read the format; None if none is needed.
     extra: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Porter's stemmer for English, as in SQLite's FTS5, so that another index matches the same forms of a word.
+"""Porter's stemmer for English, as in SQLite's FTS5, so that indexes without FTS5 match the same forms of a word.
 
 M. F. Porter, An algorithm for suffix stripping, 1980. A word is regarded as a sequence of consonants and vowels; `y` is
 a vowel after a consonant. The measure of a stem is the number of changes from a vowel to a consonant in it. Each step

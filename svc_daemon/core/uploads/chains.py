@@ -24,7 +24,7 @@ class PartObject:
     #: Offset of the object's first byte in the file.
     first: int
     size_bytes: int
-    #: SHA-256 of the object's bytes, in hexadecimal; known only if it begins with the first byte of the file.
+    #: SHA-256 of the object's bytes, in hexadecimal; known only if the object begins with the first byte of the file.
     sha256: str | None = None
 
 
@@ -52,7 +52,7 @@ class Chain:
         return self.links[0].part.sha256 if len(self.links) == 1 else None
 
     def followed_by(self, part: PartObject) -> "Chain":
-        """Return the chain with one more object, which begins where the chain ends."""
+        """Return the chain with one more object, which begins at the end of the chain or earlier."""
         return Chain((*self.links, Link(part, self.size_bytes - part.first)))
 
 

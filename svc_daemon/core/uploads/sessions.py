@@ -9,8 +9,8 @@ number on disk is the offset. The state is computed from these:
     state       meaning                                 a PUT              finalize
     pending     no byte is stored                       stores             blob_not_uploaded
     uploading   some bytes are stored                   stores             blob_not_uploaded
-    uploaded    all bytes are stored                    confirms it        creates the source
-    finalized   the source was created                  confirms it        returns the same source
+    uploaded    all bytes are stored                    reports success    creates the source
+    finalized   the source was created                  reports success    returns the same source
     canceled    the client canceled it                  session_canceled   session_canceled
     expired     its idle time or lifetime is over       session_expired    session_expired
 
@@ -156,7 +156,7 @@ def is_token(text: str, secret: bytes, session_id: str, generation: int) -> bool
 def _span(asked: ContentRange | None, size_bytes: int) -> tuple[int, int]:
     """Return the offsets in the file at which the body begins and ends (exclusive).
 
-    Without a range, it is the whole file.
+    Without a range, the body is the whole file.
     """
     if asked is None or asked.first is None or asked.last is None:
         return 0, size_bytes

@@ -1,8 +1,8 @@
 """Arithmetic on many vectors at once. Imported lazily: numpy is an optional dependency, and slow to load.
 
 A search first compares only the signs of each vector's components, which are cached in memory as one bit each. The
-fewer signs differ, the closer the vectors are likely to be. This comparison takes a thirtieth of the memory and the
-time that full vectors would take. The exact cosine is then computed for the best candidates.
+fewer signs differ, the closer the vectors are likely to be. Comparing signs takes a thirtieth of the memory and time of
+comparing full vectors. The exact cosine is then computed for the best candidates.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
-#: The search's deadline is checked each time that this many vectors were compared, about every millisecond.
+#: After each comparison of this many vectors, about every millisecond, the search's deadline is checked.
 BLOCK_VECTORS = 100_000
 #: Signs are compared 8 bytes at a time, so the signs of each chunk are padded to a multiple of 8 bytes.
 WORD_BYTES = 8
@@ -89,7 +89,7 @@ def nearest(
         for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
-        # Find the smallest number of differences that at least `count` chunks don't exceed, and choose these chunks.
+        # Choose all chunks with at most `enough` differences: the smallest limit that leaves `count` or more of them.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
         chosen = np.flatnonzero(differences <= enough)
     else:

@@ -2,9 +2,9 @@
 
 Scoring a chunk takes about a microsecond, and most matching chunks contain only one word of the query, a common one.
 Common words can add only a limited amount to a score. So if some words of a query are much rarer than the others, only
-chunks with a rare word are scored first. If the last one on the result page scores more than common words can add up
-to, no other chunk can be on the page. Otherwise, all matching chunks are scored. The words are always in the same
-order, so that a chunk gets exactly the same score in both ways.
+chunks with a rare word are scored first. If even the lowest score on the result page is above the highest that common
+words alone can give, no other chunk can be on the page. Otherwise, all matching chunks are scored. FTS5 gets the words
+in the same order in both cases, so that a chunk's score is exactly the same.
 """
 
 import sqlite3
@@ -75,7 +75,7 @@ def all_of(words: Sequence[str]) -> str:
 
 
 def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> int:
-    """Choose how many of the words, rarest first, are searched for first; 0 if that would save too little time."""
+    """Choose how many of the rarest words to search for before the others; 0 if that would save too little time."""
     for rare in reversed(range(1, len(having))):
         few, many = sum(having[:rare]), sum(having[rare:])
         is_likely = few >= limit and sum(bounds[rare:]) <= LIKELY * bounds[0]

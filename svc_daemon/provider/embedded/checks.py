@@ -19,7 +19,7 @@ from svc_daemon.provider.inspections import InspectedDocument
 
 
 class _Count(NamedTuple):
-    """A consistency check: an SQL statement that returns the rows which violate it."""
+    """A consistency check: an invariant, and an SQL statement that returns the rows that violate it."""
 
     invariant: str
     statement: str

@@ -209,7 +209,7 @@ def _count(connection: sqlite3.Connection, document_key: int, model_key: int) ->
 
 
 def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | None:
-    """Delete all models except `keep_model`, and the documents' counts of their vectors.
+    """Delete all models except `keep_model`, and reset the documents that have vectors of the deleted models.
 
     Returns the key of the kept model, if any.
     """

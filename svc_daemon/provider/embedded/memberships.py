@@ -30,7 +30,7 @@ def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[
 
 
 def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:
-    """Add documents to buckets. Each is given by its key, its distinct buckets, and the number of chunks to count."""
+    """Add documents to buckets. Each has its key, its distinct buckets, and how many chunks to count in each bucket."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
         [(key, bucket_id, chunks) for key, bucket_ids, chunks in documents for bucket_id in bucket_ids],

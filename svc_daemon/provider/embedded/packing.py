@@ -10,7 +10,7 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.texts import distinct, storable
 
-#: Compression level. The lowest one halves the size of a text in a tenth of a millisecond; others save little more.
+#: Compression level. The lowest halves the size of a text in a tenth of a millisecond; higher ones save little more.
 ZLIB_LEVEL = 1
 #: Maximum number of characters in one piece of a document's text.
 PIECE_CHARACTERS = 1_000_000

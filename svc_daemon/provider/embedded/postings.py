@@ -17,7 +17,7 @@ LEAST_REMOVED = 500
 #: index keeps deleted rows until FTS5 purges them or until it has shrunk to this size.
 REBUILD_MOST = 50_000
 
-#: The columns to index of the chunks in a range of keys.
+#: Selects the text to index of the chunks in a range of keys.
 _CHUNKS = """
     SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
     WHERE chunk_key BETWEEN :first AND :last
@@ -40,7 +40,7 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
     """
     rows = connection.execute(_CHUNKS, keys.parameters()).fetchall()
     for row in rows:
-        # Remove one row per statement: FTS5 writes a segment of postings for each statement that may remove several.
+        # Remove one row per statement: FTS5 writes an extra segment of postings after a statement that may remove more.
         connection.execute(
             """
             INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)

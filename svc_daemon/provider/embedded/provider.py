@@ -24,7 +24,7 @@ from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 from svc_daemon.provider.texts import storable
 
-#: Number of documents that are listed in one transaction, so that none stays open while the caller processes them.
+#: Number of documents that are listed in one transaction, which ends before the caller processes them.
 LIST_PAGE = 500
 #: SQLite checks a search's deadline after this many instructions of its virtual machine, about every millisecond. For
 #: each check, the search needs the interpreter's lock, and has to wait for it while documents are indexed.

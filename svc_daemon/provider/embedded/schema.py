@@ -74,7 +74,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Until a document is embedded again, this table may have vectors of an earlier model than its row names.
+    # Until a document is embedded again, its vectors here may be of an earlier model than its row in `documents` names.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -137,8 +137,8 @@ class WrongVersion(Exception):
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a new file. Raises WrongVersion if the file has the schema of another release."""
     # Some builds of SQLite default to secure_delete = ON, which writes zeros over each freed page, and to the WAL too.
-    # A merge of postings may free tens of megabytes, which contain only words without their order. The texts of
-    # documents are overwritten explicitly when they are removed (`overwriting`).
+    # A merge of postings may free tens of megabytes; these need no zeros, because they contain only words without their
+    # order. The texts of documents are overwritten explicitly when they are removed (`overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:

@@ -1,9 +1,9 @@
 """The buckets and sources that a search is limited to, as parameters of its statement.
 
-There are two ways to limit a search to a bucket. The bucket's id is indexed like a word of each of its chunks; matching
-this word reads the list of all chunks of the bucket twice, which is best for a small bucket. For a bucket with a large
-share of the index, it is better to look up the document of each chunk that has a word of the query. If a bucket
-contains the whole index, neither is needed.
+There are two ways to limit a search to a bucket. One is to search for the bucket's id, which is indexed like a word of
+each of its chunks; this reads the list of all chunks of the bucket twice, and is best for a small bucket. The other is
+to look up the document of each chunk that has a word of the query, which is better for a bucket with a large share of
+the index. If a bucket contains the whole index, neither is needed.
 """
 
 import json

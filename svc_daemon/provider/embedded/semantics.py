@@ -14,7 +14,7 @@ from svc_daemon.provider.texts import distinct
 
 #: Minimum number of candidates that are chosen by signs, and for which the full cosine is then computed. With 12,829
 #: abstracts embedded by MiniLM, they include 99.8 % of the 10 nearest and 96 % of the 50 nearest chunks; nDCG@10 of a
-#: hybrid search changes by at most 0.001.
+#: hybrid search differs by at most 0.001 from that with full cosines for all chunks.
 MEASURED = 250
 
 

@@ -192,7 +192,7 @@ def _replace(
 
 
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document. Its row is removed last, so that after a crash, what remains is found by the row."""
+    """Remove a hidden document. Its row is removed last, to show after a crash that something is left to remove."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):

@@ -1,7 +1,7 @@
 """Caches how many chunks a team has, and how many of them contain a word, to compute the weights of words.
 
 Milvus counts slowly, by reading all chunks with the word, and doesn't report changes. So a count is kept until this
-node writes to the team's index, and for at most `MOST_AGE_S`, since other nodes write too. A weight may be slightly
+node writes to the team's index, but not longer than `MOST_AGE_S`, since other nodes write too. A weight may be slightly
 outdated.
 """
 

@@ -128,7 +128,7 @@ def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], i
 def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) -> None:
     """Remove editions that searches don't see.
 
-    Their rows in the collection of documents are removed last, so that after a crash, the others can still be found.
+    Their rows in the collection of documents are removed last: after a crash, they show which other rows are left.
     """
     if not editions:
         return

@@ -22,7 +22,8 @@ _PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end"
 
 
 def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Edition, list[str]]:
-    """Convert the document to a hidden edition (version of the document). Also return its body's further pieces.
+    """Convert the document to a hidden edition (version of the document). Also return the pieces of its body after the
+    first.
 
     Raises ProviderFailed if Milvus can't store the document.
     """

@@ -52,9 +52,9 @@ class MilvusServer:
     ) -> None:
         """Prepare to use the Milvus at `url`, without connecting yet.
 
-        An `https` URL uses TLS; the server's certificate is checked with the authorities in `ca_file`, or with the
-        public ones. The names of the collections begin with `prefix`; teams are distributed over their `partitions`.
-        `clock` returns monotonic seconds, for deadlines.
+        An `https` URL uses TLS; the server's certificate is checked with the authorities in `ca_file` or, if that is
+        empty, with the public ones. The names of the collections begin with `prefix`; teams are distributed over their
+        `partitions`. `clock` returns monotonic seconds, for deadlines.
         """
         self.collections = Collections(prefix)
         self.clock = clock
