@@ -12,7 +12,8 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
-#: Number of rows per statement. Twice as many would save little more, and must be compiled once for each table.
+#: Number of rows per statement. Twice as many would save little more time, and each table's statement would take longer
+#: to compile.
 GROUP_ROWS = 16
 #: Matches an insert of one row, in three groups: what precedes the row, the row in its parentheses, and what follows
 #: it.
@@ -55,10 +56,10 @@ connect = partial(sqlite3.connect, factory=GroupingConnection)
 
 @lru_cache
 def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the insert of `GROUP_ROWS` rows, and the names of a row's parameters; None if it isn't an insert.
+    """Turn an insert of one row into one of `GROUP_ROWS` rows. Returns it and the names of a row's parameters, or None.
 
-    The parameters of the returned statement have no names. If those of the given statement have none either, no names
-    are returned, and the order of the parameters is the same.
+    Returns None if the statement isn't an insert of one row. The parameters of the returned statement have no names. If
+    those of the given statement have none either, no names are returned, and the order of the parameters is the same.
     """
     match = _INSERT.fullmatch(statement)
     if match is None:

@@ -20,7 +20,7 @@ MOST_ROWS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class InTurn(Generic[T]):
-    """Marks work that reads what the same work of other nodes writes, such as claiming tasks.
+    """Marks work, such as claiming tasks, that reads what other nodes write when they do the same work.
 
     Nodes that share a database run such work one after another. Otherwise their transactions would conflict again and
     again.

@@ -18,7 +18,7 @@ MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
 
 
 class ModelProblem(Exception):
-    """A model can't be used. The installed model was not changed."""
+    """A model can't be installed or used. A model that was already installed is unchanged."""
 
     code = "svc_model_refused"
     retryable = False
@@ -30,7 +30,7 @@ class ModelProblem(Exception):
 
 
 class ModelMissing(ModelProblem):
-    """There is no package, folder or file with the given name."""
+    """There is no package, folder or file with the given name, or no model is installed."""
 
     code = "svc_model_not_found"
 

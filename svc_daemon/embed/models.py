@@ -65,7 +65,7 @@ class InstallRunning(ModelProblem):
 
 
 def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
-    """Return the identifier of a model's vectors. It is different if the model would compute other vectors."""
+    """Return the identifier of a model's vectors. Models that compute different vectors have different identifiers."""
     parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
     return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
@@ -116,9 +116,9 @@ class ModelFolder:
 
     @contextmanager
     def installing(self) -> Iterator[Path]:
-        """Lock the folder, and create a staging folder with the folder `FILES` in it. On exit, both are undone.
+        """Lock the folder while the block runs, and yield a new staging folder with the folder `FILES` in it.
 
-        Raises InstallRunning and OSError.
+        The staging folder is removed on exit. Raises InstallRunning and OSError.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked():

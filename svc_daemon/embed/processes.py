@@ -27,7 +27,8 @@ from svc_daemon.embed.models import InstalledModel, ModelFolder
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a process may take to load its model, and for each vector of a batch. After that, it is killed.
+#: Time limit in seconds for loading the model, and also for computing each vector of a batch. A process that exceeds it
+#: is killed.
 PATIENCE_S = 60.0
 #: Seconds that a process may take to answer a query. The limit is short because threads are reserved for queries.
 QUERY_PATIENCE_S = 10.0

@@ -3,9 +3,9 @@
 The operator chooses the server's address, so the fetch policy does not apply. Redirects are not followed, environment
 variables are not used, and the key is only sent in one header. One deadline covers a call with all its retries.
 
-The server may replace the model with a certain name at any time, without notice. So a probe sentence is sent with each
-call, and its vector must be the same as before (`generations`). Otherwise the response is discarded, and a new embedder
-must be opened.
+At any time, the server may begin to use another model under the same name. So a probe sentence is sent with each call,
+and its vector must be the same as before (`generations`). Otherwise the response is discarded, and a new embedder must
+be opened.
 
 The server's error messages may quote the texts that were sent, and failures are shown to all users. So an error message
 is only passed on if the probe sentence was the only text of the call.

@@ -58,7 +58,7 @@ class Job:
         """Append results until there are `count` of them, or until the child closes its pipe.
 
         Raises ExtractionFailed if the reply about the next document is damaged or too large, and NotRead if the earlier
-        replies of the wave have exceeded its size limit.
+        replies together have exceeded the size limit of a wave.
         """
         reply, reply_bytes, earlier_bytes = ChildReply(), 0, 0
         with _ReplyPipe(self._readable) as pipe:

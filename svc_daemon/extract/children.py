@@ -55,8 +55,8 @@ def preload() -> None:
 
     A short text is read in each format that waves use, so that children inherit its parser and compiled patterns.
     """
-    # Nobody reads what parsers log. Call this here, before the forks: in a child, it would copy the memory of all
-    # loggers.
+    # Nobody reads what parsers log. Call this here, before the forks: in a child, it would write to all loggers, and so
+    # copy memory that the child shares with this process.
     logging.disable()
     if sys.platform == "linux":
         _find_prctl()

@@ -12,7 +12,7 @@ class Sink(Protocol):
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Discard the bytes that were appended. It may be called several times."""
+        """Discard the bytes that were appended. Idempotent."""
         ...
 
 

@@ -102,7 +102,7 @@ class Limits:
     #: Maximum memory for the cache of semantic search, which needs about 80 bytes for each passage in recently searched
     #: buckets.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
-    #: Maximum number of vectors that imports have offered to a team, and that are not used yet. 0 keeps none.
+    #: Maximum number of vectors that imports offered to a team and that are stored until they are used. 0 stores none.
     offered_vectors: int = field(default=50_000, metadata={"unit": "vectors", "least": 0})
     #: Maximum number of answers and searches of a team in a calendar month (UTC). 0 disables the limit.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
@@ -128,8 +128,8 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, including its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of child processes that extract documents of the same kind (large or small) at once. In total,
-    #: there may be one more.
+    #: Maximum number of child processes that extract documents of one kind (large or small) at the same time. All kinds
+    #: together may have one more than this.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
@@ -206,8 +206,8 @@ class Settings:
     role: Role = Role.ALL
     #: Whether traces are exported, to the address in OpenTelemetry's own variables.
     has_traces: bool = False
-    #: The file with the rules of the fault lab, which makes errors happen for tests; None turns the lab off. It can
-    #: only be set on the command line, not by a variable.
+    #: The file with the rules of the fault lab, which makes errors happen for tests; None turns the lab off. This file
+    #: can only be set on the command line, not by a variable.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
 

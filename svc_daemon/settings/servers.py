@@ -97,9 +97,9 @@ class ClusterSettings:
     state_url: str = field(repr=False)
     #: `s3://bucket/prefix`; credentials and endpoint come from the usual AWS variables.
     blobs_url: str
-    #: `https://…` or `http://…` of a Milvus.
+    #: `https://…` or `http://…`, the address of a Milvus server.
     index_url: str
-    #: The token or `user:password` for the Milvus; empty if it needs none.
+    #: The token or `user:password` for the Milvus server; empty if it needs none.
     index_token: str = field(default="", repr=False)
 
     @property

@@ -129,7 +129,7 @@ class BackupFolder:
                 path.unlink()
 
     def finish(self, record: BackupRecord, syncer: Syncer) -> Backup:
-        """Sync the files of the partial backup to disk, and then rename it to mark it as complete. Raises OSError."""
+        """Sync the partial backup's files to disk, then mark it as complete by renaming its folder. Raises OSError."""
         path = self.partial.root / RECORD
         path.write_text(json.dumps(asdict(record), indent=1) + "\n", "utf-8")
         syncer.sync()
@@ -145,8 +145,8 @@ class BackupFolder:
         """Remove all backups but the newest `count`, and return how many were removed."""
         old = self.list_backups()[:-count]
         for backup in old:
-            # Rename the backup before its files are deleted. If the deletion is interrupted, the rest doesn't look like
-            # a complete backup.
+            # Rename the backup before its files are deleted. If the deletion is interrupted, `list_backups` doesn't
+            # list what is left of it, because the name doesn't match.
             backup.path.rename(self.root / REMOVING)
             self._remove_rest()
         return len(old)
@@ -168,7 +168,7 @@ def read_backup(path: Path) -> Backup:
 
 
 def find_backup(folder: Path) -> Backup:
-    """Return the backup, or if this is a folder of backups, the newest. Raises BackupRefused if there is none."""
+    """Return the backup in this folder, or the newest if it contains several. Raises BackupRefused if it has none."""
     if (folder / RECORD).exists():
         return read_backup(folder)
     backups = BackupFolder(folder).list_backups() if folder.is_dir() else []

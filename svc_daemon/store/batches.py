@@ -95,7 +95,7 @@ def may_have_ended(connection: Connection, batch_id: str) -> bool:
 
 
 def end_batch(connection: Connection, batch_id: str, ended_at: str | None) -> None:
-    """Record when the batch ended; None if it has not ended, because one of its files is being indexed again."""
+    """Record when the batch ended. None removes the time, because one of the files is being indexed again."""
     connection.execute("UPDATE batches SET ended_at = :ended_at WHERE id = :id", {"id": batch_id, "ended_at": ended_at})
 
 

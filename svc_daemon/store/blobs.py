@@ -124,8 +124,8 @@ class Blobs(Staging):
     def has_room(self, reserve_bytes: int) -> bool:
         """Whether the free disk space exceeds the reserve.
 
-        The reserve is 2 % of the disk, but at most 1 GB, or `reserve_bytes` if that is more. If `reserve_bytes` is 0,
-        nothing is checked.
+        The reserve is 2 % of the disk (but at most 1 GB) or `reserve_bytes`, whichever is more. If `reserve_bytes` is
+        0, this always returns True.
         """
         if not reserve_bytes:
             return True

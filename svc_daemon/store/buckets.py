@@ -38,7 +38,7 @@ class BucketRow:
     @classmethod
     def from_row(cls, row: Row) -> "BucketRow":
         values = dict(row)
-        # This column is only a part of the revision, which `list_revisions` computes.
+        # Leave this column out: it is only one part of the revision, and `list_revisions` computes the whole.
         del values["revision"]
         values["metadata"] = json.loads(row["metadata"])
         values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
@@ -177,7 +177,7 @@ def delete_bucket(connection: Connection, bucket_id: str) -> None:
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
-    """Increment the bucket's revision, because its members, or fields of them that lists show, have changed."""
+    """Increment the bucket's revision, because its members, or their fields that lists show, have changed."""
     _touch(connection, "id = :id", {"id": bucket_id})
 
 

@@ -60,7 +60,7 @@ def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | No
 
 
 def update_cascade(connection: Connection, task: TaskRow, cascade: Cascade) -> None:
-    """Store the progress, but only if no other worker has claimed the task since."""
+    """Store the progress, but only if no other worker has claimed `task` since this worker claimed it."""
     held = {"id": task.id, "token": task.token}
     connection.execute(
         "UPDATE cascades SET after_id = :after_id, deleted = :deleted, detached = :detached, failed = :failed,"

@@ -69,7 +69,7 @@ class StagedBytes(Protocol):
         """Read up to `most_bytes` of the received bytes, starting at the offset; raises StorageError."""
 
     async def keep(self, name: str) -> None:
-        """Make the bytes durable as the blob of this name. If this fails or is cancelled, no row may refer to it."""
+        """Make the bytes durable as the blob of this name. If this fails or is cancelled, don't store a row for it."""
 
     async def discard(self) -> None:
         """Discard the bytes, unless they were kept. Idempotent; errors are not raised."""
@@ -146,7 +146,8 @@ class PartStore(Protocol):
         """Copy or link the bytes of complete sessions to durable blobs; `sources` maps session ids to blob names.
 
         `hashes` maps session ids to the results of `hash`. Returns the first bytes of each session, by id. Raises
-        StorageError if that fails or if the bytes no longer match their hash; then no row may refer to the blobs.
+        StorageError if that fails or if the bytes no longer match their hash; the caller must then store no row that
+        refers to these blobs.
         """
 
     async def delete(self, *session_ids: str) -> None:

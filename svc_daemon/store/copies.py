@@ -41,7 +41,7 @@ class CopyCounts:
 
 
 class Syncer:
-    """Syncs all files of a folder to disk: with a single `syncfs`, or with an fsync of each if that isn't safe."""
+    """Syncs all files of a folder to disk: with a single `syncfs`, or where that isn't safe, with an fsync of each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,7 +1,7 @@
 """Deliveries: a delivery is a webhook call that reports an event, with all attempts to make it.
 
-A source has at most one delivery of each event, even if it becomes ready several times. A pending delivery has a time
-at which the next attempt is due.
+A source has at most one delivery of each kind of event (`source.ready`, `source.failed`), even if it becomes ready
+several times. A pending delivery has a time at which the next attempt is due.
 """
 
 import json
@@ -164,7 +164,7 @@ def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
 
 
 def has_deliveries_after(connection: Connection, latest: str) -> bool:
-    """Whether a delivery's next attempt is due after `latest`."""
+    """Whether any delivery has its next attempt scheduled after `latest`."""
     row = connection.execute("SELECT 1 FROM deliveries WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 
@@ -193,7 +193,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
 
 
 def is_unchanged(connection: Connection, delivery: DeliveryRow) -> bool:
-    """Return whether the delivery's due time is still the one that was read, so no other process has changed it."""
+    """Whether the delivery still has the due time that was read; if so, no other process has changed it."""
     row = connection.execute(
         "SELECT 1 FROM deliveries WHERE id = :id AND due_at = :due_at", {"id": delivery.id, "due_at": delivery.due_at}
     ).fetchone()

@@ -226,7 +226,7 @@ def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int
 
 
 def has_syncs_after(connection: Connection, latest: str) -> bool:
-    """Whether the next sync of a membership is due after `latest`."""
+    """Whether any membership has its next sync scheduled after `latest`."""
     row = connection.execute("SELECT 1 FROM memberships WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 

@@ -86,7 +86,7 @@ def add_lanes(connection: Connection) -> None:
 
 
 def add_retitles(connection: Connection) -> None:
-    """Add two columns to the detachments: the lease of a change of title, and the number of such changes."""
+    """Add two columns to the table `detachments`, for changes of a source's title: their lease and their number."""
     connection.execute("ALTER TABLE detachments ADD COLUMN retitles BIGINT NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE detachments ADD COLUMN lease_until_s DOUBLE PRECISION")
     connection.execute("CREATE INDEX detachments_leased ON detachments (lease_until_s) WHERE lease_until_s IS NOT NULL")
@@ -341,7 +341,8 @@ def list_copies(path: Path) -> list[Path]:
 def _copy(connection: sqlite3.Connection, place: Path) -> None:
     """Copy the database to this path and sync the copy, so that a failed upgrade loses nothing.
 
-    If there is a copy with fewer migrations than the database, it is kept: an interrupted upgrade has made it.
+    If there already is a copy, and it has fewer migrations than the database, it is kept: an interrupted upgrade made
+    it before it ran its first migration.
     """
     if place.exists():
         with open_unchanging(place) as copied:

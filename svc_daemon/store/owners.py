@@ -1,4 +1,4 @@
-"""Looks up for the sweeper which stored objects have a row in the database."""
+"""Finds out which stored objects have a row in the database, for the sweeper, which deletes old ones without a row."""
 
 import json
 from collections.abc import Collection

@@ -1,7 +1,7 @@
 """Packs: a client sends all files of a batch as one stream, and a writer splits it into the parts of the files.
 
-A part is the file with the bytes of one upload session (see `parts`). A file that is sent by itself is written like a
-pack of one item.
+A part is the file with the bytes of one upload session (see `parts`). A file that is sent alone is written like a pack
+of one file.
 
 The parts are written and closed one after another; then a single `syncfs` makes them all durable. If that isn't safe
 (see `file_systems`), or if there are only a few parts, each part is fsynced before it is closed, and the folder is
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from svc_daemon.store.parts import Parts
 
-#: With fewer files than this, each is fsynced by itself: a `syncfs` also waits for data that other programs wrote.
+#: With fewer files than this, each is fsynced separately: a `syncfs` also waits for data that other programs wrote.
 FEW_FILES = 8
 #: Number of bytes to buffer before they are written.
 WRITE_BYTES = 1024 * 1024
@@ -89,7 +89,7 @@ class PackWriter:
         lacking = [each for each in items if each.offset_bytes < end and each.offset_bytes + each.size_bytes > first]
         self._syncs_whole = len(lacking) >= FEW_FILES and file_systems.is_syncable(parts.folder)
         #: Descriptor of the folder for `syncfs`, opened before the first write. None before that, and if each file is
-        #: fsynced by itself.
+        #: fsynced separately.
         self._folder: int | None = None
         self._buffer = bytearray()
         self._open: _OpenPart | None = None

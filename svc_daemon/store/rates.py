@@ -28,7 +28,7 @@ class RateRow:
 
     team_id: str
     tokens: float = 0.0
-    #: The time at which `tokens` was computed. With 0, the token bucket is full.
+    #: The time at which `tokens` was computed. 0 means that the token bucket is full.
     updated_s: float = 0.0
     #: Times and sizes of the uploads in the last minute, oldest first.
     charges: tuple[tuple[float, int], ...] = ()

@@ -3,7 +3,8 @@
 Released statements are never edited: a later release changes the schema by adding a migration.
 """
 
-#: The last part of the schema. In PostgreSQL, a view only has the columns that its tables had when it was created.
+#: The last part of the schema. A migration that adds a column to `sources` must create this view again: in PostgreSQL,
+#: a view only has the columns that its tables had when it was created.
 SOURCE_VIEWS = """\
 CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
@@ -15,7 +16,7 @@ FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 #: A team has at most one unfinished rebuild task; until it ends, none of the team's sources is ready. The column
 #: `places` of the view `source_views` doesn't include buckets that are being deleted. `valid_from` of a source is the
 #: oldest extraction whose search hits are valid: while a document is split again, the index has either its old or its
-#: new chunks.
+#: new chunks, and both are valid.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,

@@ -194,7 +194,7 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Return the source. Raises NotFound, with the id of the source that replaced it, if there is one."""
+    """Return the source. Raises NotFound; if another source replaced this one, the error contains that source's id."""
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)
@@ -375,7 +375,7 @@ def places_of(text: str | None) -> dict[str, str]:
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark sources to be split again: those whose oldest bucket is this one, which sets their chunk sizes."""
+    """Mark sources to be split again: those that this bucket sets the chunk sizes for, because it is their oldest."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

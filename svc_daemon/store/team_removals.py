@@ -8,7 +8,8 @@ from svc_daemon.store.tables import Table, delete_team_rows
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: Tables whose rows are deleted in the last transaction. Without them, the team would count as damaged.
+#: Tables whose rows are deleted in the last transaction, together with the team: a team that lacks these rows counts as
+#: damaged.
 _LAST = ("usage", "agents", "tasks")
 
 

@@ -94,10 +94,10 @@ def create_offers(
 def find_offers(
     connection: Connection, team_id: str, model: str, passages: Sequence[PassageText]
 ) -> dict[PassageText, str]:
-    """Find vectors of this model for the passages: those offered for the only bucket that the passage's source is in.
+    """Find the vectors of this model that were offered for these passages, leaving out sources in several buckets.
 
-    If the source is in other buckets too, offers could change what is found there, and the key that made them may have
-    no rights to those buckets.
+    An offer is for one bucket. If the passage's source is in other buckets too, the offer could change what is found
+    there, and the key that made it may have no rights to those buckets.
     """
     rows = connection.execute(
         "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"
@@ -120,8 +120,8 @@ def find_offers(
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
     """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
-    An offer is only for sources of its own bucket. A passage counts only once its source is active with this
-    generation: if the process is killed before that, another generation is indexed, which needs the vectors again.
+    An offer is only for sources of its own bucket. A passage isn't counted before its source is active with this
+    generation: if the process is killed earlier, another generation is indexed, which needs the vectors again.
     """
     connection.executemany(
         "UPDATE vector_offers SET passages = passages - 1 WHERE team_id = :team_id AND text_sha256 = :text_sha256"

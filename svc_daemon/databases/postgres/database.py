@@ -4,8 +4,8 @@ Theory of operation. As with SQLite, one thread of a node executes all its write
 piece in its own savepoint, commits once, and only then resolves the futures. Other nodes write at the same time, each
 in the same way. All of them run SERIALIZABLE, so that each transaction sees what it would see alone; in return, if two
 transactions conflict, the server rolls one of them back (errors 40001 and 40P01). The writer then runs the group again,
-and after some conflicts each piece by itself, so that one piece with many conflicts doesn't hold up the others. So a
-piece of work may run many times, and only its last run counts.
+and after some conflicts each piece in its own transaction, so that one piece with many conflicts doesn't hold up the
+others. So a piece of work may run many times, and only its last run counts.
 
 The server detects conflicts by pages of tables and indexes: one transaction has read a page that another has written.
 Transactions that only add rows don't conflict. But workers read and write the newest tasks and sources, which are all

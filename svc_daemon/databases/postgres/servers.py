@@ -236,7 +236,7 @@ def is_demoted(error: BaseException) -> bool:
 
 def _values(names: Sequence[str], parameters: Parameters | Sequence[Any]) -> list[Any]:
     values = [parameters[name] for name in names] if isinstance(parameters, Mapping) else parameters
-    # PostgreSQL's texts can't contain NUL characters. Like HTML, replace them with the replacement character.
+    # PostgreSQL's texts can't contain NUL characters. Replace them with the replacement character, as HTML parsers do.
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 
 

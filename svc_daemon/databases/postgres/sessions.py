@@ -111,7 +111,7 @@ class LockSession:
         return time.monotonic() + self._ahead_s
 
     def take(self, keys: Collection[int]) -> "Future[Grip]":
-        """Take the locks that no other node holds. Each must be freed as often as it was taken."""
+        """Take those of the locks that no other node holds. Each must be freed as often as it was taken."""
         return self._ask(_Request(taken=keys))
 
     def free(self, grip: Grip) -> "Future[Grip]":

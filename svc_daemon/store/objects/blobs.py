@@ -38,7 +38,7 @@ class ObjectBlobs(Staging):
         return BlobObject(self.client, _key(name), self.folder)
 
     async def put(self, name: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store the bytes as the blob of this name. If this raises StorageError, no row may refer to the blob."""
+        """Store the bytes as the blob of this name. If this raises StorageError, don't store a row for it."""
         await self.client.put(_key(name), content)
 
     async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
@@ -144,7 +144,7 @@ def _key(name: str) -> str:
 
 
 def _folder(source_id: str) -> str:
-    """Return the folder (key prefix) of a source's blobs. During a refresh, it contains the old and the new one."""
+    """Return the folder (key prefix) of a source's blobs. During a refresh, it has the old and the new blob."""
     # Object stores divide their load by the first characters of keys. Ids begin with the time, so use the last two
     # characters of the id, which are random.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"
