@@ -1,4 +1,4 @@
-"""Stores API keys by origin, and selects the key to send to a service.
+"""Stores API keys by origin (scheme, host and port of a URL), and selects the key to send to a service.
 
 A key comes from the environment, a key file, the file of `svc auth login` (mode 0600), or the local installation's
 admin key. There is no flag for keys. A stored key is sent only to the origin it was stored for, and a key from the

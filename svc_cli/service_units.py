@@ -31,8 +31,8 @@ _ALWAYS = (
     *("", "[Install]", "WantedBy=default.target"),
 )
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
-#: Directives for a daemon that notifies systemd when it is ready, and regularly that it is alive. The timeout for the
-#: start is unlimited, because an upgrade of the schema may take long.
+#: Directives for a daemon that notifies systemd when it is ready, and then at regular intervals that it is alive. The
+#: timeout for the start is unlimited, because an upgrade of the schema may take long.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
 #: Directives that take away privileges which none of our programs needs. They don't hide folders: a user service can
 #: hide folders only if the kernel lets users create namespaces, and would fail to start elsewhere.
@@ -68,9 +68,9 @@ class Service:
     environ: Mapping[str, str]
     #: The name of the service that must be started before this one.
     needs: str | None = None
-    #: Whether the program runs to its end once a day, instead of always.
+    #: Whether the program is started once a day and ends when its work is done, instead of running all the time.
     is_daily: bool = False
-    #: Whether the program notifies the service manager when it is ready, and that it is alive.
+    #: Whether the program notifies the service manager when it is ready, and then regularly that it is alive.
     is_watched: bool = False
 
 
@@ -185,7 +185,7 @@ class Launchd:
         return Unit(label, self._folder / f"{label}.plist", plistlib.dumps(agent).decode())
 
     def timer(self, _service: Service) -> Unit | None:
-        """Return None: the property list itself contains the time."""
+        """Return None: launchd needs no second file, as the property list contains the time of a daily start."""
         return None
 
     def load(self, units: Sequence[Unit]) -> None:

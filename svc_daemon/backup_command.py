@@ -41,7 +41,7 @@ def backup(
     read_data: Annotated[
         bool,
         typer.Option(
-            "--read-data", help="Also check the files that are shared with the previous backup, which takes longer."
+            "--read-data", help="Also check the files that are unchanged since the previous backup, which takes longer."
         ),
     ] = False,
     as_json: JsonFlag = False,

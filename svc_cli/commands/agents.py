@@ -55,7 +55,7 @@ class AgentOptions:
             "--bucket",
             "-b",
             metavar="BUCKET",
-            help="Let the agent search this bucket, or every bucket with '*'; repeatable.",
+            help="Let the agent search this bucket ('*' means all buckets); repeatable.",
         ),
     ] = None
     source: Annotated[
@@ -78,7 +78,8 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="N",
-            help="Set how many passages a request uses unless it gives a number, 1 to 50; 'none' removes the setting.",
+            help="Use N passages, 1 to 50, for a request that does not give a number itself; 'none' removes the"
+            " setting.",
         ),
     ] = None
     threshold: Annotated[
@@ -233,7 +234,7 @@ def rm(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Delete an agent; later requests with its model id are refused."""
+    """Delete an agent; later requests for the model svc-agent:ID are refused."""
     with call.client() as client:
         if not force and not dry_run:
             call.confirm(f"delete the agent {client.agent(agent)['id']}?")

@@ -45,7 +45,8 @@ ChunkSizeOption = Annotated[
         min=125,
         max=7272,
         metavar="N",
-        help="Split documents into passages of about N characters, 125 to 7272; 1000 in new buckets.",
+        help="Split documents into passages of about N characters, 125 to 7272. A bucket is created with 1000 if this"
+        " is not given.",
     ),
 ]
 ChunkOverlapOption = Annotated[
@@ -53,7 +54,8 @@ ChunkOverlapOption = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Repeat the last N characters of each passage at the start of the next one; 0 in new buckets.",
+        help="Repeat the last N characters of each passage at the start of the next one. A bucket is created with 0 if"
+        " this is not given.",
     ),
 ]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket, by slug or id.")]
@@ -233,9 +235,7 @@ class BucketImportFlags:
     ] = None
     as_new: Annotated[
         bool,
-        typer.Option(
-            "--as-new", help="Add a source even if the bucket has a source with the same title and other content."
-        ),
+        typer.Option("--as-new", help="Add a source even if the bucket has one with the same title but other content."),
     ] = False
     keep_mapping: Annotated[
         bool,

@@ -124,7 +124,7 @@ def install(
         str | None, typer.Option("--backup", metavar="DIR", help="Also back up the data to this folder every day.")
     ] = None,
 ) -> None:
-    """Install the daemon and the watcher of all added folders as services that start at each login.
+    """Install services that start at each login: the daemon, and the watcher of folders added with `svc watch add`.
 
     They are user services of systemd, or launchd agents on macOS. They keep the variables of the current
     environment that begin with SVC_, SSL_CERT_ or OTEL_, but no API key.

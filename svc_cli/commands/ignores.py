@@ -46,7 +46,7 @@ def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exi
 def list_ignored(
     call: Invocation,
     folder: Annotated[
-        str, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current folder]")
+        str, typer.Argument(metavar="DIR", help="The folder to look in.  [default: the current folder]")
     ] = ".",
 ) -> Exit:
     """List the files in a folder that a sync skips, each with the reason.

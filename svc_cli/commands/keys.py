@@ -48,7 +48,9 @@ class KeyOptions:
     ] = None
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="MODEL", help="Limit the key to an agent, given by its model id; repeatable."),
+        typer.Option(
+            "--model", metavar="MODEL", help="Limit the key to this agent, given as svc-agent:ID; repeatable."
+        ),
     ] = None
     expires: Annotated[
         str | None,
@@ -122,7 +124,7 @@ def _described(key: JsonMapping) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List your own key and the keys with the same or fewer rights, including revoked ones."""
+    """List your own key and all keys that may do no more than yours, including revoked ones."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()

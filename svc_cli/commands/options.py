@@ -41,7 +41,9 @@ BucketsOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 AgentOption = Annotated[
     str | None,
-    typer.Option("--agent", metavar="AGENT", help="Use the settings of this agent, given by id or model id."),
+    typer.Option(
+        "--agent", metavar="AGENT", help="Use the settings of this agent, given as its id or as svc-agent:ID."
+    ),
 ]
 TimeoutOption = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="Stop waiting after this time, such as 90s, 5m or 1h.")

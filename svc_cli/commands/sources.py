@@ -141,8 +141,8 @@ def get(
 ) -> None:
     """Download the stored bytes of a source, exactly as they were uploaded.
 
-    They are written to standard output, or to the file given with -o. If standard output is a terminal, only text is
-    written to it.
+    They are written to the file given with -o, otherwise to standard output. If that is a terminal and the bytes are
+    not text, the command fails instead.
     """
     output = None if output == "-" else output
     if output is None and not call.console.is_text:
@@ -188,7 +188,7 @@ def refresh(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Fetch a source's URL again, and index it again if its content has changed."""
+    """Fetch a source from its URL again, and index it again if the content has changed."""
     with call.client() as client:
         source_id = resolve_source(call, client, source, bucket)
         answer: JsonMapping = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
@@ -237,7 +237,7 @@ def rm(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Delete sources from all buckets, with their stored bytes."""
+    """Delete the sources that you name, with their stored bytes, from every bucket that contains them."""
     with call.client() as client:
         ids = list(dict.fromkeys(resolve_source(call, client, source, bucket) for source in sources))
         if not force and not dry_run:

@@ -44,10 +44,20 @@ app = new_app()
 FolderArgument = Annotated[
     str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current folder]")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Use all mappings in svc.toml instead of one folder.")]
+AllOption = Annotated[
+    bool,
+    typer.Option(
+        "--all", help="Use all mappings (folders, each with its bucket) that svc.toml defines, instead of one folder."
+    ),
+]
 NameOption = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME", help="Use this name for the mapping, instead of the path of its folder."),
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Use this name for the mapping (the folder with its bucket). By default, it is the folder's name or, in a"
+        " Git repository, the folder's path in it.",
+    ),
 ]
 IncludeOption = Annotated[
     list[str] | None,

@@ -70,7 +70,7 @@ class UploadFlags:
         Literal["auto", "one", "session", "batch"] | None,
         typer.Option(
             help="Send each file in one request (one) or in a resumable session (session), send many together as a "
-            "batch (batch), or choose by number and size (auto).  [default: auto]"
+            "batch (batch), or choose by the number and size of the files (auto).  [default: auto]"
         ),
     ] = None
     jobs: JobsOption = None

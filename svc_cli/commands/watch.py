@@ -93,7 +93,8 @@ class AddFlags:
 def run(call: Invocation, flags: RunFlags) -> Exit:
     """Sync a folder, or all mappings, and then sync each change until Ctrl-C.
 
-    A mapping is a folder whose files are synced to a bucket. A saved file is searchable a moment later. Sources of
+    A mapping is a folder whose files are synced to a bucket. Mappings are added with `svc watch add`, or defined in
+    svc.toml. A saved file is searchable a moment later. Sources of
     deleted files stay in the bucket unless --prune is given. With --prune, the source of a deleted file is removed
     unless the file reappears within 5 seconds.
     """
@@ -197,15 +198,16 @@ def remove(
 
 @command(app, "ls", "svc watch ls")
 def list_(call: Invocation) -> None:
-    """List the mappings that `svc watch run` watches: those that were added, and those in svc.toml."""
+    """List the mappings (synced folders) that `svc watch run` watches: those that were added, and those in svc.toml."""
     found = [_as_json(mapping, source) for mapping, source in _known(call)]
     call.console.show({"mappings": found}, lambda: render_mappings(call.console, found))
 
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, which files are pending, and how many syncs of the whole folder were made and
-    why.
+    """Show for each mapping (synced folder) whether it is watched, and which of its files are pending.
+
+    Also shows how often the watcher has synced the whole folder since it started, and for what reasons.
     """
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
@@ -213,7 +215,7 @@ def status(call: Invocation, name: NamesArgument = None) -> None:
 
 @command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Make the running watcher sync its whole folder now, and wait until the sync has ended."""
+    """Make the running watcher sync one folder, or all its folders, completely now, and wait until that is done."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(
@@ -246,7 +248,7 @@ def log(
         int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.  [default: 50]")
     ] = 50,
 ) -> None:
-    """Show the log of the watcher of a mapping."""
+    """Show what the watcher has logged about one mapping (synced folder)."""
     found = _watched(call, name)[0][0].read_log(lines)
     for line in found:
         call.console.event(line)

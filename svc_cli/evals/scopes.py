@@ -18,7 +18,7 @@ class EvalScope:
 
     #: Slugs or ids of the buckets to search; empty means everything that the agent or the key may search.
     buckets: tuple[str, ...] = ()
-    #: The agent's model id; None for no agent, or for the default agent if there are no buckets either.
+    #: The agent's model id. If it is None, searches use no agent or, if `buckets` is empty too, the default agent.
     agent: str | None = None
     mode: str = "hybrid"
     k: int = 10

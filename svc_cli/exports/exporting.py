@@ -31,9 +31,9 @@ from svc_cli.progress import Progress
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.buckets import Chunking
 
-#: Interval at which the number of passages without a vector is read, in seconds.
+#: Seconds between two requests for the number of passages without a vector.
 LOOK_S = 0.2
-#: Time after which an export no longer waits for vectors if no passage gets one, in seconds.
+#: An export stops waiting for vectors if no passage got one for this many seconds.
 STALLED_S = 30.0
 
 

@@ -95,8 +95,8 @@ def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_ne
     exported = {_identity(entry) for entry in entries}
     files = [source for source in known if source["type"] != "qa"]
     others = {str(each["title"]): each for each in files if _identity_in_bucket(each) not in exported}
-    # First pair the sources that are equal in every field. If several sources have the same title and bytes, the ones
-    # that remain are then those that the bucket lacks.
+    # First pair the sources that are equal in every field, then those that have only title and bytes in common. So if
+    # several have the same title and bytes, each is paired with its equal, and the ones left over are added.
     pairs: dict[int, JsonMapping] = {}
     for is_pair in (_is_equal, lambda *_: True):
         for place, entry in enumerate(entries):
@@ -180,7 +180,7 @@ class Adding:
             yield Transfer(item, content, description), vectors
 
     def questions(self, plan: Sequence[PlannedEntry]) -> list[Callable[[], ReportItem]]:
-        """Return a function for each question with its answer, which adds the question if the bucket lacks it."""
+        """Return one function for each question with its answer: it adds the question if the bucket lacks it."""
         return [partial(self._ask, each) for each in plan if isinstance(each.entry, ExportedQuestion)]
 
     def _ask(self, planned: PlannedEntry) -> ReportItem:

@@ -17,7 +17,7 @@ from svc_daemon.wire.file_names import clean_name, find_flaw
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
 
-#: Maximum nesting depth of the manifest's JSON: that of a source's metadata, and the three levels around it.
+#: Maximum nesting depth of the manifest's JSON: the maximum of a source's metadata, plus the three levels around it.
 MANIFEST_LEVELS = MOST_LEVELS + 3
 #: The smallest and the largest integer that the service accepts in JSON.
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
@@ -67,7 +67,9 @@ class _Described(_Shape):
 
 
 class ExportedSource(_Described):
-    """A file, or a web page as a file; its bytes and text are members of the archive, named by their SHA-256."""
+    """A file or a web page, which an import adds as a file; its bytes, text and vectors are members of the archive,
+    each named by its SHA-256.
+    """
 
     title: str
     filename: str

@@ -1,7 +1,7 @@
 """Compares the folder with the index: walks it, reads files that may have changed, and yields each file's change.
 
-New files whose hash is in the index are yielded last. They may be deleted files that were moved, and the deleted files
-are known only after the walk.
+New files whose hash is in the index are yielded last. They may have been moved from another path, and which paths are
+gone is known only after the walk.
 """
 
 import stat
@@ -44,9 +44,10 @@ class Comparison:
 
     snapshot: Snapshot
     rows: Mapping[str, FileRow]
-    #: Called with the path of each file that is ready and whose fingerprint is that of its row; it yields no change.
+    #: Called with the path of each file that is ready and whose fingerprint equals that of its row. Such files yield no
+    #: change.
     on_kept: Callable[[str], None]
-    #: Whether to read every file, even if its fingerprint is that of its row.
+    #: Whether to read every file, even if its fingerprint equals that of its row.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
     gone: list[FileRow] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Decides whether sources of deleted files may be removed from the bucket, and if not, why. Pure.
 
-A folder that is not mounted, was emptied or moved away looks like one whose files were all deleted. A sync can't undo a
-removal, so in case of doubt nothing is removed.
+If a folder's disk is not mounted, or the folder was emptied or moved away, all files seem to be deleted. A sync can't
+undo a removal, so in case of doubt nothing is removed.
 
 Some problems prevent every removal of a run: a folder that could not be read, a file that did not reach the service,
 new content that may turn out to be unreadable. A file that can't be read, or whose content already failed in an earlier
@@ -48,9 +48,9 @@ class Cause(StrEnum):
     NEWLY_FAILED = "newly_failed"
     #: New content is still being indexed, and waiting for it has timed out.
     NOT_INDEXED = "not_indexed"
-    #: A file in the folder has the same title or the same bytes, but is not searchable yet.
+    #: A file in the folder with the same title or the same bytes as the deleted one is not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
-    #: A file of the same size can't be read, and may be the missing file.
+    #: A file of the same size as the deleted one can't be read; it may be that file at a new path.
     MAY_HAVE_MOVED = "may_have_moved"
     #: More files are missing than one run may remove.
     TOO_MANY = "too_many"

@@ -96,7 +96,8 @@ class _Folder(NamedTuple):
     prefix: str
     #: The ignore rules of its parent folders.
     above: IgnoreRules
-    #: For each symbolic link followed on the way to this folder, the real paths of the link's folder and its target.
+    #: For each symbolic link followed on the way to this folder, two real paths: of the folder with the link, and of
+    #: the link's target.
     linked: tuple[str, ...] = ()
 
 

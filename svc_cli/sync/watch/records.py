@@ -33,7 +33,9 @@ class Record:
 
     @classmethod
     def of(cls, mapping: Mapping, state_dir: Path, service: str) -> "Record":
-        """Return the files of a mapping. `service` is the service's URL, empty for the local daemon on any port."""
+        """Return the files of a mapping. `service` is the service's URL, or empty for the local daemon, whose port may
+        change.
+        """
         identity = json.dumps([service, mapping.bucket, str(mapping.folder), mapping.name])
         return cls(state_dir / "watch" / hashlib.sha256(os.fsencode(identity)).hexdigest()[:24])
 
@@ -96,7 +98,7 @@ class Record:
         return [json.loads(line) for line in found[-lines:] if line.endswith("}")] if lines else []
 
     def ask(self) -> str:
-        """Request a full sync from the watcher. Returns a token, which its state shows as `flushed` after that sync."""
+        """Request a full sync. Returns a token, which the watcher's state shows as `flushed` after that sync."""
         token = uuid.uuid4().hex
         draft = self._path(f"ask.{token}")
         draft.write_text(token)

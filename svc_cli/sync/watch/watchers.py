@@ -33,7 +33,8 @@ BUSY_PAUSE_S = 1.0
 LATE_PAUSE_S = 3 * WAIT_S
 #: A deleted file may reappear within this many seconds; after that, its source is removed.
 CALM_S = REST_S[Kind.GONE]
-#: If the last sync withheld removals, a full sync is made this many seconds after a change, which may end the cause.
+#: If the last sync withheld removals, a full sync is made this many seconds after a change, because the change may have
+#: ended the cause.
 WITHHELD_PAUSE_S = 15.0
 #: While one of these causes applies, withheld removals are not reported: the cause ends within seconds, or it is also
 #: reported as an error.
