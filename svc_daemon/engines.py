@@ -79,7 +79,8 @@ class Engines:
     open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
     #: Returns the installation's secret.
     prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
-    #: Returns the context with the parts that all daemons on these engines share; closing the stack ends the sharing.
+    #: Returns the context; in a cluster, its locks, rate limits and clock become those that all nodes share, until the
+    #: stack is closed.
     join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
 
 

@@ -1,7 +1,7 @@
 """The operator's routes, which `svc-daemon` calls while the service runs, to manage teams, keys, indexes and search.
 
-A request must contain the operator token, which is stored in a file that only the service's user can read. It must come
-from this machine, but not from a browser. These routes are not part of the public API or its OpenAPI document.
+A request must contain the operator token, which is stored in a file that only the service's user can read. The request
+must come from this machine, and not from a browser. These routes are not in the public API or its OpenAPI document.
 """
 
 import hmac

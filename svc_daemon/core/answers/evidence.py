@@ -102,9 +102,9 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """Return stems of words, such as units of time: an answer with a number must contain at least one of these words.
+    """Return the stems, such as units of time, of which a sentence must have at least one if its number is the answer.
 
-    The word may be in the sentence or in its headings. The set is empty if any number is an answer; the result is None
+    The stem may also be in the headings above it. The set is empty if any number may be the answer; the result is None
     if the question doesn't ask for a number.
     """
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:

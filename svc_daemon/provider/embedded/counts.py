@@ -1,4 +1,4 @@
-"""Caches how many chunks contain a word or are in a bucket, for each revision of the index.
+"""Caches how many chunks contain a word or are in a bucket, for the latest revision of the index.
 
 Counting reads the list of all chunks with the word. The revision in `totals` changes with every change of the index, so
 cached counts are valid until the revision changes.
