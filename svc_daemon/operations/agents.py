@@ -69,7 +69,7 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -
 
 
 def _is_reachable(connection: Connection, key: KeyRow, source_id: str) -> bool:
-    """Return whether the source is deleted, or is in a bucket that the key can reach."""
+    """Return whether the key can reach the source. A deleted source counts as reachable."""
     source = find_source(connection, key.team_id, source_id)
     return source is None or not source.places.keys().isdisjoint(key.buckets or ())
 
@@ -79,7 +79,7 @@ def _forbidden(message: str) -> ServiceError:
 
 
 def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> TeamAgent:
-    """Return the agent that a create with these fields would make, without storing it; raises the same errors."""
+    """Build the agent that a create request with these fields would store; raises the errors of that request."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
     if is_model_spelling(agent_id):
@@ -136,7 +136,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
 
 
 def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -> list[str]:
-    """Return the name of the lock for creating an agent with an idempotency key.
+    """Return a list with the name of the lock for creating an agent with an idempotency key.
 
     The list is empty if the request has no idempotency key or names no agent id.
     """

@@ -1,7 +1,8 @@
 """Answers: a search finds passages, and the default answerer or the operator's model writes the answer from them.
 
-Only passages that score at least the policy's threshold count. If there are none, the answer is that nothing was found,
-and no model is called. Every citation mark of an answer refers to a quote from one of the passages, with its position.
+Only passages whose score reaches the policy's threshold are used. If there are none, the answer is that nothing was
+found, and no model is called. Every citation mark of an answer refers to a quote from one of the passages, with its
+position.
 """
 
 import asyncio
@@ -229,5 +230,5 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
 
 
 def _count(ask: Ask, text: str) -> Usage:
-    """Count the words of a text, to estimate the number of tokens if the model's server does not report it."""
+    """Estimate the numbers of tokens by counting words, because no model's server has reported them."""
     return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

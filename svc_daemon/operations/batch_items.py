@@ -1,4 +1,8 @@
-"""The files of a batch and their states. The end of a batch is recorded together with the end of its last file."""
+"""The files of a batch and their states.
+
+The transaction in which the last unfinished file becomes ready, fails, is abandoned or is deleted also records the end
+of the batch.
+"""
 
 import json
 from collections.abc import Iterable
@@ -27,8 +31,8 @@ class BatchItemStatus:
     member: BatchMember
     #: One of the item states in `core.uploads.batches`.
     state: str
-    #: Whether the source is searchable now. This is false while the index is rebuilt, but the batch's status doesn't
-    #: change.
+    #: Whether the source is searchable now. This is false while the index is rebuilt, without effect on the batch's
+    #: status.
     ready: bool
     error: dict[str, Any] | None
 

@@ -31,8 +31,8 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum total size of the upload sessions that are finalized in one transaction. Their bytes may have to be read
-#: again to hash them, if the service was restarted after the upload.
+#: Maximum total size of the upload sessions that are finalized in one transaction. This limits the time that it takes:
+#: if the service was restarted after the upload, all these bytes must be read again to hash them.
 STEP_BYTES = 64 * 1024 * 1024
 
 

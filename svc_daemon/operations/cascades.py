@@ -1,4 +1,4 @@
-"""Deletes a bucket: hides it at once. A background task (a cascade) removes its sources in steps, then its row.
+"""Deletes a bucket: it is hidden at once, then a background task (a cascade) removes its sources in steps, and its row.
 
     active, archived -> deleting      one transaction: marks the bucket and queues the task
     deleting -> (no row)              every source was deleted, or remains in another bucket
@@ -155,7 +155,7 @@ async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequ
 
 
 async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
-    """If a source can't be deleted, leave it in the bucket, so that the task continues with the next source."""
+    """Record that a source can't be deleted and stays in the bucket, so that the task continues with the next one."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -193,7 +193,7 @@ async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
-    """Schedule another attempt after a pause. If this was the last attempt, make the bucket active again."""
+    """Schedule another attempt after a pause or, if no attempt is left, make the bucket active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)

@@ -27,7 +27,7 @@ from svc_daemon.wire.event_types import EventType
 
 
 async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:
-    """Delete the source from all buckets, with its bytes and its index rows.
+    """Delete the source, and thereby remove it from all of its buckets; the sweeper removes its bytes and index rows.
 
     Raises `forbidden_project_key` if the source is also in buckets that the key can't reach, and `delete_blocked` if an
     agent's policy names the source, unless `force` is set.
@@ -88,7 +88,7 @@ def leave_bucket(
     if not left.in_maintenance:
         record_outcomes(connection, context, [left])
     else:
-        # The team's index is being rebuilt. The buckets are written to it afterwards, and then the event is recorded.
+        # The team's index is being rebuilt. A sync after the rebuild writes the buckets to it and records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 

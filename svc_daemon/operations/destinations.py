@@ -89,9 +89,9 @@ def find_destinations(
 def find_in_manifest(
     connection: Connection, context: Context, key: KeyRow, naming: ManifestNaming
 ) -> list[Destination]:
-    """Return the buckets of each item of a batch: those that the item names, otherwise those that the manifest names.
+    """Return the buckets of each item of a batch: those named at the top of the manifest or, if none are, by the item.
 
-    Raises the errors of `find_destinations`, and `invalid_request` if an item names other buckets than the manifest.
+    Raises the errors of `find_destinations`, and `invalid_request` if the top and an item name different buckets.
     """
     distinct = list(dict.fromkeys(each for each in (naming.root, *naming.items) if each is not None))
     by_naming = dict(zip(distinct, find_destinations(connection, context, key, distinct), strict=True))

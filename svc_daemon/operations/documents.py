@@ -55,7 +55,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     source_ids = [source.id for source, _ in documents]
     titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     entries = []
-    # Each call takes long if the index is on a server, so read only the documents that may differ.
+    # Each call takes long if the index is on a server, so read only documents that may differ from what was put.
     for source, _ in documents:
         title = titles.get(source.id, source.title)
         if source.id in titles and (title != source.title or source.id in kept):
@@ -73,7 +73,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
 
 
 def undo(context: Context, sources: Sequence[SourceRow]) -> None:
-    """Remove these documents, all of one team, from the index if their sources were deleted in the meantime."""
+    """Remove from the index those of these documents (all of one team) whose sources were deleted in the meantime."""
     team_id, source_ids = sources[0].team_id, [source.id for source in sources]
     there = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     for source_id in source_ids:

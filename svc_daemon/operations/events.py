@@ -7,7 +7,7 @@ source.queued     created, retried, refreshed, or queued again after a failed at
 source.indexing   claimed by a worker
 source.active     put into the index
 source.ready      searchable in all of its buckets
-source.failed     no attempt is left, or another can't help
+source.failed     no attempt is left, or another attempt would not help
 source.replaced   deleted, because a newer source has taken its place
 source.deleted
 source.attached, source.detached, source.updated
@@ -71,7 +71,7 @@ class EventPage:
     #: The id of the last event that was read, even one that the key may not see; None if none was read.
     last_id: str | None
     position: Position
-    #: Whether the log may have more events at this time.
+    #: Whether the log may already have more events after these.
     has_more: bool
 
 

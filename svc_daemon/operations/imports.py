@@ -1,4 +1,7 @@
-"""Imports URLs as files or web pages: finds a stored response, checks rate limits, fetches, then stores like an upload.
+"""Imports URLs as files or web pages.
+
+The steps: return the stored response if the request repeats an earlier one, check the rate limits, fetch the URL, then
+store the bytes like those of an upload.
 
 The idempotency key is locked while the URL is fetched, so that a retry in the meantime gets `request_in_progress`.
 Nothing is stored before the last byte has arrived. The error is `url_fetch_failed` if a file can't be fetched,
@@ -51,7 +54,7 @@ async def fetch(context: Context, kind: str, url: str, staged: StagedBytes) -> F
 async def refetch(
     context: Context, kind: str, url: str, staged: StagedBytes, validators: Validators | None
 ) -> Fetched | NotModified:
-    """Fetch the URL like `fetch`, but with validators, so that the host may answer that nothing has changed."""
+    """Fetch the URL like `fetch`, but send validators (ETag, Last-Modified), so that the host may answer with 304."""
     with _failing_as(kind):
         got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
     if isinstance(got, Fetched) and got.size_bytes == 0:
@@ -177,7 +180,7 @@ def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None
 
 
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:
-    """Raise `url_fetch_blocked` if the fetch policy refuses the webhook's URL, so that no call could ever be made."""
+    """Raise `url_fetch_blocked` if the fetch policy refuses the webhook's URL, since all calls would be refused."""
     if wanted.webhook is not None:
         await context.fetcher.check(wanted.webhook["url"])
 

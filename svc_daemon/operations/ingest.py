@@ -1,4 +1,7 @@
-"""Stores an uploaded file: finds a stored response, checks rate limit and quota, stores the bytes, then the rows.
+"""Stores an uploaded file.
+
+The steps: return the stored response if the request repeats an earlier one, check the rate limit and the quota, store
+the bytes, then the rows.
 
 If the process is killed before the commit, nothing was acknowledged, and the next start moves the stored file aside; if
 it is killed after the commit, a retry gets the stored response. A refused upload leaves no row, no file and no

@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 INSTALLATION_ID = "installation_id"
 #: Name of the row in the table `facts` with the secret that all nodes of a cluster share.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
-#: Name of the row in the table `facts` that is written when a daemon ends without an error after an upgrade: the newest
-#: migration of the schema.
+#: Name of the row in the table `facts` with the newest schema migration with which a daemon has run until it ended
+#: without an error. It is written only after an upgrade.
 SERVED_SCHEMA = "served_schema"
 
 

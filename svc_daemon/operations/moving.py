@@ -31,7 +31,7 @@ webhook calls              those that are due are made by the target only, since
 events                     copied in their order, and numbered again by the target; clients continue after the last
                            event that they have
 rate limits                reset: requests of the last minute are not counted
-search indexes             rebuilt by the target while it serves, and so are the vectors
+search indexes             rebuilt by the target while it serves; all vectors are computed again
 other files                not copied: bytes without a row, bytes set aside as damaged, and the embedding model
 """
 
@@ -80,7 +80,7 @@ PAGE_ROWS = 500
 LEASE = "lease_until_s"
 FACTS = "facts"
 EVENTS = "events"
-#: The column that orders events, together with `turn`. The target assigns new numbers to the copied events.
+#: Events are ordered by the column `turn`, then by this one. The target assigns new numbers to the copied events.
 EVENT_NUMBER = "seq"
 
 

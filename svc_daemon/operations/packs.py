@@ -1,8 +1,8 @@
 """Packs: receives the bytes of all files of a batch in one request. `core.uploads.packs` explains how packs work.
 
 A request for a pack locks the upload sessions of all its files, so it never writes to a file that another request
-writes, finalizes or deletes. The token in the pack's URL is derived from the highest generation of its sessions, so
-renewing a session also invalidates the pack's earlier URL.
+writes, finalizes or deletes. The token in the pack's URL is derived from the highest generation of its sessions.
+Renewing the sessions raises this generation, and so makes the pack's earlier URL invalid.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Reads sources: extracts the text of their stored bytes, and splits it into chunks of the sizes set by a bucket."""
+"""Extracts the text of a source's stored bytes, and splits it into chunks of the sizes set for its oldest bucket."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Refreshing: fetch the URL of a source again, and reindex the source only if its content has changed.
 
-The request contains the validators (ETag, Last-Modified) of the known version. Unchanged content costs neither quota
-nor indexing. New bytes are stored under a new blob name; one transaction switches the source to that blob, queues a new
-generation, and creates a tombstone for the old blob, which is deleted afterwards.
+The request to the host contains the validators (ETag, Last-Modified) of the stored version. Unchanged content costs
+neither quota nor indexing. New bytes are stored under a new blob name; one transaction switches the source to that
+blob, queues a new generation, and creates a tombstone for the old blob, which is deleted afterwards.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""After an older copy of the state was restored: gives all buckets new revisions, so that clients drop cached lists."""
+"""After a restore of an older state: raises the revision numbers of all buckets, so that clients drop cached lists."""
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text

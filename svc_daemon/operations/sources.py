@@ -1,4 +1,4 @@
-"""Source operations: show, verify, list, describe, attach, retry, and the stored text."""
+"""Source operations: show, verify, list, update, attach and retry sources, and read their text."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -168,8 +168,8 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
             attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
             record_events(connection, context.ids, key.team_id, [attached])
         if is_new and source.status == readiness.INDEXING:
-            # If the source left this bucket while it was being indexed, the index may not have the bucket: schedule an
-            # update.
+            # The source may have left this bucket and come back while it was being indexed. Then the index may lack the
+            # bucket, so schedule an update.
             create_detachment(connection, key.team_id, source.id)
         return get_source(connection, key.team_id, source_id)
 

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of rows per step, which share one commit.
 STEP_LIMIT = 100
-#: Files of upload sessions that are not open are deleted at this age, in seconds. No request takes as long.
+#: Files of upload sessions that are not open are deleted at this age, in seconds. No request takes that long, so none
+#: still uses them.
 PART_AGE_S = 86400
 
 
@@ -40,7 +41,7 @@ async def clean_tombstones(context: Context) -> int:
 
 
 async def _clean(context: Context, listed: list[Tombstone]) -> int:
-    # Forget that a source was deleted only after the deletion of its file is durable.
+    # Mark the tombstones as done last: before that, the deletion of the files must be durable.
     refused = await context.blobs.delete([stone.blob_name for stone in listed])
     rest = [stone for stone in listed if stone.blob_name not in refused]
     tried = await asyncio.to_thread(lambda: [(stone, _clear_index(context, stone)) for stone in rest])
@@ -109,7 +110,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """Make retries due at once if they are scheduled too far ahead, since the clock was set back. Returns how many."""
+    """Make retries due at once that are too far ahead because the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
@@ -213,7 +214,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
 def _list_documents(
     context: Context, team_id: str, places: dict[str, tuple[str, ...] | None]
 ) -> tuple[dict[str, int], set[str]]:
-    """Return the generation of each source in the team's index, and the sources whose buckets differ there.
+    """Return the generation of each source in the team's index, and the sources whose buckets differ from `places`.
 
     Sources that wait for a sync are not included, because the sync will correct the index.
     """
@@ -232,7 +233,7 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
         return 0
     if generation in source.generations:
         return 0
-    # The restored state may be older than the index, so begin a generation above the one in the index.
+    # The restored state may be older than the index, so the new generation must be above the one in the index.
     requeue(connection, context, replace(source, generation=max(source.generation, generation or 0)))
     return 1
 

@@ -118,7 +118,7 @@ async def remove_contents(context: Context, team_id: str) -> bool:
 
 
 async def _cancel_rebuild(context: Context, team_id: str) -> bool:
-    """Cancel a queued rebuild of the team's index, since it might never end. Returns whether no other task is left."""
+    """Cancel a queued rebuild of the team's index, which might never succeed. Returns whether nothing else is left."""
 
     def work(connection: Connection) -> bool:
         rebuild = tasks.find_open_rebuild(connection, team_id)

@@ -29,8 +29,8 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: A chunk extends a session's expiry only if this moves it by at least this fraction of the allowed idle time (one
-#: minute, if that is an hour), so that most small chunks need no commit.
+#: A chunk extends a session's expiry by at least this fraction of the allowed idle time (one minute of an hour), or not
+#: at all, so that most small chunks need no commit.
 EXTEND_STEP = 1 / 60
 #: Maximum number of upload sessions that expire in one transaction.
 EXPIRED_PER_STEP = 100

@@ -41,7 +41,7 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
 
 
 def used_answers(context: Context, team_id: str) -> int:
-    """Return the team's answers and searches this month, including those that are still running."""
+    """Return how many answers and searches the team has used this month, including those that are still running."""
     return _total(context, _period(context, team_id))
 
 

@@ -5,15 +5,15 @@ nothing to do with. So an offered vector is stored in the state database, and ne
 
 - When it is offered, it must be a finite vector of length 1, of the model that this service uses.
 - When the worker is about to embed a passage, the offer must be for exactly the text of that passage.
-- For each batch of passages with offers, the worker embeds some of them itself, which it chooses at random then, so
-  that not even a client that sees the ids of its sources can know which. If the model computes another vector than was
-  offered, no offer for the batch is used, and all of them are deleted. Other batches may still use theirs: a source
-  that was renamed before the export has the vectors of its old title, and must not cost an import all others.
+- The worker embeds a few passages of each batch itself (the samples). It chooses them at random at that time, so that
+  no client can know in advance which vectors will be checked. If the model computes another vector for a sample than
+  was offered, no offer for the batch is used, and all of them are deleted. Offers for other batches are kept: if a
+  source was renamed before the export, its vectors are those of its old title, but the others may be right.
 
-A few wrong vectors among many right ones can still pass: one in a full batch does so in 15 of 16 cases.
+A few wrong vectors among many right ones can still pass: a single one in a full batch does so in 15 of 16 cases.
 
-Whatever is not used is computed as usual, and nothing fails. If the process is killed, the offers are used after the
-next start. An offer is deleted when the passage has its vector and its source is active, or after a day.
+If an offer is not used, the vector is computed as usual, and nothing fails. If the process is killed, the offers are
+used after the next start. An offer is deleted when the passage has its vector and its source is active, or after a day.
 """
 
 import base64
@@ -144,14 +144,14 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}
-    # The ids of the chunks don't decide: a client can see them, and replace its offers for the others.
+    # Choose at random, not by chunk id: clients can see the ids, and could offer wrong vectors for all other chunks.
     return OfferedBatch(vectors, {*sorted(vectors, key=lambda _: context.ids.random(8))[:SAMPLES]})
 
 
 async def finish_offers(context: Context, team_id: str, chunks: Sequence[ChunkText], wrong: Sequence[str]) -> None:
-    """Delete the offers for the texts of these chunks, unless more passages with the same text are to come.
+    """Delete the offers for the texts of these chunks, unless other passages with the same text still need them.
 
-    If any offers were wrong, those for the chunks in `wrong`, all offers for these texts are deleted.
+    If `wrong` contains chunks, whose offers were wrong, all offers for these texts are deleted.
     """
     passages = [_passage_of(chunk) for chunk in chunks]
     if wrong:

@@ -137,6 +137,6 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
 
 
 def withheld_by(source: SourceRow) -> str | None:
-    """Return `team_store_maintenance` while the team's index is rebuilt, unless the source has failed; else None."""
+    """Return `team_store_maintenance` if a rebuild of the index keeps the source from being ready, otherwise None."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None

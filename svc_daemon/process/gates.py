@@ -22,7 +22,7 @@ class Gates:
 
     @contextmanager
     def uploading(self) -> Iterator[None]:
-        """Count an upload while the block stores it, after all of its bytes have arrived."""
+        """Count an upload as being stored while the block runs; all of its bytes have arrived before."""
         self._uploads += 1
         self._no_uploads.clear()
         try:

@@ -1,8 +1,8 @@
-"""Named locks: idempotency keys of requests in progress, upload sessions in use, and work that one node does at a time.
+"""Named locks for idempotency keys in use, upload sessions in use, and work that only one node may do at a time.
 
 A lock saves needless work, but no transaction relies on it: in a cluster, a node that loses its connection to the
-database loses all its locks without noticing. So each transaction also checks the rows that another holder of the lock
-would have changed.
+database loses all its locks, and may notice it too late. So each transaction also checks the rows that another holder
+of the lock would have changed.
 
 A request whose connection broke without notice would hold its upload session forever. So a new request for the same
 session interrupts it: the old request makes the received bytes durable and ends, and the new one continues from there.
@@ -48,7 +48,7 @@ class Locks(Protocol):
 
 
 def session_lock(session_id: str) -> str:
-    """Return the name of the lock for an upload session, or for a batch whose files are sent as one stream."""
+    """Return the name of the lock for an upload session, or for a batch whose files are sent in one request."""
     return f"session {session_id}"
 
 

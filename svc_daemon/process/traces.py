@@ -125,7 +125,7 @@ def open_traces() -> Traces:
     except ModuleNotFoundError as error:
         raise SettingError(f"SVC_TRACES needs an extra that is not installed: {install_command('otel')}.") from error
 
-    # The name in OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES takes precedence.
+    # A name set by OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES takes precedence over this default.
     defaults = Resource({"service.name": "svc", "service.version": VERSION})
     provider = TracerProvider(resource=defaults.merge(Resource.create()))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

@@ -14,7 +14,7 @@ class Turns:
     """Records how many child processes are running in each lane, and when each lane and each team last had a turn."""
 
     def __init__(self, children: int) -> None:
-        """`children` is the maximum number of child processes per lane; `single` and `suspect` share one maximum."""
+        """`children` is the maximum number of child processes per lane; `single` and `suspect` count as one lane."""
         self._children = children
         self._at_work: Counter[str] = Counter()
         self._served: dict[str, int] = {}

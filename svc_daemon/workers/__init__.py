@@ -1,7 +1,7 @@
 """The background workers. Each repeats the loop in `runners`: work, then sleep until woken or until work is due.
 
 What wakes each worker:
-    indexing    a source was created, retried or requeued; a slot became free; a delay ended; a lease expired
+    indexing    a source was created, retried or requeued; a child process ended; a delay ended; a lease expired
     syncing     a source was attached, detached or renamed; a document was indexed with outdated buckets or title; a
                 rebuild or a delay ended; a lease expired
     sweeping    something was deleted or replaced; its interval (`sweeping.ROUND_S`) has passed

@@ -89,7 +89,7 @@ class SweepingWorker(Worker):
 
 
 class CountingWorker(Worker):
-    """Records the number of answers and searches, many in one commit. When it is stopped, it records those left."""
+    """Records the number of answers and searches, many in one commit. When it is stopped, it records the rest."""
 
     doing = "counting answers"
 
