@@ -76,7 +76,9 @@ class SvcError(Exception):
 
 
 def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item's error with defaults for the fields that it lacks, so that every error has the same fields."""
+    """Return the error of one item (such as a file), with defaults for missing fields, so that all errors have the same
+    fields.
+    """
     missing = {"retryable": False, "details": {}, "hint": HINTS.get(error["code"]), "request_id": None}
     return {"code": error["code"], "message": error["message"], **missing, **error}
 
