@@ -249,7 +249,8 @@ class BucketImportFlags:
         bool,
         typer.Option(
             "--no-vectors",
-            help="Let the service compute all vectors itself, for a file whose author you don't trust; this is slower.",
+            help="Ignore the vectors in FILE: the service computes them, which is slower. Use this if you don't trust "
+            "the author of FILE.",
         ),
     ] = False
     wait: WaitOption = None

@@ -53,7 +53,7 @@ class ImportFlags:
         bool,
         typer.Option(
             "--force",
-            help="Import the content as --as says, even if it is a web page instead of a file, or vice versa.",
+            help="Import as the kind that --as names, even if the content is of the other kind.",
         ),
     ] = False
     refresh: Annotated[

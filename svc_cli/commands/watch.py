@@ -52,7 +52,9 @@ app = new_app(
 
 FolderArgument = Annotated[
     str | None,
-    typer.Argument(metavar="DIR", help="The folder to watch.  [default: the folders of all mappings]"),
+    typer.Argument(
+        metavar="DIR", help="The folder to watch.  [default: all folders in svc.toml, and of `svc watch add`]"
+    ),
 ]
 NamesArgument = Annotated[
     str | None,

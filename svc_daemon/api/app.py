@@ -136,7 +136,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     # Build the OpenAPI document on the first request for it, since this takes 0.2 s and most daemons are never asked
     # for it.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
-    #: Whether the fault lab is on.
+    #: Whether the fault lab is on, which makes errors happen for tests of clients.
     app.state.faults = lab is not None
     #: Set when the server begins to shut down, so that MCP tools that are waiting for something return early.
     app.state.stopping = asyncio.Event()

@@ -1,6 +1,6 @@
 """Runs the embedding model in a process of its own: sends it texts, and receives vectors.
 
-If the process dies, the texts that it has not answered fail. The next call starts another process, but only after a
+If the process dies, embedding the texts that it was given fails. The next call starts another process, but only after a
 pause, which doubles with each death until a batch has been embedded. A process that doesn't respond for too long is
 killed.
 """
@@ -104,7 +104,7 @@ class LocalEmbedder:
             raise EmbedFailed("The query was not embedded in time.") from error
 
     def close(self) -> None:
-        """End the process; texts that it has not answered fail."""
+        """End the process. Texts that still wait for their vectors fail."""
         with self._starting:
             self._is_closed = True
         if self._process is not None:

@@ -217,7 +217,7 @@ async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[Source
     await context.write(work)
 
 
-async def give_up_document(context: Context, reading: SourceReading) -> None:
+async def requeue_document(context: Context, reading: SourceReading) -> None:
     """Create a new indexing task for a document that can't be read. The task has the full number of attempts."""
 
     def work(connection: Connection) -> None:

@@ -47,7 +47,8 @@ LENGTH_TOLERANCE = 1e-3
 FLOAT_BYTES = 4
 #: How many offered vectors of a batch the model computes too, to compare them.
 SAMPLES = 4
-#: Maximum number of dimensions of an offered vector while the model isn't open and its dimension not known.
+#: Maximum number of dimensions of an offered vector. It applies only until the model is loaded and its own number is
+#: known.
 MOST_DIMENSIONS = 8192
 #: Offers that are still there at this age, in seconds, are deleted.
 OFFER_AGE_S = 86_400
@@ -137,10 +138,10 @@ class OfferedBatch:
 
 
 def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequence[ChunkText]) -> OfferedBatch:
-    """Find the vectors of this model that are offered for exactly the texts of these chunks, and choose the samples."""
+    """Find the vectors that were offered for the texts of these chunks, and choose some at random for checking."""
     passages = [_passage_of(chunk) for chunk in chunks]
     offered = context.read(lambda connection: store.find_offers(connection, team_id, embedder.model, passages))
-    # Check the offers again: when they were made, the model may not have been open, and its dimension not known.
+    # Check the offers again: when they were made, the model may not have been loaded, so its dimension was unknown.
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}

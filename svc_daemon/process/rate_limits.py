@@ -26,7 +26,7 @@ class RateLimits(Protocol):
 
 
 class LocalRateLimits:
-    """Keeps the counts in memory, for the only process of an installation. A restart resets them."""
+    """Keeps the counts in memory, for an installation with a single process. A restart resets them."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits

@@ -59,7 +59,7 @@ class OpenShortage:
 
 
 class Short(Exception):
-    """Raised when work was stopped by a shortage; `__cause__` is the original error."""
+    """Raised when work was stopped because a resource ran out; `__cause__` is the original error."""
 
 
 class Shortages:

@@ -1,4 +1,4 @@
-"""Models of sources (specification, Source): a file, web page or Q&A, however it was uploaded."""
+"""The JSON of sources. A source is a file, a web page or a Q&A, however it was uploaded."""
 
 from typing import Annotated, Any, Literal
 

@@ -27,7 +27,6 @@ from svc_daemon.operations.rebuilding import (
     finish_rebuild,
     finish_rechunk,
     give_back_rebuild,
-    give_up_document,
     give_up_rechunk,
     list_active,
     next_reading,
@@ -35,6 +34,7 @@ from svc_daemon.operations.rebuilding import (
     note_read,
     park_rebuild,
     rebuild_damaged,
+    requeue_document,
 )
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.shortages import Short
@@ -127,7 +127,7 @@ class RebuildingWorker(Worker):
         for wave in waves:
             await self.context.gates.let_uploads_go_first()
             if reads[wave[0].source.id] > REBUILD_READS:
-                await give_up_document(self.context, wave[0])
+                await requeue_document(self.context, wave[0])
             else:
                 await self._read(task, wave)
 
@@ -232,7 +232,7 @@ class RechunkingWorker(Worker):
         if entry.kept_generation is not None:
             # The index has a later generation than the restored database. Index the document again, since its bytes may
             # differ.
-            await give_up_document(self.context, begun)
+            await requeue_document(self.context, begun)
             return True
         await finish_rechunk(self.context, begun, extraction)
         return True

@@ -163,7 +163,7 @@ def generated() -> dict[str, str]:
             )
         files.append(written)
     exported = [f"from {PACKAGE}.{each.noun} import {name} as {name}" for each in files for name in sorted(each.names)]
-    about = f'"""The types of answers, and of fields that methods take. Made by `{COMMAND}`."""'
+    about = f'"""Types of what the client returns, and of the fields that it takes. Made by `{COMMAND}`."""'
     return {f"{each.noun}.py": each.text() for each in files} | {"__init__.py": "\n".join([about, "", *exported, ""])}
 
 

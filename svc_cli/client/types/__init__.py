@@ -1,4 +1,4 @@
-"""The types of answers, and of fields that methods take. Made by `python -m tests.rules.client_types`."""
+"""Types of what the client returns, and of the fields that it takes. Made by `python -m tests.rules.client_types`."""
 
 from svc_cli.client.types.agents import AgentAnswerDict as AgentAnswerDict
 from svc_cli.client.types.agents import AgentCreateDict as AgentCreateDict

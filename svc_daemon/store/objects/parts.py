@@ -241,8 +241,8 @@ class ObjectPartWriter:
         data, self._buffer = bytes(self._buffer), bytearray()
         pieces = rules.split(self._items, self._next, memoryview(data))
         self._next += len(data)
-        # If this fails, objects that were stored may remain: their bytes are correct, and the client continues after
-        # them.
+        # If storing a piece fails, others may be stored already. That does no harm: their bytes are correct, and the
+        # client resumes its upload after them. But this writer can't be used again.
         self._is_broken = True
         await gather(self._put(item, bytes(piece)) for item, piece in pieces)
         self._is_broken = False
