@@ -53,7 +53,7 @@ app = new_app(
 FolderArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="DIR", help="The folder to watch.  [default: all folders in svc.toml, and of `svc watch add`]"
+        metavar="DIR", help="The folder to watch.  [default: every mapping in svc.toml, and those of `svc watch add`]"
     ),
 ]
 NamesArgument = Annotated[

@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 #: The title and buckets of a source, as written to the index.
 _Words = tuple[str, list[str]]
 
-#: How many memberships (sources in a bucket) the worker claims at a time. A claim is one commit, and completing it
-#: another.
+#: How many memberships (sources in a bucket) the worker claims at a time. For all of them together, it needs two
+#: commits: one to claim them, and one when their syncs are done.
 CLAIM_LIMIT = 64
 #: Seconds until a source's buckets are written to the index again if the source is being split into new chunks.
 RECHUNK_PAUSE_S = 1.0

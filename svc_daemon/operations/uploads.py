@@ -60,7 +60,7 @@ class ChunkBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStart:
-    """What a new session has before its file is described: its id, its times, and its place in a batch, if any."""
+    """The fields of a new upload session that don't depend on its file: ids, times, and its position in a batch."""
 
     id: str
     created_at: str

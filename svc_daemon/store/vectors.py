@@ -1,9 +1,9 @@
 """Vectors that an import sends (offers) before the files whose passages they belong to; kept until they are used.
 
 An offer names its passage by the SHA-256 of the text that is embedded, so it can be stored before the passage exists.
-If several passages have the same text, `passages` counts how many are still to come. The embedding worker checks and
-uses an offer, then deletes it. Unused offers are deleted after some time. Nothing depends on an offer: if one
-is lost, the worker computes the vector.
+If several passages have the same text, the offer is for all of them, and `passages` counts those that don't have their
+vector yet. The embedding worker checks an offer before it uses it, and deletes it after the last passage; offers that
+nobody uses are deleted after a day. Nothing depends on an offer: if it is lost, the worker computes the vector.
 """
 
 import json
