@@ -59,7 +59,7 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
     """Open the state in the data directory. Raises StorageError, also if stored files exist without a state."""
     refuse_lost_state(files)
     if has_state(files):
-        # Don't open a state of a newer release for writing, which would empty its write-ahead log.
+        # Raises if a newer release has written the state: opening it for writing would empty its write-ahead log.
         list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 

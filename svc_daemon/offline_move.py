@@ -41,7 +41,7 @@ class Route:
     cluster: ClusterSettings
     #: The variables that the libraries of the engines read.
     environ: Mapping[str, str]
-    #: The data directory, which is the source or the target.
+    #: The data directory: the move's source or target, see `into_cluster`.
     files: DataFiles
     #: Whether the cluster is the target.
     into_cluster: bool

@@ -45,8 +45,8 @@ ChunkSizeOption = Annotated[
         min=125,
         max=7272,
         metavar="N",
-        help="Split documents into passages of about N characters, 125 to 7272. A bucket is created with 1000 if this"
-        " is not given.",
+        help="Split documents into passages of about N characters, 125 to 7272; 1000 in a bucket where this was never"
+        " set.",
     ),
 ]
 ChunkOverlapOption = Annotated[

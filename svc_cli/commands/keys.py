@@ -49,7 +49,9 @@ class KeyOptions:
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model", metavar="MODEL", help="Limit the key to this agent, given as svc-agent:ID; repeatable."
+            "--model",
+            metavar="MODEL",
+            help="Limit the key to this agent, given by its model id, svc-agent:ID; repeatable.",
         ),
     ] = None
     expires: Annotated[

@@ -120,8 +120,8 @@ class SyncFlags(DiffFlags):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Remove nothing, and stop, if more than N files, or P percent of the files, were deleted."
-            "  [default: 25%]",
+            help="Stop, and remove nothing from the bucket, if more than N files are gone from the folder, or more "
+            "than P percent and more than 10.  [default: 25%]",
         ),
     ] = None
     wait: WaitOption = None

@@ -217,7 +217,7 @@ def status(call: Invocation, name: NamesArgument = None) -> None:
 
 @command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Make the running watcher sync one folder, or all its folders, completely now, and wait until that is done."""
+    """Make the running watcher compare whole folders with their buckets now, and wait until they are in sync."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(

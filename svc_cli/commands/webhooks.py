@@ -197,7 +197,10 @@ class ListenFlags:
     """The options of `webhook listen`."""
 
     forward_to: Annotated[
-        str, typer.Option("--forward-to", metavar="URL", help="Call this address, such as http://localhost:8000/hook.")
+        str,
+        typer.Option(
+            "--forward-to", metavar="URL", help="Send the calls to this address, such as http://localhost:8000/hook."
+        ),
     ]
     bucket: Annotated[
         str | None,

@@ -95,8 +95,8 @@ def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_ne
     exported = {_identity(entry) for entry in entries}
     files = [source for source in known if source["type"] != "qa"]
     others = {str(each["title"]): each for each in files if _identity_in_bucket(each) not in exported}
-    # First pair the sources that are equal in every field, then those that have only title and bytes in common. So if
-    # several have the same title and bytes, each is paired with its equal, and the ones left over are added.
+    # Pair each entry of the export with a source in the bucket: first those that are equal in every field, then those
+    # that have only title and bytes in common. The entries that remain without a source are added.
     pairs: dict[int, JsonMapping] = {}
     for is_pair in (_is_equal, lambda *_: True):
         for place, entry in enumerate(entries):

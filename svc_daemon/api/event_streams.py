@@ -1,4 +1,6 @@
-"""Event streams: sends an answer while it is being written, and cancels the work if the client disconnects.
+"""Event streams: sends the events of `/v1/events`, or an answer while it is being written, as server-sent events.
+
+If the client disconnects, the work is cancelled.
 
 Nothing is sent before the first event, so an error before it becomes an ordinary error response.
 """

@@ -11,9 +11,9 @@ bytes    Copies the blob of each document, and the bytes of open upload sessions
          at the target is not copied again. An existing file is hashed first: a power failure may have truncated it.
 rows     Copies all tables, one after another, in the order of their keys. Each transaction also records how far the
          copy has come.
-finish   One transaction at the target copies the facts, queues the rebuild of each team's index, and replaces the
-         mark. From then on, the target may be served. Then the mark of the source is replaced by one that records that
-         the move is complete, and where the installation is now. This mark stays.
+finish   One transaction at the target copies the facts (single values about the installation), queues the rebuild of
+         each team's index, and replaces the mark. From then on, the target may be served. Then the mark of the source
+         is replaced by one that records that the move is complete, and where the installation is now. This mark stays.
 
 A move that was killed at any point is continued by running it again: equal ids in both marks show that nothing has
 changed since. If the source was served in between, after `cancel_move`, the next move has a new id, and copies the rows

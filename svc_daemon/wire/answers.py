@@ -19,7 +19,7 @@ class Annotation(WireModel):
     #: The id of the source.
     file_id: str
     filename: str
-    #: Position of the mark in the text, in characters.
+    #: Where the mark, such as `[1]`, begins in the answer's text, in characters.
     index: int
     #: The number in the mark.
     number: int

@@ -1,4 +1,6 @@
-"""The delivery worker: makes webhook calls that are due, several at once, so that a slow receiver doesn't delay others.
+"""The delivery worker: makes webhook calls that are due, first ones and retries, several at once.
+
+So a slow receiver doesn't delay others. `operations.webhooks` decides when a failed call is due again.
 
 If the daemon stops during a call, the call isn't recorded. The next start makes it again, with the same event id.
 """

@@ -13,7 +13,7 @@ class AnnotationDict(TypedDict):
     """The id of the source."""
     filename: str
     index: int
-    """Position of the mark in the text, in characters."""
+    """Where the mark, such as `[1]`, begins in the answer's text, in characters."""
     number: int
     """The number in the mark."""
     quote: str

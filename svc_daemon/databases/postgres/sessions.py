@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 #: How often an idle connection is checked and the server's clock is read, in seconds.
 BEAT_S = 2.0
-#: How often the connection for notices is checked, in seconds. Closing it takes up to this long.
+#: How often the connection for notices is asked for new ones, in seconds. Closing it takes up to this long.
 LISTEN_S = 0.5
 #: Pause in seconds before a lost connection for notices is opened again.
 REOPEN_S = 0.5
