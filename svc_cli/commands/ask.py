@@ -36,7 +36,9 @@ class AskFlags:
     agent: AgentOption = None
     stream: Annotated[
         bool,
-        typer.Option("--stream/--no-stream", help="Print the answer while it is written, or only when it is complete."),
+        typer.Option(
+            "--stream/--no-stream", help="Print the answer while it is written; with --no-stream, only when complete."
+        ),
     ] = True
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with code 3 unless the sources support every sentence of the answer.")

@@ -54,8 +54,8 @@ ChunkOverlapOption = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Repeat the last N characters of each passage at the start of the next one. A bucket is created with 0 if"
-        " this is not given.",
+        help="Repeat the last N characters of each passage at the start of the next one; 0 in a bucket where this was"
+        " never set.",
     ),
 ]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket, by slug or id.")]

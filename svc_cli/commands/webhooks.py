@@ -212,7 +212,11 @@ class ListenFlags:
     ] = None
     meta: Annotated[
         list[str] | None,
-        typer.Option("--meta", metavar="KEY=VALUE", help="Add a field to the metadata of each call; repeatable."),
+        typer.Option(
+            "--meta",
+            metavar="KEY=VALUE",
+            help="Send this metadata field with each call, as an import with --webhook-meta does; repeatable.",
+        ),
     ] = None
     secret_file: SecretFileOption = None
 

@@ -56,7 +56,7 @@ class _Child:
 
     @property
     def blamed(self) -> int:
-        """Return the number of the document that ended the child, or -1 if the child had already begun the next one."""
+        """Return the number of the document to blame for the child's end, or -1 if none can be blamed."""
         _, number = self.progress.read()
         # The child was killed because of the document `overdue`, but may have begun the next one just before it was
         # killed.

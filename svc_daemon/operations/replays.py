@@ -1,4 +1,4 @@
-"""Repeated create requests: reserves the idempotency key, and stores the response or finds the one stored earlier."""
+"""Stores the response of a create request by its idempotency key, so that repeating the request returns it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,8 +1,7 @@
 """Rate limits for several nodes of an installation: each team's use is counted in a row of the database.
 
-What a request uses is counted in a transaction of its own, which is committed before the request continues. So the
-counting doesn't delay the request's other transaction and isn't rolled back with it. While one such transaction runs,
-other requests of the node wait and then share the next one.
+A request is counted in a transaction of its own before its work begins, so the count stays even if the work is rolled
+back. While one such transaction runs, other requests of the node wait, and then are counted together in the next one.
 """
 
 import asyncio

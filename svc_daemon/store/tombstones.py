@@ -6,10 +6,10 @@ by the old id can find the successor.
 If a refresh replaces the bytes of a source, the old blob gets a tombstone too, whose `source_id` is the name of the new
 blob.
 
-A detachment is the record of a source whose buckets or title changed and still have to be updated in the index. A new
-title is written to the index before it is written to the state database. Until then, the process holds a lease on the
-detachment. If the change of the title fails or the process dies, the lease ends, and the sweeper writes the old title
-to the index again.
+A detachment is the record of a source whose buckets or title still have to be updated in the index.
+
+A new title is written to the index first, and then to the state database. In between, the process holds a lease on a
+detachment. If it dies there, the lease ends, and the sweeper writes the old title to the index again.
 """
 
 import json

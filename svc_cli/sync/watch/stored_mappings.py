@@ -16,7 +16,7 @@ FILE = "watch.toml"
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The file `watch.toml` in the user's configuration folder."""
+    """The mappings added by `svc watch add`: the file `watch.toml` in the user's configuration folder."""
 
     path: Path
 
