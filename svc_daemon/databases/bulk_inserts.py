@@ -58,11 +58,13 @@ connect = partial(sqlite3.connect, factory=GroupingConnection)
 def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
     """Turn an insert of one row into one of `GROUP_ROWS` rows. Returns it and the names of a row's parameters, or None.
 
-    Returns None if the statement isn't an insert of one row. The parameters of the returned statement have no names. If
-    those of the given statement have none either, no names are returned, and the order of the parameters is the same.
+    Returns None if the statement isn't an insert of one row, or has parameters after the row. The parameters of the
+    returned statement have no names. If those of the given statement have none either, no names are returned, and the
+    order of the parameters is the same.
     """
     match = _INSERT.fullmatch(statement)
-    if match is None:
+    # A parameter after the row would have one value for all rows of a group.
+    if match is None or "?" in match[3] or any(_PARAMETER.findall(match[3])):
         return None
     head, row, tail = match.groups()
     names = tuple(name for name in _PARAMETER.findall(row) if name)

@@ -96,5 +96,7 @@ def test_inserts_of_one_row_are_grouped_and_other_statements_run_as_they_are() -
         "DELETE FROM notes WHERE id = ?",
         "INSERT INTO notes (id) SELECT :id",
         "INSERT INTO notes VALUES (?)",
+        "INSERT INTO notes (id) VALUES (:id) ON CONFLICT (id) DO UPDATE SET text = :text",
+        "INSERT INTO notes (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET text = ?",
     ):
         assert group_rows(other) is None, other

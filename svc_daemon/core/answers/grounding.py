@@ -17,8 +17,8 @@ subject.
 The thresholds were chosen on two collections of abstracts, and tested on unseen questions:
 `docs/explanation/grounding.md` has the results, and `tests/bench/bench_grounding.py` measures them. They suit
 collections with few subjects. In a collection about everything, the words of a short question are found by chance too
-often, and stricter thresholds for words exclude as many correct answers as wrong ones. The cosine thresholds are for
-the model MiniLM-L6: with another model, the policy may need a score threshold.
+often, and stricter thresholds for words would also lose many correct answers. The cosine thresholds are for the model
+MiniLM-L6: with another model, the policy may need a score threshold.
 """
 
 from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
