@@ -1,9 +1,8 @@
 """Agents: create, list, show, change and delete them, within the limits of the caller's key.
 
-Several keys may use the same agent, so a key must not let an agent retrieve more than the key itself could. A key
-limited to some buckets can change an agent only if everything that the agent retrieves is in those buckets, before and
-after the change. A key limited to some agents can write a policy only if one of those agents already retrieves
-everything that the policy allows. When a policy is shown, buckets and sources that the key can't reach are left out.
+Several keys may use the same agent, so no key may let an agent retrieve more than the key itself can. A key limited to
+some buckets can change only agents that stay within these buckets. A key limited to some agents can write only policies
+that one of those agents already covers.
 """
 
 from collections.abc import Callable
@@ -44,7 +43,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
-    """Raise `forbidden_project_key` if the agent may retrieve anything outside the buckets that the key can reach."""
+    """Raise `forbidden_project_key` if the agent may retrieve anything that the key can't reach."""
     if key.buckets is None:
         return
     policy = agent.policy
@@ -58,7 +57,7 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
 
 
 def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
-    """Raise `forbidden_project_key` unless one of the key's agents may retrieve everything that this policy allows."""
+    """Raise `forbidden_project_key` unless one of the key's agents already covers this policy."""
     if key.models is None:
         return
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
@@ -79,7 +78,7 @@ def _forbidden(message: str) -> ServiceError:
 
 
 def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> TeamAgent:
-    """Build the agent that a create request with these fields would store; raises the errors of that request."""
+    """Build the agent that a create request with these fields would store; raises that request's errors."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
     if is_model_spelling(agent_id):
@@ -97,8 +96,7 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
             resets_at=None,
         )
     now = context.clock.timestamp()
-    # An agent can't have more access than the key that creates it. So if no policy is sent, the agent searches the
-    # buckets that the key can reach.
+    # Without a policy, an agent gets what its creator's key can reach, and never more.
     policy = EVERYTHING if key.buckets is None else RetrievalPolicy(bucket_ids=key.buckets)
     if key.models is not None:
         policy = NOTHING
@@ -112,9 +110,8 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
 async def create_new_agent(context: Context, request: Repeatable, fields: wire.AgentCreate) -> Outcome:
     """Create an agent.
 
-    Raises `agent_exists` unless this request repeats an earlier one, `agent_replay_check_unavailable` while another
-    create of this id is in progress under the same idempotency key, `agent_limit_reached`, and the errors of an invalid
-    policy.
+    Raises `agent_exists`, unless the request repeats an earlier one; `agent_replay_check_unavailable` while such a
+    request is in progress; `agent_limit_reached`; and the errors of an invalid policy.
     """
 
     def work(connection: Connection) -> Outcome:
@@ -127,7 +124,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
     lock = agent_lock(request.key.id, request.idempotency_key, fields.agent_id)
     async with context.locks.hold_free(*lock) as free:
         if len(free) < len(lock):
-            # While another request is creating this agent, it is unknown whether this request repeats the other.
+            # This request may repeat the one in progress; nobody knows yet.
             raise ServiceError(
                 ErrorCode.AGENT_REPLAY_CHECK_UNAVAILABLE, agent_id=fields.agent_id, retry_after_seconds=1
             )
@@ -136,9 +133,9 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
 
 
 def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -> list[str]:
-    """Return a list with the name of the lock for creating an agent with an idempotency key.
+    """Return the lock's name for creating this agent with this idempotency key, in a list.
 
-    The list is empty if the request has no idempotency key or names no agent id.
+    The list is empty if either is missing.
     """
     if idempotency_key is None or agent_id is None:
         return []
@@ -146,19 +143,19 @@ def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -
 
 
 async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
-    """List the team's agents that the key may use, sorted by id, including the default agent."""
+    """List the agents that the key may use, sorted by id, including the default agent."""
     found = await context.read_aside(lambda connection: store.list_agents(connection, key.team_id))
     return [agent for agent in found if is_allowed(key.models, agent.id)]
 
 
 async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
-    """List agents like `list_visible_agents`; their policies omit buckets and sources that the key can't reach."""
+    """List agents like `list_visible_agents`, without the buckets and sources that the key can't reach."""
     found = await list_visible_agents(context, key)
     return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
 
 def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:
-    """Return the agent; its policy omits buckets and sources that the key can't reach.
+    """Return the agent, without the buckets and sources that the key can't reach.
 
     Raises `model_not_allowed` and NotFound.
     """
@@ -167,7 +164,7 @@ def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Age
 
 
 def show_agent(context: Context, key: KeyRow, agent_id: str) -> TeamAgent:
-    """Return the agent with this id; raises `model_not_allowed` and NotFound."""
+    """Return the agent; raises `model_not_allowed` and NotFound."""
     require_model(key, agent_id)
     return context.look(lambda connection: store.get_agent(connection, key.team_id, agent_id))
 
@@ -197,7 +194,7 @@ async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wir
 async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: bool) -> None:
     """Delete an agent other than the default one.
 
-    Raises `delete_blocked` if the agent is in use (`bound_surface`), unless `force` is set.
+    Raises `delete_blocked` if the agent is in use, unless `force` is set.
     """
     require_model(key, agent_id)
     if agent_id == DEFAULT_AGENT:
@@ -223,7 +220,7 @@ def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list
 
 
 def give_names(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
-    """Replace the id of a source by that of its successor in agents' policies, so that they find the successor."""
+    """Replace a source's id by its successor's in all policies, so that agents find the successor."""
     for agent in list_agents_of(connection, team_id, source_id):
         renamed = (successor_id if each == source_id else each for each in agent.policy.source_ids)
         policy = replace(agent.policy, source_ids=tuple(dict.fromkeys(renamed)))
@@ -247,7 +244,7 @@ def view_agent(agent: TeamAgent) -> wire.Agent:
 
 
 def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Agent:
-    """Return the agent, leaving out the buckets and sources of its policy that the key can't reach."""
+    """Return the agent, without the buckets and sources that the key can't reach."""
     visible = agent.policy
     if key.buckets is not None:
         buckets = (bucket for bucket in visible.bucket_ids if bucket == EVERY_BUCKET or bucket in key.buckets)
@@ -260,7 +257,7 @@ def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Age
 def _changed(
     connection: Connection, context: Context, key: KeyRow, agent: TeamAgent, sent: dict[str, Any]
 ) -> TeamAgent:
-    """Return a copy of the agent with the sent fields changed; raises `invalid_agent_profile`."""
+    """Return a copy of the agent with the sent fields; raises `invalid_agent_profile`."""
     policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
     if faults := [*find_faults(sent, context.limits.search_results), *unknown]:
         raise invalid_profile(faults)
@@ -274,9 +271,9 @@ def _changed(
 def _with_ids(
     connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the sent policy with names of buckets replaced by ids, and an error for each name or id that is unknown.
+    """Return the sent policy with bucket ids instead of names, and an error for each unknown name or id.
 
-    Ids that the policy already contained are not looked up: they stay, even if their bucket or source was deleted.
+    Ids that the policy already had stay, even if their bucket or source was deleted.
     """
     found, faults = dict(sent), []
     for field, noun, get in (

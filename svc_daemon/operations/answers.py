@@ -1,8 +1,7 @@
-"""Answers: a search finds passages, and the default answerer or the operator's model writes the answer from them.
+"""Answers: a search finds passages, and a model, or the default answerer, writes the answer from them.
 
-Only passages whose score reaches the policy's threshold are used. If there are none, the answer is that nothing was
-found, and no model is called. Every citation mark of an answer refers to a quote from one of the passages, with its
-position.
+Only passages that reach the policy's threshold are used. If there are none, no model is called. Every citation mark has
+a quote with its position.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: How many characters of a model's text to process before other requests get a turn; this takes a few milliseconds.
+#: Characters of a model's text to process before other requests get a turn.
 PART_CHARACTERS = 200
 
 
@@ -40,13 +39,13 @@ PART_CHARACTERS = 200
 class Ask:
     """A question to an agent."""
 
-    #: The name of the model or agent, as the caller spelled it.
+    #: The model's or agent's name, as the caller spelled it.
     model: str
-    #: The messages of the conversation; the last one is the user's question.
+    #: The conversation; the last message is the user's question.
     turns: tuple[Turn, ...]
     #: The caller's instructions on how to answer.
     instructions: str = ""
-    #: Restrict the search to these buckets; None means everything that the agent searches.
+    #: Search only these buckets; None means all that the agent searches.
     buckets: tuple[str, ...] | None = None
 
     @property
@@ -66,16 +65,16 @@ class Cited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOutcome:
-    """The complete answer, available once all of its text has been sent."""
+    """The complete answer, after all of its text has been sent."""
 
     text: str
     usage: Usage
-    #: Every citation mark of the answer, in the order of the text.
+    #: All citation marks, in the order of the text.
     cited: tuple[Cited, ...] = ()
     grounded: bool = False
     #: Why the model stopped early; None if its answer is complete.
     cut: Cut | None = None
-    #: Warnings from the underlying search, for example that it matched by keyword only.
+    #: Warnings of the search, for example that it matched by keyword only.
     warnings: tuple[str, ...] = ()
 
     @property
@@ -87,16 +86,16 @@ class AnswerOutcome:
         return list(first.values())
 
 
-#: The answer while it is written: pieces of text, a citation mark after the text it supports, and the outcome last.
+#: Pieces of text, each citation mark after the text that it supports, and the outcome last.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
-#: An answer like an AnswerStream, but each citation mark still names a passage instead of a source.
+#: Like AnswerStream, but a citation mark names a passage instead of a source.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
 async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     """Answer from the sources that the key may read and the agent retrieves.
 
-    Raises the errors of a search, `answer_failed` and `answer_timeout`, before the first piece or between pieces.
+    Raises the errors of a search, `answer_failed` and `answer_timeout`, even between pieces.
     """
     query = sharpen(ask.turns, context.limits.query_characters)
     buckets = None if ask.buckets is None else list(ask.buckets)
@@ -119,9 +118,9 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
 
 
 def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchResults]) -> None:
-    """Raise `answer_failed` if a passage's source was deleted, detached or replaced while the answer was written.
+    """Raise `answer_failed` if a passage's source was removed while the answer was written.
 
-    The model may have used the passage without citing it, and deleted content must not appear in answers.
+    The model may have used the passage without citing it.
     """
     sources = list_active_sources(connection, team_id, list({each.source.id for each in found}))
     if not all(_still_counts(each, sources.get(each.source.id)) for each in found):
@@ -137,7 +136,7 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
-    """Return the passages that reach the policy's score threshold or, if it has none, that can support an answer."""
+    """Return the passages that reach the policy's score threshold or, if it has none, can support an answer."""
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
     asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)
@@ -152,7 +151,7 @@ async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[S
     trust = trust_of(ask.question, results.chunks)
     said: Sequence[float] = [0.0] * len(passages)
     if trust:
-        # Run in a thread: weighing the sentences of fifty long passages takes a tenth of a second.
+        # In a thread, because this can take a tenth of a second.
         evidence = await asyncio.to_thread(weigh_evidence, ask.question, asked.counted, passages)
         said = evidence.said
         weights = {
@@ -190,7 +189,7 @@ async def _say_nothing(ask: Ask) -> Writing:
 
 
 async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
-    # Run in a thread: choosing quotes from fifty passages of the maximum size takes a fifth of a second.
+    # In a thread, because this can take a fifth of a second.
     quoted = await asyncio.to_thread(quote_best, ask.question, query, passages)
     for piece in quoted:
         yield piece.text
@@ -211,7 +210,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
                 for at in range(0, len(piece), PART_CHARACTERS):
                     for piece_of_answer in written.feed(piece[at : at + PART_CHARACTERS]):
                         yield piece_of_answer
-                    # Let other requests run now and then, even if the model's server sends its whole answer at once.
+                    # Let other requests run, even if the model sends its whole answer at once.
                     await asyncio.sleep(0)
         except LlmFailed as error:
             code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
@@ -223,12 +222,12 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
     yield AnswerOutcome(
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
-        # Run in a thread: checking an answer of the maximum length takes a large part of a second.
+        # In a thread, because a long answer takes most of a second.
         grounded=await asyncio.to_thread(is_grounded, written),
         cut=ending.cut,
     )
 
 
 def _count(ask: Ask, text: str) -> Usage:
-    """Estimate the numbers of tokens by counting words, because no model's server has reported them."""
+    """Estimate the numbers of tokens by counting words."""
     return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

@@ -1,4 +1,4 @@
-"""Authorization: authenticates a request by its API key, and checks what the key may do and reach."""
+"""Authenticates requests by API key, and checks what a key may do and reach."""
 
 from collections.abc import Collection
 
@@ -18,7 +18,7 @@ from svc_daemon.wire.tasks import REBUILD
 
 
 def authenticate(context: Context, authorization: str | None) -> KeyRow:
-    """Return the API key in the `Authorization` header; raises `invalid_project_key` if there is no valid one."""
+    """Return the valid API key in the `Authorization` header; raises `invalid_project_key`."""
     scheme, _, token = (authorization or "").partition(" ")
     if not token:
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "Send the header Authorization: Bearer <API_KEY>.")
@@ -34,7 +34,7 @@ def authenticate(context: Context, authorization: str | None) -> KeyRow:
 
 
 def is_live(context: Context, key: KeyRow) -> bool:
-    """Return whether the key is still valid; a request that lasts long, such as a stream, checks this repeatedly."""
+    """Return whether the key is still valid. Long requests, such as streams, check this repeatedly."""
     found = context.look(lambda connection: find_key(connection, key.id))
     return found is not None and found.is_live(context.clock.timestamp())
 
@@ -56,7 +56,7 @@ def require_model(key: KeyRow, agent_id: str) -> None:
 
 
 def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """Find a bucket by id or slug, whatever its status. Raises NotFound, also if the key can't reach the bucket."""
+    """Find a bucket by id or slug, whatever its status. Raises NotFound, also if the key can't reach it."""
     found = get_bucket(connection, key.team_id, bucket)
     if key.buckets is not None and found.id not in key.buckets:
         raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
@@ -64,7 +64,7 @@ def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> Bu
 
 
 def get_usable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """Return an active bucket. Raises NotFound if it is archived or being deleted, or if the key can't reach it."""
+    """Return an active bucket that the key can reach; raises NotFound."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status != readiness.ACTIVE:
         raise _not_usable(found, bucket)
@@ -72,7 +72,7 @@ def get_usable_bucket(connection: Connection, key: KeyRow, bucket: str) -> Bucke
 
 
 def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
-    """Return an active or archived bucket. Raises NotFound if it is being deleted, or the key can't reach it."""
+    """Return an active or archived bucket that the key can reach; raises NotFound."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status == readiness.DELETING:
         raise _not_usable(found, bucket)
@@ -80,7 +80,7 @@ def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> Buck
 
 
 def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Return the source. Raises NotFound if there is none, or if it is in no bucket that the key can reach."""
+    """Return a source in a bucket that the key can reach; raises NotFound."""
     source = get_source(connection, key.team_id, source_id)
     if key.buckets is not None and not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
@@ -88,9 +88,9 @@ def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) ->
 
 
 def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Return a source that the key may change, which requires access to all of the source's buckets.
+    """Return a source whose buckets the key can all reach, so that it may change the source.
 
-    Raises NotFound if the key can reach none of the buckets, and `forbidden_project_key` if it can reach only some.
+    Raises NotFound if it can reach none of them, and `forbidden_project_key` if only some.
     """
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
@@ -100,7 +100,7 @@ def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -
 def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
     """Return a task; raises NotFound.
 
-    A key limited to some buckets sees only rebuilds, and tasks that concern these buckets or their sources.
+    A key limited to some buckets sees only rebuilds and the tasks of these buckets and their sources.
     """
     task = get_task(connection, key.team_id, task_id)
     if key.buckets is None or task.type == REBUILD:
@@ -115,7 +115,7 @@ def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> Tas
 
 
 def refuse_out_of_reach(key: KeyRow, bucket_ids: Collection[str], noun: str, capability: str) -> None:
-    """Raise `forbidden_project_key` unless the key can reach all of the buckets that the object to change is in."""
+    """Raise `forbidden_project_key` unless the key can reach all of these buckets."""
     if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,

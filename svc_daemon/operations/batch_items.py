@@ -1,7 +1,6 @@
 """The files of a batch and their states.
 
-The transaction in which the last unfinished file becomes ready, fails, is abandoned or is deleted also records the end
-of the batch.
+The transaction that ends a batch's last unfinished file also records the end of the batch.
 """
 
 import json
@@ -31,14 +30,13 @@ class BatchItemStatus:
     member: BatchMember
     #: One of the item states in `core.uploads.batches`.
     state: str
-    #: Whether the source is searchable now. This is false while the index is rebuilt, without effect on the batch's
-    #: status.
+    #: Whether the source is searchable now, which is false while the index is rebuilt.
     ready: bool
     error: dict[str, Any] | None
 
 
 def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[BatchItemStatus]]:
-    """Return the status at the time `now` of a batch with these files, and the state of each file."""
+    """Return the status of a batch with these files at the time `now`, and each file's state."""
     items = [_item(member, now) for member in members]
     states = [(item.state, item.ready) for item in items]
     return rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
@@ -49,8 +47,7 @@ def end_batches(
 ) -> None:
     """Record the end of each of these batches that has no unfinished file left.
 
-    `batch_ids` may contain duplicates and None. Call this in the transaction in which a file becomes ready, fails, is
-    abandoned or is deleted.
+    `batch_ids` may contain duplicates and None. Call this in the transaction that ends a file.
     """
     ended: list[NewEvent] = []
     now = context.clock.timestamp()
@@ -75,7 +72,7 @@ def end_batches(
 
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:
-    """Return the state of a file: that of its upload session until this is finalized, then that of its source."""
+    """Return a file's state: that of its upload session until it is finalized, then that of its source."""
     if member.upload_status == uploads.FAILED:
         return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
     if member.upload_status == uploads.CANCELED:

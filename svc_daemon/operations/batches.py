@@ -1,6 +1,6 @@
-"""Batches: a batch is created with an upload session for each accepted file, and finalized in one or more calls.
+"""Batches: create one with an upload session per file, finalize it, and show its status.
 
-The status of a batch is not stored, but computed from the states of its files.
+A batch's status is computed from the states of its files, and not stored.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum total size of the upload sessions that are finalized in one transaction. This limits the time that it takes:
-#: if the service was restarted after the upload, all these bytes must be read again to hash them.
+#: Maximum size of the uploads finalized in one transaction, because a restart requires hashing them again.
 STEP_BYTES = 64 * 1024 * 1024
 
 
@@ -40,19 +39,19 @@ STEP_BYTES = 64 * 1024 * 1024
 class Opening:
     """A request to create a batch, with its files already checked.
 
-    Its buckets are resolved when the batch is created.
+    Its buckets are looked up when the batch is created.
     """
 
     batch: BatchRow
-    #: For each accepted file, its upload session and the buckets of its source.
+    #: Each accepted file's upload session, and the buckets of its source.
     wanted: Sequence[tuple[UploadRow, Destination]]
-    #: For each rejected file, its `client_file_id` and `error`.
+    #: Each rejected file's `client_file_id` and `error`.
     rejected: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeReport:
-    """The result of finalizing a batch. Each file of the batch is either in `outcomes` or in `pending`."""
+    """The result of finalizing a batch. Each file is either in `outcomes` or in `pending`."""
 
     status: str
     outcomes: tuple[Finalized, ...]
@@ -61,18 +60,18 @@ class FinalizeReport:
 
 
 async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
-    """Create the batch with one session per accepted file, or return the one that an earlier, equal request created.
+    """Create the batch with a session per accepted file, or return the one that an equal request created.
 
-    For the rate limits, a batch counts as one create with the total size of its files. Raises the errors of a repeated
-    request (`replays`), `invalid_request` if every file is rejected, the errors of the rate limits, and `storage_full`.
+    For the rate limits, a batch is one create with the total size of its files. Raises the errors of a repeated request
+    (`replays`) and of the rate limits, `invalid_request` if every file is rejected, and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
-        # Most files share their buckets, so look up each set of buckets once.
+        # Most files share their buckets, so look up each set once.
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
         opened = [
-            # Copy a row only if its buckets were created just now: a copy costs as much as storing the row.
+            # Copy a row only if its buckets are new, because a copy is slow.
             upload
             if upload.bucket_ids == settled[destination.slugs]
             else replace(upload, bucket_ids=settled[destination.slugs])
@@ -88,8 +87,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # A repeated request is not checked: its files may be rejected now, because the first request has already
-        # replaced the sources that they replace.
+        # Don't check a repeated request: it may be invalid now, because the first one replaced sources.
         refuse_empty(opening)
         await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
@@ -103,9 +101,9 @@ def refuse_empty(opening: Opening) -> None:
 
 
 def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> BatchRow:
-    """Find the batch in this active bucket. Raises NotFound if there is none, or if the bucket is not active.
+    """Return the batch in this active bucket; raises NotFound.
 
-    Raises `forbidden_project_key` if some of the batch's files go into buckets that the key can't reach.
+    Raises `forbidden_project_key` if the key can't reach all of the batch's buckets.
     """
 
     def work(connection: Connection) -> BatchRow:
@@ -120,9 +118,9 @@ def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> Bat
 
 
 async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, abandon: bool) -> FinalizeReport:
-    """Create sources from the files whose bytes are complete; if `abandon` is set, cancel all other files.
+    """Create sources from the files that are complete. If `abandon` is set, cancel the others.
 
-    Raises `request_in_progress` while another finalize works on the same files, and `storage_full`.
+    Raises `request_in_progress` while another finalize works on these files, and `storage_full`.
     """
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     late = await list_complete(context, members)
@@ -143,10 +141,10 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
-    # As the specification requires, the status is `partial` while files are pending, even if this call finalized none.
+    # The specification requires `partial` while files are pending, even if this call finalized none.
     status = "partial"
     if not pending:
-        # If this call created all sources, they are all queued, so their states need not be read.
+        # If this call created all sources, all are queued, and need not be read.
         is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
         rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
         status = (rolled or show_batch(context, key, batch.id)[1]).status
@@ -154,13 +152,13 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
-    """For a dry run, return the result of finalizing each file now, in order, without storing anything."""
+    """For a dry run, return the result of finalizing each file, without storing anything."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     return [await judge_finalize(context, upload) for upload in members]
 
 
 def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
-    """Return the batch, its status and the files that the key may see, read in one snapshot; raises NotFound."""
+    """Return the batch, its status and the files that the key may see; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
@@ -176,7 +174,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
 
 
 def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchRow:
-    """Return the batch, which must have a file in a bucket that the key can reach. Raises NotFound otherwise."""
+    """Return a batch with a bucket that the key can reach; raises NotFound."""
     batch = store.get_batch(connection, key.team_id, batch_id)
     if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
@@ -184,9 +182,9 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
-    """Return the upload sessions of a batch to a client that repeats its create request.
+    """Return the batch's upload sessions to a client that repeats its create request.
 
-    If the batch has expired, its open sessions are renewed.
+    Sessions of an expired batch are renewed.
     """
     batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
     if context.clock.timestamp() < batch.expires_at:
@@ -203,7 +201,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 
 async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
-    """Cancel the upload sessions whose bytes are incomplete, and stop the requests that are sending bytes to them."""
+    """Cancel the upload sessions whose bytes are incomplete, and stop requests that send to them."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
     async with context.locks.take_over(*map(session_lock, open_ids)):
         measured = await list_progress(context, missing)

@@ -54,7 +54,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
 
 
 def check_put(connection: Connection, key: KeyRow, slug: str) -> BucketRow | None:
-    """Return the bucket that a put would find, or None if it would create one; raises the same errors as the put."""
+    """Return the bucket that a put would find, or None if it would create one; raises the put's errors."""
     existing = find_bucket(connection, key.team_id, slug)
     if key.buckets is not None and (existing is None or existing.id not in key.buckets):
         raise _limited()
@@ -73,7 +73,7 @@ def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
 
 
 async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
-    """Create a bucket; raises `bucket_slug_exists` if the slug is taken, unless the request repeats an earlier one."""
+    """Create a bucket; raises `bucket_slug_exists`, unless the request repeats an earlier one."""
     wanted = new_bucket(context, request.key, fields.slug, fields)
 
     def work(connection: Connection) -> Outcome:
@@ -94,7 +94,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
 async def list_reachable_buckets(
     context: Context, key: KeyRow, *, include_archived: bool, members: bool
 ) -> list[wire.Bucket]:
-    """List the buckets that the key can reach, oldest first; buckets that are being deleted are not included."""
+    """List the buckets that the key can reach, oldest first, without those being deleted."""
     statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
 
     def work(connection: Connection) -> list[wire.Bucket]:
@@ -116,7 +116,7 @@ async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bo
 
 
 async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:
-    """Update the fields that were sent; raises `delete_in_progress` if the bucket is being deleted."""
+    """Update the fields that were sent; raises `delete_in_progress`."""
     sent = change.model_dump(exclude_unset=True, exclude_none=True)
 
     def work(connection: Connection) -> wire.Bucket:
@@ -125,8 +125,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
             return view_bucket(found, take_census(connection, found.id))
-        # Apply the change to the row as it is stored now: the transaction may run again after another writer changed
-        # the row.
+        # Use the stored row, because the transaction may run again after another change.
         fields = sent | ({} if change.chunking is None else {"chunking": _change_chunking(found, sent["chunking"])})
         changed = replace(found, **fields, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)
@@ -144,9 +143,9 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
 
 
 def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
-    """Return the bucket's chunk sizes with the sent ones changed; if none are sent, return the default sizes.
+    """Return the bucket's chunk sizes with the sent ones changed; if none are sent, the default sizes.
 
-    Raises `invalid_request` if the resulting sizes contradict each other.
+    Raises `invalid_request` if the sizes contradict each other.
     """
     sizes = {**asdict(chunking_of(bucket)), **sent} if sent else {}
     try:
@@ -183,10 +182,7 @@ def _slug_taken(bucket: BucketRow) -> ServiceError:
 
 
 def _limited() -> ServiceError:
-    """Build the error for a key limited to some buckets.
-
-    Such a key may not create a bucket, since it could not reach the new one.
-    """
+    """Build the error for a key limited to some buckets, which could not reach a new bucket."""
     return ServiceError(
         ErrorCode.FORBIDDEN_PROJECT_KEY,
         "This key is limited to certain buckets and can't create others.",

@@ -1,12 +1,12 @@
-"""Deletes a bucket: it is hidden at once, then a background task (a cascade) removes its sources in steps, and its row.
+"""Deletes a bucket: hides it at once, then a background task (a cascade) removes its sources.
 
-    active, archived -> deleting      one transaction: marks the bucket and queues the task
-    deleting -> (no row)              every source was deleted, or remains in another bucket
-    deleting -> active                some sources could not be deleted, see `lastDeleteError`; delete again to retry
+    active, archived -> deleting    one transaction marks the bucket and queues the task
+    deleting -> (no row)            every source was deleted, or is still in another bucket
+    deleting -> active              some sources could not be deleted (`lastDeleteError`); delete again to retry
 
-From the first commit on, no search or listing shows the sources that are only in this bucket, even those that the task
-has not removed yet. A step is one transaction that records its progress, so a crash loses only the current step. No
-source can be added to a bucket that is being deleted.
+From the first commit on, searches and lists leave out sources that are only in this bucket. Each step is one
+transaction that records its progress, so a crash loses only the current step. Nothing can be added to a bucket that is
+being deleted.
 """
 
 from collections.abc import Sequence
@@ -47,16 +47,15 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE
 
-#: Maximum number of sources that are removed in one step. A full step takes the database writer about 20 ms; other
-#: writes can run before the next step.
+#: Maximum number of sources removed in one step, so that other writes can run between steps.
 STEP_LIMIT = 200
-#: The name of the only stage of a deletion task, as clients see it in the task's progress.
+#: The task's only stage, as its progress shows it to clients.
 STAGE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeClaim:
-    """The deletion task of a bucket, claimed by this worker, as it was at the time of the claim."""
+    """A bucket's deletion task that this worker has claimed, as it was then."""
 
     task: TaskRow
     cascade: Cascade
@@ -65,7 +64,7 @@ class CascadeClaim:
 async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
     """Mark the bucket as `deleting`, and queue the task that removes its sources.
 
-    Raises `bucket_not_found`, `force_required`, and `delete_in_progress` if the bucket is already being deleted.
+    Raises `bucket_not_found`, `force_required` and `delete_in_progress`.
     """
 
     def work(connection: Connection) -> tuple[BucketRow, Cascade]:
@@ -112,7 +111,7 @@ def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -
 
 
 async def claim_cascade(context: Context) -> CascadeClaim | None:
-    """Claim the oldest waiting deletion of a bucket, in the first team that has one. Returns None if there is none."""
+    """Claim the oldest waiting bucket deletion of the first team that has one. Returns None if there is none."""
 
     def take(connection: Connection, task_id: str) -> CascadeClaim | None:
         task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
@@ -123,9 +122,9 @@ async def claim_cascade(context: Context) -> CascadeClaim | None:
 
 
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
-    """Return the ids of the sources to remove in the next step.
+    """Return the ids of the sources to remove next.
 
-    The list is empty if no source is left, or if this worker's claim has expired.
+    The list is empty if none is left, or if the claim has expired.
     """
 
     def work(connection: Connection) -> list[str]:
@@ -136,7 +135,7 @@ def next_members(context: Context, claim: CascadeClaim) -> list[str]:
 
 
 async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
-    """Remove these sources from the bucket, and delete those that are in no other bucket.
+    """Remove these sources from the bucket, and delete those without another bucket.
 
     Does nothing if the claim has expired.
     """
@@ -155,7 +154,7 @@ async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequ
 
 
 async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
-    """Record that a source can't be deleted and stays in the bucket, so that the task continues with the next one."""
+    """Record that a source can't be deleted and stays in the bucket."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -167,7 +166,7 @@ async def skip_member(context: Context, claim: CascadeClaim, source_id: str, rea
 
 
 async def end_uploads(context: Context, claim: CascadeClaim) -> None:
-    """Cancel the upload sessions that name only this bucket, and remove the bucket from those that name others too."""
+    """Cancel the upload sessions for only this bucket, and remove the bucket from the others."""
     bucket_id, after_id = claim.cascade.bucket_id, ""
     refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
@@ -181,7 +180,7 @@ async def end_uploads(context: Context, claim: CascadeClaim) -> None:
 
 
 async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
-    """End the task: delete the bucket's row, or make the bucket active again if some sources could not be removed."""
+    """End the task: delete the bucket or, if sources are left, make it active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -193,7 +192,7 @@ async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
-    """Schedule another attempt after a pause or, if no attempt is left, make the bucket active again."""
+    """Schedule another attempt or, if none is left, make the bucket active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -211,28 +210,24 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
 
 
 async def park_cascade(context: Context, claim: CascadeClaim) -> None:
-    """Queue the task again because the process is stopping. The interrupted attempt is not counted."""
+    """Queue the task again because the process is stopping. This attempt is not counted."""
     await context.write(lambda connection: park_task(connection, claim.task))
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
-    """Return the task's current row, or None if this worker's claim has expired."""
+    """Return the task's current row, or None if the claim has expired."""
     return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
 
 
 def _remove(connection: Connection, context: Context, cascade: Cascade, source_id: str) -> bool:
-    """Remove the source from the bucket.
-
-    Returns True if this deletes the source, False if the source has other buckets.
-    """
+    """Remove the source from the bucket. Returns whether this deleted the source."""
     source = find_source(connection, cascade.team_id, source_id)
     if source is None:
         return True
     if source.places:
         leave_bucket(connection, context, source, cascade.bucket_id)
         return False
-    # The deletion's event must name the bucket, which is not among the source's places because the bucket is being
-    # deleted.
+    # Name the bucket in the deletion's event; `places` leaves out buckets being deleted.
     remove_source(connection, context, replace(source, places={cascade.bucket_id: readiness.QUEUED}))
     return True
 
@@ -246,7 +241,7 @@ def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade
 
 def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
     left = memberships.count_members(connection, cascade.bucket_id)
-    # Sources that other requests deleted while the task ran count as deleted too.
+    # Sources that other requests deleted meanwhile count as deleted too.
     ended = replace(cascade, failed=left, deleted=cascade.total - cascade.detached - left)
     _note(connection, context, claim, ended)
     if left:
@@ -285,5 +280,4 @@ async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
-        # A request is finalizing this session right now. It will find that the bucket is deleted, and end the session
-        # itself.
+        # A request is finalizing this session. It will find the bucket deleted, and end the session.

@@ -1,8 +1,8 @@
-"""Deletes sources, or detaches them from a bucket. Once the transaction is committed, no search finds them any more.
+"""Deletes sources, or detaches them from a bucket. After the commit, no search finds them.
 
 The transaction deletes the source's rows and inserts a tombstone, a row that names what is left to remove. The sweeper
-then removes the stored file and the index rows, even after a crash. If a worker is indexing the source at that time, it
-finds that its task is gone, and changes nothing.
+then removes the file and the index rows, even after a crash. A worker that is indexing the source finds that its task
+is gone, and changes nothing.
 """
 
 from collections.abc import Collection
@@ -27,10 +27,10 @@ from svc_daemon.wire.event_types import EventType
 
 
 async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:
-    """Delete the source, and thereby remove it from all of its buckets; the sweeper removes its bytes and index rows.
+    """Delete the source from all of its buckets.
 
-    Raises `forbidden_project_key` if the source is also in buckets that the key can't reach, and `delete_blocked` if an
-    agent's policy names the source, unless `force` is set.
+    Raises `forbidden_project_key` if the key can't reach all of them. Raises `delete_blocked` if an agent's policy
+    names the source, unless `force` is set.
     """
 
     def work(connection: Connection) -> None:
@@ -50,7 +50,7 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
 
 
 async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> tuple[str, list[str]]:
-    """Remove the source from this bucket only. Returns the ids of this bucket and of the source's other buckets."""
+    """Remove the source from this bucket. Returns the ids of this bucket and of its other buckets."""
 
     def work(connection: Connection) -> tuple[str, list[str]]:
         found = get_reachable_bucket(connection, key, bucket)
@@ -73,8 +73,7 @@ def leave_bucket(
 ) -> None:
     """Remove the source from the bucket, and schedule the update of the index.
 
-    If the source was waiting only for this bucket to become active, it is ready now, and its `source.ready` event is
-    recorded.
+    If the source waited only for this bucket, it is ready now, and `source.ready` is recorded.
     """
     was_active = delete_membership(connection, source.id, bucket_id) in (readiness.ACTIVE, None)
     create_detachment(connection, source.team_id, source.id)
@@ -88,14 +87,14 @@ def leave_bucket(
     if not left.in_maintenance:
         record_outcomes(connection, context, [left])
     else:
-        # The team's index is being rebuilt. A sync after the rebuild writes the buckets to it and records the event.
+        # A sync after the index's rebuild writes the buckets and records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 
 def give_places(
     connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
-    """Remove `old`, which its successor replaces, from these buckets. If no other bucket has `old`, delete it."""
+    """Remove the replaced source `old` from these buckets. Delete it if it has no other bucket."""
     if set(old.places) <= set(bucket_ids):
         remove_source(connection, context, old, replaced_by=successor_id)
         return
@@ -110,7 +109,7 @@ def remove_source(
     replaced_by: str | None = None,
     key_id: str | None = None,
 ) -> None:
-    """Delete the source's rows, and insert a tombstone, by which the sweeper later removes its bytes and index rows."""
+    """Delete the source's rows, and insert the tombstone by which the sweeper removes the rest."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)

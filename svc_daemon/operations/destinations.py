@@ -1,6 +1,6 @@
-"""Destinations: the buckets of a new source. They are looked up before the source is created, and again when it is.
+"""Destinations: the buckets of a new source, looked up before it is created, and again when it is.
 
-A bucket that doesn't exist yet is created in the transaction of its first source, so it exists only if the source does.
+A missing bucket is created in the transaction of its first source, so it exists only if the source does.
 """
 
 import re
@@ -27,13 +27,13 @@ from svc_daemon.wire.event_types import EventType
 class Destination:
     """The buckets that a request names for a new source: at least one, without duplicates.
 
-    They may change before the source is committed, so `settle_buckets` looks them up again.
+    They may change before the commit, so `settle_buckets` looks them up again.
     """
 
     naming: Naming
-    #: The existing buckets, in the order in which the request names them.
+    #: The existing buckets, in the request's order.
     buckets: tuple[BucketRow, ...]
-    #: Slugs of the buckets that don't exist yet; they are created together with the source.
+    #: Slugs of missing buckets, which are created together with the source.
     missing: tuple[str, ...] = ()
 
     @property
@@ -42,27 +42,26 @@ class Destination:
 
     @property
     def slugs(self) -> tuple[str, ...]:
-        """Return the slugs of all buckets, first those of the existing ones."""
+        """Return the slugs of all buckets, existing ones first."""
         return (*(bucket.slug for bucket in self.buckets), *self.missing)
 
     @property
     def slug(self) -> str:
-        """Return the slug of the first bucket, for a response that names only one."""
+        """Return the first bucket's slug, for responses that name only one."""
         return self.slugs[0]
 
     @property
     def identity(self) -> str:
-        """Return a text that identifies the buckets, so that a repeated request is recognized.
+        """Return a text that identifies the buckets, to recognize a repeated request.
 
-        It is the same whether the request names them by id or by slug.
-
-        Buckets named in a request body are identified by slug, since a bucket that the request creates has no id yet.
+        It is the same whether the request names ids or slugs. A bucket that the request creates has no id yet, so
+        buckets in a body are identified by slug.
         """
         return ",".join(sorted(self.slugs) if self.naming.in_body else self.ids)
 
 
 def find_destination(connection: Connection, context: Context, key: KeyRow, naming: Naming) -> Destination:
-    """Return the buckets that a request names, all active and reachable; raises the errors of `find_destinations`."""
+    """Return the active buckets that a request names; raises the errors of `find_destinations`."""
     return find_destinations(connection, context, key, [naming])[0]
 
 
@@ -71,9 +70,8 @@ def find_destinations(
 ) -> list[Destination]:
     """Return the buckets that each item of a request names.
 
-    Raises `bucket_not_found` if the bucket in the URL's path can't be used, `bucket_assignment_failed`, which lists the
-    buckets in the request body that can't be used, and `forbidden_project_key` if the key may not create the missing
-    buckets.
+    Raises `bucket_not_found` for a bucket in the URL, `bucket_assignment_failed` for buckets in the body, and
+    `forbidden_project_key` if the key may not create missing buckets.
     """
     if any(naming.creates_missing for naming in namings):
         require(key, api_keys.BUCKET_CREATE)
@@ -89,9 +87,9 @@ def find_destinations(
 def find_in_manifest(
     connection: Connection, context: Context, key: KeyRow, naming: ManifestNaming
 ) -> list[Destination]:
-    """Return the buckets of each item of a batch: those named at the top of the manifest or, if none are, by the item.
+    """Return the buckets of each item: those named at the top of the manifest, otherwise the item's own.
 
-    Raises the errors of `find_destinations`, and `invalid_request` if the top and an item name different buckets.
+    Raises the errors of `find_destinations`, and `invalid_request` if an item and the top name different buckets.
     """
     distinct = list(dict.fromkeys(each for each in (naming.root, *naming.items) if each is not None))
     by_naming = dict(zip(distinct, find_destinations(connection, context, key, distinct), strict=True))
@@ -105,7 +103,7 @@ def find_in_manifest(
 
 
 def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
-    """Create the missing buckets in the transaction that creates the source; returns the ids of all buckets."""
+    """Create the missing buckets in the source's transaction; returns the ids of all buckets."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids
@@ -119,7 +117,7 @@ def settle_buckets(connection: Connection, context: Context, key: KeyRow, destin
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A bucket named in a request body that can't be used, and why."""
+    """A bucket in a request body that can't be used, and why."""
 
     name: BucketName
     #: `not_found`, `invalid_slug`, `archived` or `deleting`.
@@ -130,9 +128,9 @@ class _Failed:
 def _look_up(
     connection: Connection, key: KeyRow, namings: Sequence[Naming], most: int
 ) -> dict[str, BucketRow | NotFound]:
-    """Return a bucket or an error for each name. Each distinct name is looked up only once.
+    """Look up each distinct name once; returns its bucket or error.
 
-    Raises `invalid_request` before any lookup if there are more than `most` distinct names.
+    Raises `invalid_request` if there are more than `most` distinct names.
     """
     texts: set[str] = set()
     for name in (name for naming in namings for name in naming.names):
@@ -169,7 +167,7 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
     """Return whether the key may create the missing bucket.
 
-    A key limited to some buckets may not, because it couldn't reach the new bucket.
+    A key limited to some buckets may not, because it couldn't reach the new one.
     """
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None

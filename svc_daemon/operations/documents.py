@@ -1,4 +1,4 @@
-"""The documents of the search index, one per source: adds the text of sources, and removes that of deleted ones."""
+"""Adds the text of sources to the search index, and removes that of deleted ones."""
 
 import errno
 from collections.abc import Sequence
@@ -15,26 +15,25 @@ from svc_daemon.store.sources import SourceRow, list_titles
 class IndexEntry:
     """What the index has of a document after `put`.
 
-    This is the new document, unless the index already had a later version (generation), which it keeps.
+    The index keeps its own version (generation) if that is later.
     """
 
     title: str
-    #: Ids of the buckets that the index has for the document; None if the index does not have the generation that was
-    #: put.
+    #: The document's buckets in the index; None if the index lacks the generation that was put.
     bucket_ids: Sequence[str] | None
-    #: The generation that the index already had and kept; None if it stored the new document.
+    #: The later generation that the index kept; None if it stored the new one.
     kept_generation: int | None = None
 
     def is_current(self, source: SourceRow) -> bool:
-        """Return whether the index has exactly the source's current title and buckets."""
+        """Return whether the index has the source's current title and buckets."""
         has_its_buckets = self.bucket_ids is not None and set(self.bucket_ids) == set(source.searched_places)
         return has_its_buckets and self.title == source.title
 
 
 def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> list[IndexEntry]:
-    """Store these documents, all of one team, in the index, with the current titles of their sources.
+    """Store these documents of one team in the index, with their current titles.
 
-    Returns the state of each document in the index. Raises ProviderError.
+    Returns what the index has of each. Raises ProviderError.
     """
     check_room(context)
     team_id = documents[0][0].team_id

@@ -1,1 +1,1 @@
-"""In-memory state that all operations and workers of a process share. `server` creates one `Context` at startup."""
+"""In-memory state that all operations and workers of a process share."""

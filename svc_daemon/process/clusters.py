@@ -1,13 +1,11 @@
-"""What the nodes of a cluster share through the database: locks, rate limits, a clock, and notices that wake workers.
+"""What the nodes of a cluster share through the database: locks, rate limits, a clock and notices.
 
-Nodes send each other notices, short messages through the database server. What happens when:
+A notice is a short message from one node to the others:
 
-    a node commits work for a worker      it wakes its own worker, and sends a notice that wakes those of other nodes
-    a request needs another node's lock   it sends a notice, and the request that holds the lock ends early if it
-                                          is waiting for bytes from its client
-    a node dies                           the server frees its locks, and its leases expire; the workers of other nodes
-                                          look for work every few seconds, so they continue its work
-    a node missed notices                 all of its workers look for work as soon as it receives notices again
+    a node commits work                 its notice wakes the workers of the other nodes
+    a request needs a lock              the notice interrupts the request of another node that holds it
+    a node dies                         the server frees its locks; other nodes continue its work when its leases expire
+    a node missed notices               its workers look for work as soon as it receives notices again
 """
 
 import asyncio
@@ -27,45 +25,44 @@ from svc_daemon.settings import Limits
 
 log = logging.getLogger(__name__)
 
-#: Maximum time that a worker of a cluster sleeps, in seconds, because a node that added work may have died before it
-#: sent its notice.
+#: Longest sleep of a cluster's workers in seconds, because a node may die before it sends its notice.
 LOOK_S = 10.0
-#: How long a node collects the names of workers to wake before it sends one notice for all, in seconds.
+#: How long a node collects names of workers before it sends one notice for all, in seconds.
 GATHER_S = 0.005
-#: Maximum number of lock keys in a notice, because a notice can have at most 8,000 bytes.
+#: Maximum number of lock keys in a notice, which can have at most 8,000 bytes.
 NOTICE_KEYS = 300
 
 
 class Notices:
-    """Sends and receives this node's notices (messages to other nodes), as JSON objects.
-
-    Use it only on the event loop.
-    """
+    """Sends and receives this node's notices. Use it only on the event loop."""
 
     def __init__(self, node: str, send: Callable[[str], None], wakes: Wakes) -> None:
         self._node = node
         self._send = send
         self._wakes = wakes
         self._announced: set[str] = set()
-        #: Function that interrupts the requests of this node that hold the locks with the given keys.
+        #: Interrupts this node's requests that hold the locks with these keys.
         self.let_go: Callable[[Sequence[int]], object] = lambda _: None
         wakes.look_s = LOOK_S
         for name, wake in wakes.shared().items():
             wake.announce = partial(self.announce, name)
 
     def announce(self, name: str) -> None:
-        """Wake the workers with this name on the other nodes. Calls within a few milliseconds share one notice."""
+        """Wake the workers with this name on the other nodes.
+
+        Calls within a few milliseconds share one notice.
+        """
         if not self._announced:
             asyncio.get_running_loop().call_later(GATHER_S, self._flush)
         self._announced.add(name)
 
     def ask(self, keys: Sequence[int]) -> None:
-        """Ask the other nodes to end requests that hold the locks with these keys."""
+        """Ask the other nodes to interrupt requests that hold these locks."""
         for start in range(0, len(keys), NOTICE_KEYS):
             self._send(json.dumps({"node": self._node, "let_go": keys[start : start + NOTICE_KEYS]}))
 
     def receive(self, text: str) -> None:
-        """Do what another node's notice asks for: wake workers, or end requests that hold certain locks."""
+        """Do what another node's notice asks for."""
         try:
             notice = json.loads(text)
             if notice["node"] == self._node:
@@ -74,7 +71,7 @@ class Notices:
                 self._wakes.shared()[name].set_here()
             self.let_go(notice.get("let_go", ()))
         except (ValueError, KeyError, TypeError, AttributeError):
-            # The notice may come from a later release, or from another program that uses the same database.
+            # A later release, or another program, may have sent it.
             log.debug("a notice was not understood: %s", text)
 
     def _flush(self) -> None:
@@ -85,22 +82,21 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a node that has joined a cluster shares with the other nodes."""
+    """What a node shares with the other nodes of its cluster."""
 
     locks: SharedLocks
     rate_limits: SharedRateLimits
-    #: Returns the current time of the clock that all nodes share, in seconds.
+    #: The current time of the clock that all nodes share, in seconds.
     now_s: Callable[[], float]
 
     def share(self, context: Context) -> Context:
-        """Return a copy of the context that uses the locks, limits and clock of all nodes.
+        """Return a copy of the context that uses the cluster's locks, limits and clock.
 
         The context must have the same `Wakes` as this cluster.
         """
 
         def now() -> datetime:
-            # Times that are stored, such as the expiry of a session, also come from the shared clock, because all nodes
-            # compare them with that clock.
+            # Nodes compare stored times, so those come from the shared clock too.
             return datetime.fromtimestamp(self.now_s(), UTC)
 
         clock, make_ids = replace(context.clock, now=now, shared=self.now_s), replace(context.ids, now=now)
@@ -108,10 +104,10 @@ class Cluster:
 
 
 def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits: Limits, wakes: Wakes) -> Cluster:
-    """Start sharing locks, rate limits and a clock with all nodes that use this database. Raises StorageError.
+    """Join the cluster of nodes that use this database. Raises StorageError.
 
-    The state database must be open already, because opening it creates the schema. `node` is the name of this process:
-    unique, and made of letters, digits and hyphens. Call this on the event loop; closing `stack` leaves the cluster.
+    The state database must be open already, because opening it creates the schema. `node` is this process's unique
+    name, of letters, digits and hyphens. Call this on the event loop. Closing `stack` leaves the cluster.
     """
     from svc_daemon.databases.postgres.sessions import LockSession, NoticeListener, ShortTransactions  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The context passed to every operation and worker: stores, clock, limits, models, and events that wake workers."""
+"""The context that every operation and worker gets: stores, clock, limits, models, and events that wake workers."""
 
 import asyncio
 import os
@@ -30,54 +30,53 @@ from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartSto
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Number of threads that are reserved for calls of models. A model server that doesn't answer can only block these.
+#: Number of threads for calls of models, so that a model that hangs blocks nothing else.
 THREADS = 8
 
 
 class EmbeddingState(StrEnum):
-    """Whether the embedding model can be used and, if not, why."""
+    """Whether the embedding model can be used."""
 
     #: No model is configured.
     OFF = "off"
     LOADING = "loading"
     READY = "ready"
-    #: The model fails and is tried again; `EmbedderInUse.message` has the reason.
+    #: The model fails and is tried again; `EmbedderInUse.message` says why.
     FAILING = "failing"
 
 
 @dataclass(slots=True)
 class EmbedderInUse:
-    """The current embedding model. It may be replaced while the service runs, so read `embedder` once per use."""
+    """The current embedding model. It may change at any time, so read `embedder` once per use."""
 
-    #: The open model; None if no model is configured, or if it isn't open.
+    #: None if no model is configured or open.
     embedder: Embedder | None = None
     state: EmbeddingState = EmbeddingState.OFF
-    #: A sentence that describes what is wrong; None if nothing is.
+    #: What is wrong, as a sentence; None if nothing is.
     message: str | None = None
     threads: ThreadPoolExecutor = field(
         default_factory=partial(ThreadPoolExecutor, THREADS, thread_name_prefix="embed")
     )
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run a long call of a model on one of the threads that are reserved for such calls."""
+        """Run a long call of a model on a thread reserved for such calls."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **named))
 
 
-#: Maximum number of concurrent searches. Machines with fewer cores run one per core, but at least two. The number is
-#: small because each search thread caches megabytes of the index.
+#: Maximum number of concurrent searches, because each search thread caches megabytes of the index.
 MOST_SEARCHERS = 4
 
 
 class Wake(asyncio.Event):
-    """An event that wakes a worker of this process and, in a cluster, the same workers of the other nodes."""
+    """An event that wakes a worker of this process and, in a cluster, of the other nodes."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: Function that wakes the same workers of the other nodes.
+        #: Wakes the same worker on the other nodes.
         self.announce: Callable[[], None] = lambda: None
 
     def set(self) -> None:
-        """Wake the worker on all nodes, because each of them can do the new work."""
+        """Wake the worker on all nodes."""
         super().set()
         self.announce()
 
@@ -88,7 +87,7 @@ class Wake(asyncio.Event):
 
 @dataclass(slots=True)
 class Wakes:
-    """The events that wake the workers, one for each worker."""
+    """The events that wake the workers."""
 
     indexing: Wake = field(default_factory=Wake)
     syncing: Wake = field(default_factory=Wake)
@@ -100,30 +99,30 @@ class Wakes:
     counting: Wake = field(default_factory=Wake)
     embedding: Wake = field(default_factory=Wake)
     removing: Wake = field(default_factory=Wake)
-    #: How long a worker sleeps at most before it looks for work, in seconds, because a wake-up may get lost.
+    #: Longest sleep of a worker in seconds, because a wake-up may get lost.
     look_s: float = 60.0
-    #: Teams whose index was found damaged and for which no rebuild has been queued yet.
+    #: Teams with a damaged index whose rebuild isn't queued yet.
     damaged: set[str] = field(default_factory=set)
     #: Teams whose index may contain chunks without a vector.
     unembedded: set[str] = field(default_factory=set)
 
     def shared(self) -> dict[str, Wake]:
-        """Return the events of the workers whose work is in the state database, by name. Any node can do that work."""
+        """Return the events, by name, of the workers whose work any node can do."""
         names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking", "removing")
         return {name: getattr(self, name) for name in names}
 
     def wake_all(self) -> None:
-        """Wake every worker of this process. Call it on the thread of the event loop."""
+        """Wake every worker of this process. Call it on the event loop's thread."""
         for wake in (*self.shared().values(), self.counting, self.embedding):
             wake.set_here()
 
     def note_damaged(self, team_id: str) -> None:
-        """Request a rebuild of the team's damaged index. Call it on the thread of the event loop."""
+        """Request a rebuild of the team's damaged index. Call it on the event loop's thread."""
         self.damaged.add(team_id)
         self.rebuilding.set_here()
 
     def note_unembedded(self, team_id: str) -> None:
-        """Request that the team's new chunks are embedded. Call it on the thread of the event loop."""
+        """Request vectors for the team's new chunks. Call it on the event loop's thread."""
         self.unembedded.add(team_id)
         self.embedding.set_here()
 
@@ -136,7 +135,7 @@ class Context:
     blobs: BlobStore
     parts: PartStore
     asides: AsideStore
-    #: The three stores above in one object, for functions that need more than one of them.
+    #: The three stores above in one object.
     stores: ByteStores
     provider: SearchProvider
     fetcher: Fetcher
@@ -151,13 +150,13 @@ class Context:
     tallies: Tallies = field(default_factory=Tallies)
     metrics: Metrics = field(default_factory=Metrics)
     traces: Traces = field(default_factory=Traces)
-    #: 32 random bytes, unique to the installation: upload tokens and webhook secrets are derived from it.
+    #: 32 random bytes, unique to the installation; upload tokens and webhook secrets are derived from it.
     secret: bytes
-    #: The model that writes answers; None if none is configured, and answers are then quotations from the sources.
+    #: The model that writes answers; without one, answers are quotations.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: The number of chunks of each document that is being written to the index. The keys are the id and token of its
-    #: task. Only used on the event loop.
+    #: Number of chunks of each document that is being indexed, by the id and token of its task. Only used on the event
+    #: loop.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
     followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(
@@ -167,17 +166,17 @@ class Context:
     )
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` as one transaction, wait until it is durable, and return its result."""
+        """Run `work` as one transaction, and return its result once it is durable."""
         result = await asyncio.wrap_future(self.database.submit(self.traces.carried(work)))
         self.followers.wake()
         return result
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run a short read on the calling thread, which is faster than switching to another."""
+        """Run a short read on the calling thread, which is faster than switching threads."""
         return self.database.read(work)
 
     def look(self, work: Callable[[Connection], T]) -> T:
-        """Run a single SELECT without a transaction, which is safe because one statement always sees one snapshot."""
+        """Run a single SELECT without a transaction."""
         return self.database.look(work)
 
     async def read_aside(self, work: Callable[[Connection], T]) -> T:
@@ -185,6 +184,6 @@ class Context:
         return await asyncio.to_thread(self.database.read, work)
 
     async def search_aside(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run a search on one of the threads that are reserved for searches and keep the index open."""
+        """Run a search on a thread reserved for searches."""
         work = partial(copy_context().run, call, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self.searchers, work)

@@ -1,4 +1,4 @@
-"""Wakes the requests of this process that follow the event log, after each commit."""
+"""Wakes requests that follow the event log, after each commit."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Followers:
-    """An asyncio event for each request of this process that follows the event log. Use it only on the event loop."""
+    """The requests of this process that follow the event log. Use it only on the event loop."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Event] = set()
@@ -18,7 +18,7 @@ class Followers:
 
     @contextmanager
     def following(self) -> Iterator[asyncio.Event]:
-        """Yield an asyncio event that is set after each commit while the block runs."""
+        """Yield an event that is set after each commit while the block runs."""
         woken = asyncio.Event()
         self._waiting.add(woken)
         try:

@@ -1,6 +1,6 @@
-"""Counters in the memory of this process: of uploads that are being stored, and of answers and searches.
+"""Counters of uploads being stored, and of answers and searches.
 
-They are only used on the event loop, without locks. A restart resets them.
+They are in memory and only used on the event loop. A restart resets them.
 """
 
 import asyncio
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-#: How long indexing a document waits at most for uploads that are being stored, in seconds.
+#: How long indexing waits at most for uploads being stored, in seconds.
 UPLOADS_TURN_S = 0.25
 
 
 class Gates:
-    """Counts the uploads that are being stored, so that indexing can wait for them."""
+    """Counts the uploads being stored, so that indexing can wait for them."""
 
     def __init__(self) -> None:
         self._uploads = 0
@@ -22,7 +22,7 @@ class Gates:
 
     @contextmanager
     def uploading(self) -> Iterator[None]:
-        """Count an upload as being stored while the block runs; all of its bytes have arrived before."""
+        """Count one upload as being stored while the block runs. Its bytes have all arrived."""
         self._uploads += 1
         self._no_uploads.clear()
         try:
@@ -33,13 +33,13 @@ class Gates:
                 self._no_uploads.set()
 
     async def let_uploads_go_first(self) -> None:
-        """Wait until no upload is being stored, but only for a limited time, so that indexing never stops."""
+        """Wait until no upload is being stored, for a limited time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(UPLOADS_TURN_S):
                 await self._no_uploads.wait()
 
 
-#: The id of a team, and a month such as `2026-01`.
+#: A team's id, and a month such as `2026-01`.
 Period = tuple[str, str]
 
 
@@ -48,21 +48,21 @@ class Tallies:
     """The number of answers and searches by team and month."""
 
     totals: dict[Period, int] = field(default_factory=dict)
-    #: The part of each number in `totals` that isn't recorded in the state database yet.
+    #: The part of `totals` that isn't in the state database yet.
     unrecorded: dict[Period, int] = field(default_factory=dict)
 
     def add(self, period: Period, answers: int) -> None:
-        """Add a number of answers to a period, which must already be in `totals`."""
+        """Add answers to a period, which must already be in `totals`."""
         self.totals[period] += answers
         self.unrecorded[period] = self.unrecorded.get(period, 0) + answers
 
     def take_unrecorded(self) -> dict[Period, int]:
-        """Return the counts that aren't recorded yet, and reset them, because the caller is going to record them."""
+        """Return the counts that aren't recorded yet, and reset them. The caller must record them."""
         taken, self.unrecorded = self.unrecorded, {}
         return {period: answers for period, answers in taken.items() if answers}
 
     def update_totals(self, recorded: dict[Period, int]) -> None:
-        """Set the totals to the recorded counts, plus those that aren't recorded yet."""
+        """Set the totals to the recorded counts plus those that aren't recorded yet."""
         for period, answers in recorded.items():
             self.totals[period] = answers + self.unrecorded.get(period, 0)
 

@@ -1,13 +1,11 @@
-"""Named locks for idempotency keys in use, upload sessions in use, and work that only one node may do at a time.
+"""Named locks, for idempotency keys, upload sessions, and work that only one node may do at a time.
 
-A lock saves needless work, but no transaction relies on it: in a cluster, a node that loses its connection to the
-database loses all its locks, and may notice it too late. So each transaction also checks the rows that another holder
-of the lock would have changed.
+A lock only saves needless work. In a cluster, a node can lose its locks without noticing at once, so each transaction
+also checks the rows that it depends on.
 
-A request whose connection broke without notice would hold its upload session forever. So a new request for the same
-session interrupts it: the old request makes the received bytes durable and ends, and the new one continues from there.
-A request is interrupted only while it waits for bytes from its client. Otherwise two clients that send to the same
-session could interrupt each other again and again before either has stored a byte.
+A request whose connection broke silently would hold its upload session forever. So a new request interrupts it: the old
+one makes its bytes durable and ends, and the new one continues from there. A request is interrupted only while it waits
+for bytes. Otherwise two clients could interrupt each other forever.
 """
 
 import asyncio
@@ -20,53 +18,52 @@ from svc_daemon.wire.codes import ErrorCode
 
 T = TypeVar("T")
 
-#: How long a new request waits for the end of the request that holds its session, in seconds.
+#: How long a new request waits for the request that holds its session, in seconds.
 TAKEOVER_S = 2.0
-#: An interrupted request continues to receive until its client has sent nothing for this many seconds, so that bytes
-#: which are on their way aren't lost.
+#: An interrupted request still receives until its client is silent for this many seconds, so that no sent bytes are
+#: lost.
 QUIET_S = 0.05
-#: An interrupted request stops receiving after this many seconds in any case, because it must also make the bytes
-#: durable within `TAKEOVER_S`.
+#: Maximum seconds that an interrupted request still receives. It must also make the bytes durable within `TAKEOVER_S`.
 LAST_BYTES_S = 1.0
 
 
 class Locks(Protocol):
-    """Locks that are identified by names. Use them only on the event loop."""
+    """Locks identified by names. Use them only on the event loop."""
 
     def hold_free(self, *names: str) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Within the block, hold those of the locks that are free, and yield their names. The others aren't waited for.
+        """Within the block, hold those of the locks that are free, and yield their names.
 
         Other requests can't interrupt the holder.
         """
 
     def take_over(self, *names: str) -> AbstractAsyncContextManager["Hold"]:
-        """Within the block, hold all of the locks. Another request that holds one of them is interrupted.
+        """Within the block, hold all of the locks, interrupting requests that hold them.
 
-        Raises `request_in_progress` if the other request doesn't end in time. This request can be interrupted only
+        Raises `request_in_progress` if such a request doesn't end in time. This request can itself be interrupted only
         while it waits in `Hold.arriving`.
         """
 
 
 def session_lock(session_id: str) -> str:
-    """Return the name of the lock for an upload session, or for a batch whose files are sent in one request."""
+    """Return the lock's name for an upload session, or for a batch sent in one request."""
     return f"session {session_id}"
 
 
 class Hold:
-    """The locks that a request currently holds."""
+    """The locks that a request holds."""
 
     def __init__(self) -> None:
         #: Set when the locks are free again.
         self.gone = asyncio.Event()
         #: When another request first asked for the locks; None if none has.
         self._asked_s: float | None = None
-        #: The timeout of the current wait for a chunk; None if the request isn't waiting for one.
+        #: The timeout of the wait for the next chunk; None if the request isn't waiting.
         self._patience: asyncio.Timeout | None = None
 
     async def arriving(self, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
         """Yield the chunks of a request body.
 
-        Raises `request_in_progress` if another request has asked for the locks and no more chunks arrive.
+        Raises `request_in_progress` if another request wants the locks and no more chunks arrive.
         """
         while True:
             try:
@@ -97,21 +94,21 @@ class Hold:
 
 
 class LocalLocks:
-    """The locks of the only process that uses a data directory, in memory. A free lock is taken without waiting."""
+    """Locks in memory, for the only process that uses a data directory."""
 
     def __init__(self) -> None:
         self._holders: dict[str, Hold] = {}
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """Hold those of the locks that are free, without waiting for the others; see `Locks.hold_free`."""
+        """See `Locks.hold_free`."""
         free = [name for name in names if name not in self._holders]
         with self._holding(free):
             yield free
 
     @asynccontextmanager
     async def take_over(self, *names: str) -> AsyncIterator[Hold]:
-        """Hold all of the locks, interrupting other holders; see `Locks.take_over`."""
+        """See `Locks.take_over`."""
         await self._interrupt(names)
         with self._holding(names) as hold:
             yield hold
@@ -123,7 +120,7 @@ class LocalLocks:
                 self._holders[name].ask_to_go()
 
     def names(self) -> list[str]:
-        """List the names of the locks that are held."""
+        """Return the names of the locks that are held."""
         return list(self._holders)
 
     @contextmanager
@@ -140,7 +137,7 @@ class LocalLocks:
     async def _interrupt(self, names: Collection[str]) -> None:
         """Interrupt the requests that hold these locks, and return when all locks are free.
 
-        The caller takes none of the locks before all of them are free, so that two requests can't deadlock.
+        Waiting for all before taking any prevents deadlocks.
         """
         until_s = asyncio.get_running_loop().time() + TAKEOVER_S
         while holders := [self._holders[each] for each in names if each in self._holders]:

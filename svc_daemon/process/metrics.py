@@ -1,7 +1,6 @@
-"""Counters and durations since this process started, which `/metrics` reports.
+"""Counters and durations since this process started, for `/metrics`.
 
-They are only used on the event loop, without locks; updating one takes about a microsecond. A restart resets them, as
-Prometheus expects.
+Use them only on the event loop.
 """
 
 from bisect import bisect_left
@@ -10,16 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-#: Upper bounds of the histogram's ranges of durations, in seconds.
+#: Upper bounds of the histogram's ranges, in seconds.
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
 
 @dataclass(slots=True)
 class Durations:
-    """A histogram of durations: how many there were in each range, and their sum in seconds."""
+    """A histogram of durations."""
 
-    #: For each bound in `BOUNDS_S`, the number of durations between the previous bound and this one; last, the number
-    #: of longer durations.
+    #: Number of durations in each range that ends at a bound of `BOUNDS_S`; last, the number of longer ones.
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_S) + 1))
     total_s: float = 0.0
 
@@ -29,7 +27,7 @@ class Durations:
 
     @contextmanager
     def timing(self, monotonic: Callable[[], float]) -> Iterator[None]:
-        """Measure how long the block takes, and add that to the histogram, even if the block raises an error."""
+        """Add the block's duration to the histogram, even if the block raises an error."""
         began_s = monotonic()
         try:
             yield
@@ -41,17 +39,16 @@ class Durations:
 class Metrics:
     """The counters of one process."""
 
-    #: Requests that have ended, by method, route template and HTTP status. The status is 0 if the client closed the
-    #: connection before the response.
+    #: Ended requests, by method, route template and HTTP status. Status 0 means that the client left before the
+    #: response.
     requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    #: Time from the first bytes of a request to the end of its response, by route template.
+    #: Time from a request's first bytes to the end of its response, by route template.
     requests_s: defaultdict[str, Durations] = field(default_factory=lambda: defaultdict(Durations))
     #: Duration of searches, including those for answers and MCP tools.
     searches_s: Durations = field(default_factory=Durations)
-    #: Time from queueing a source until it was ready. Sources whose buckets changed meanwhile are not counted, because
-    #: they become ready a little later.
+    #: Time from queueing a source until it was ready. Sources whose buckets changed meanwhile are not counted.
     ready_s: Durations = field(default_factory=Durations)
-    #: Number of sources whose indexing has failed, by error code.
+    #: Number of sources whose indexing failed, by error code.
     failures: Counter[str] = field(default_factory=Counter)
 
     def count_request(self, method: str, route: str, status: int | None, seconds: float) -> None:

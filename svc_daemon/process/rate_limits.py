@@ -1,4 +1,4 @@
-"""Rate limits and quotas: create requests per second and bytes per minute, counted for each team."""
+"""Rate limits and quotas of each team: create requests per second and bytes per minute."""
 
 from collections.abc import Callable
 from math import ceil, isinf
@@ -13,20 +13,20 @@ WINDOW_S = 60
 
 
 class RateLimits(Protocol):
-    """Counts how much of its rate limits and quotas each team has used. Use it only on the event loop."""
+    """Counts each team's use of its rate limits and quotas. Use it only on the event loop."""
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:
-        """Count one create request, and then its bytes; raises `upload_rate_limited` or `quota_exceeded`."""
+        """Count one create request and its bytes; raises `upload_rate_limited` or `quota_exceeded`."""
 
     async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """Count uploaded bytes; raises `quota_exceeded` if the team exceeds the limit."""
+        """Count uploaded bytes; raises `quota_exceeded`."""
 
     async def used_bytes(self, team_id: str) -> int:
-        """Return the number of bytes charged to the team in the last minute."""
+        """Return the bytes charged to the team in the last minute."""
 
 
 class LocalRateLimits:
-    """Keeps the counts in memory, for an installation with a single process. A restart resets them."""
+    """Keeps the counts in memory, for a single process. A restart resets them."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits
@@ -35,7 +35,7 @@ class LocalRateLimits:
         self._bytes: dict[str, ByteWindow] = {}
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:
-        """Count one create request and its bytes; see `RateLimits.charge_create`."""
+        """See `RateLimits.charge_create`."""
         if self._limits.creates_per_second:
             now_s = self._monotonic()
             bucket = self._creates.setdefault(team_id, TokenBucket.full(self._limits.creates_per_second, now_s))
@@ -43,19 +43,19 @@ class LocalRateLimits:
         await self.charge_bytes(team_id, size_bytes)
 
     async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """Count uploaded bytes; see `RateLimits.charge_bytes`."""
+        """See `RateLimits.charge_bytes`."""
         if self._limits.bytes_per_minute:
             window = self._bytes.setdefault(team_id, ByteWindow(self._limits.bytes_per_minute, WINDOW_S))
             refuse_bytes(window.charge(size_bytes, self._monotonic()), window, size_bytes)
 
     async def used_bytes(self, team_id: str) -> int:
-        """Return the number of bytes of the last minute; see `RateLimits.used_bytes`."""
+        """See `RateLimits.used_bytes`."""
         window = self._bytes.get(team_id)
         return window.used_within(self._monotonic()) if window else 0
 
 
 def refuse_create(wait_s: float, limits: Limits) -> None:
-    """Raise `upload_rate_limited` if the team must wait for `wait_s` seconds before its next create request."""
+    """Raise `upload_rate_limited` if the team must wait; `wait_s` is in seconds."""
     if wait_s > 0:
         raise ServiceError(
             ErrorCode.UPLOAD_RATE_LIMITED,
@@ -68,7 +68,7 @@ def refuse_create(wait_s: float, limits: Limits) -> None:
 def refuse_bytes(wait_s: float, window: ByteWindow, size_bytes: int) -> None:
     """Raise `quota_exceeded` if the team must wait before it may upload this many bytes.
 
-    `wait_s` is the time to wait in seconds. Infinity means that the limit never allows that many bytes.
+    `wait_s` is in seconds. Infinity means that the limit never allows that many bytes.
     """
     if wait_s > 0:
         raise ServiceError(

@@ -1,13 +1,10 @@
-"""Locks for a node of a cluster: each lock is held within the node and on the database server.
+"""Locks for a node of a cluster. Each lock is held within the node and on the database server.
 
-Within the node, these are local locks (see `process.locks`). The node then takes the lock on the server too, over one
-connection that holds all its locks. If another node holds the lock, this node sends it a notice, and the other node
-interrupts the request that holds the lock. Meanwhile, this node repeats its attempt. Each attempt takes all of the
-locks or none, so that two requests can't deadlock.
+    taken        first within the node (`process.locks`), then on the server, all locks of a request or none
+    asked for    if another node holds a lock, a notice asks that node to interrupt the holder; then try again
+    lost         losing the connection loses all the node's locks, and interrupts requests that wait for bytes
 
-If the connection is lost, all locks of the node are lost. Requests that wait for bytes from their clients are
-interrupted. The other requests continue without the locks: their transactions check the rows that another holder of the
-lock could have changed.
+A request that continues without its locks is safe, because its transactions check the rows that they depend on.
 """
 
 import asyncio
@@ -24,15 +21,15 @@ from svc_daemon.wire.codes import ErrorCode
 if TYPE_CHECKING:
     from svc_daemon.databases.postgres.sessions import Grip, LockSession
 
-#: Pause in seconds between two attempts to take locks that another node holds.
+#: Pause in seconds between two attempts to take locks of another node.
 PAUSE_S = 0.03
 
 
 class SharedLocks:
-    """Locks that are shared by all nodes of an installation. Use them only on the event loop."""
+    """Locks shared by all nodes of an installation. Use them only on the event loop."""
 
     def __init__(self, session: "LockSession", ask: Callable[[Sequence[int]], None]) -> None:
-        """`ask` asks the other nodes to interrupt requests that hold the locks with these keys."""
+        """`ask` sends other nodes the keys of locks that their requests should let go."""
         self._session = session
         self._ask = ask
         self._local = LocalLocks()
@@ -41,7 +38,7 @@ class SharedLocks:
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """Hold those of the locks that are free, without waiting for the others; see `Locks.hold_free`."""
+        """See `Locks.hold_free`."""
         async with self._local.hold_free(*names) as ours:
             by_key = {key_of(name): name for name in ours}
             grip = await self._take(by_key)
@@ -52,7 +49,7 @@ class SharedLocks:
 
     @asynccontextmanager
     async def take_over(self, *names: str) -> AsyncIterator[Hold]:
-        """Hold all of the locks, interrupting other holders; see `Locks.take_over`."""
+        """See `Locks.take_over`."""
         async with self._local.take_over(*names) as hold:
             grip = await self._take_all({key_of(name): name for name in names})
             try:
@@ -61,17 +58,17 @@ class SharedLocks:
                 await self._free(grip)
 
     def let_go(self, keys: Collection[int]) -> None:
-        """Interrupt the requests that hold these locks, because another node has asked for them."""
-        # Requests that are still waiting for a lock don't hold it, so they aren't interrupted.
+        """Interrupt the requests that hold these locks, because another node needs them."""
+        # Requests that still wait for a lock aren't interrupted.
         self._local.ask_to_go([self._taken[key] for key in keys if key in self._taken])
 
     def note_lost(self) -> None:
-        """Interrupt all requests that held locks, because the connection to which the locks belong was lost."""
+        """Interrupt all requests that held locks, because the connection to the server was lost."""
         taken, self._taken = self._taken, {}
         self._local.ask_to_go(taken.values())
 
     async def _take_all(self, by_key: dict[int, str]) -> "Grip":
-        """Take all of the locks. Raises `request_in_progress` if another node doesn't free its locks in time."""
+        """Take all of the locks. Raises `request_in_progress` if another node doesn't free them in time."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + locks.TAKEOVER_S
         while True:
@@ -89,8 +86,7 @@ class SharedLocks:
         try:
             grip = await asyncio.shield(asyncio.wrap_future(taking))
         except asyncio.CancelledError:
-            # The server may still take the locks after this cancellation. Nobody else would free them, so free them as
-            # soon as they are taken.
+            # The server may still take the locks; free them when it has, because nobody else would.
             taking.add_done_callback(lambda taken: None if taken.exception() else self._session.free(taken.result()))
             raise
         if grip.epoch == self._session.epoch:
@@ -104,10 +100,10 @@ class SharedLocks:
             freeing = asyncio.wrap_future(self._session.free(grip))
         except ShuttingDown:
             return
-        # Wait until the locks are free on the server, because the client may send its next request to another node.
+        # Wait for the server, because the client's next request may go to another node.
         await asyncio.shield(freeing)
 
 
 def key_of(name: str) -> int:
-    """Return the number that identifies a lock on the server, a signed 64-bit integer."""
+    """Return the lock's key on the server, a signed 64-bit integer."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8, person=b"svc lock").digest(), signed=True)

@@ -1,7 +1,7 @@
-"""Rate limits for several nodes of an installation: each team's use is counted in a row of the database.
+"""Rate limits for several nodes. Each team's use is counted in a row of the database.
 
-A request is counted in a transaction of its own before its work begins, so the count stays even if the work is rolled
-back. While one such transaction runs, other requests of the node wait, and then are counted together in the next one.
+A separate transaction counts each request before its work begins, so the count stays even if the work is rolled back.
+Requests that wait meanwhile are counted together in the next transaction.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Transactions(Protocol):
-    """The interface for running short transactions, separately from those of the state database."""
+    """Runs short transactions, apart from those of the state database."""
 
     def run(self, work: Callable[[Connection], T]) -> T: ...
 
@@ -41,25 +41,25 @@ class SharedRateLimits:
     def __init__(self, limits: Limits, transactions: Transactions) -> None:
         self._limits = limits
         self._transactions = transactions
-        #: The requests to count in the next transaction, and the task that will run it; None if no request is waiting.
+        #: The requests to count next, and the task that will count them; None if none waits.
         self._waiting: list[_Charge] = []
         self._next: asyncio.Task[list[ServiceError | None]] | None = None
         self._turn = asyncio.Lock()
-        #: Teams for which a row was created. The server may have emptied the table since, because of a crash.
+        #: Teams for which a row was created. A crash of the server may have deleted it since.
         self._known: set[str] = set()
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:
-        """Count one create request and its bytes; see `RateLimits.charge_create`."""
+        """See `RateLimits.charge_create`."""
         if self._limits.creates_per_second or self._limits.bytes_per_minute:
             await self._charge(_Charge(team_id, size_bytes, is_create=True))
 
     async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """Count uploaded bytes; see `RateLimits.charge_bytes`."""
+        """See `RateLimits.charge_bytes`."""
         if self._limits.bytes_per_minute:
             await self._charge(_Charge(team_id, size_bytes, is_create=False))
 
     async def used_bytes(self, team_id: str) -> int:
-        """Return the bytes of the last minute; see `RateLimits.used_bytes`."""
+        """See `RateLimits.used_bytes`."""
 
         def work(connection: Connection) -> int:
             rate = find_rate(connection, team_id)
@@ -77,9 +77,9 @@ class SharedRateLimits:
             raise refusal
 
     async def _run_next(self) -> "list[ServiceError | None]":
-        """When the previous transaction has ended, count all waiting requests in the next one.
+        """Count all waiting requests together, after the previous transaction.
 
-        Returns, for each request, the error if it is refused, or None.
+        Returns an error for each refused request, and None for the others.
         """
         async with self._turn:
             wave, self._waiting, self._next = self._waiting, [], None
@@ -88,15 +88,15 @@ class SharedRateLimits:
     def _run(self, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
         team_ids = {charge.team_id for charge in wave}
         if team_ids - self._known:
-            # Use a separate transaction. Creating rows while others are locked could cause a deadlock.
+            # Use a separate transaction: creating rows while others are locked could deadlock.
             self._transactions.run(partial(create_rates, team_ids=team_ids))
         self._known |= team_ids
         return self._transactions.run(partial(self._apply, wave=wave))
 
     def _apply(self, connection: Connection, *, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
-        """Count the requests. Returns, for each request, the error if it is refused, or None."""
+        """Count the requests. Returns an error for each refused one, and None for the others."""
         rates = lock_rates(connection, {charge.team_id for charge in wave})
-        # Time must not go back, even if the server's clock was set back or another server has taken over.
+        # Time must not go back, even if the server's clock was set back.
         now_s = max([read_clock(connection), *(rate.updated_s for rate in rates.values())])
         refusals: list[ServiceError | None] = []
         for charge in wave:
@@ -109,7 +109,7 @@ class SharedRateLimits:
         return refusals
 
     def _count(self, rate: RateRow, charge: _Charge, now_s: float) -> tuple[RateRow, ServiceError | None]:
-        """Return the team's row after counting the request, and the error if the request is refused, or None."""
+        """Return the team's row after the request, and the error if the request is refused."""
         per_second, window, refusal = self._limits.creates_per_second, self._window(rate), None
         try:
             if charge.is_create and per_second:

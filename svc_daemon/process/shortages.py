@@ -1,14 +1,11 @@
-"""Shortages: while a resource runs out, or a store on another machine does not answer, work waits and nothing is lost.
+"""Shortages: while a resource runs out, or a remote store doesn't answer, work waits and nothing is lost.
 
-Resources are disk space, memory, file descriptors and processes.
+    begins       work fails because disk space, memory, descriptors or processes ran out (`is_cause_of`)
+    lasts        `run` checks every second whether resources, stores and index are available again
+    retries      then work continues; if it fails again, the delays get longer
+    ends         no work has failed because of the shortage for `QUIET_S` seconds
 
-A shortage begins when work fails because a resource is missing (`is_cause_of`). From then on `run` checks once a second
-whether a small amount of each resource is available, and whether stores and index answer. If so, work continues. The
-shortage ends if no work fails because of it for a while; if work fails, the delays get longer. The log has one line for
-the beginning and one for the end of a shortage.
-
-Work that waits is queued again without counting an attempt. If work keeps failing although the checks find no shortage,
-its attempts are counted.
+Waiting work doesn't lose an attempt, unless it keeps failing although the checks find no shortage.
 """
 
 import asyncio
@@ -32,17 +29,15 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Interval in seconds at which the daemon checks whether a shortage has ended.
+#: Seconds between two checks during a shortage.
 LOOK_S = 1.0
-#: Delay in seconds after work failed although no shortage was found; it doubles with each failure, up to the maximum.
+#: First and longest delay in seconds after a failure without a detected shortage; it doubles each time.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
-#: A shortage ends when no work has failed because of it for this long, in seconds.
+#: A shortage ends when no work has failed because of it for this many seconds.
 QUIET_S = 5.0
-#: How many descriptors and how much memory and disk space a check allocates and releases again. Reading any document
-#: needs more.
+#: What a check allocates and releases again. Reading any document needs more.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How many times the same work can fail with an error that names a shortage, although the checks find none, before its
-#: failures count as attempts.
+#: How often the same work may fail for a shortage that no check finds, before its failures count as attempts.
 MOST_ALONE = 5
 
 
@@ -59,14 +54,11 @@ class OpenShortage:
 
 
 class Short(Exception):
-    """Raised when work was stopped because a resource ran out; `__cause__` is the original error."""
+    """Raised when work stopped because a resource ran out; `__cause__` is the original error."""
 
 
 class Shortages:
-    """Tracks which resources (disk space, memory, descriptors, processes) the daemon is short of.
-
-    Not thread-safe: use it only on the event loop.
-    """
+    """Tracks which resources the daemon is short of. Use it only on the event loop."""
 
     def __init__(
         self,
@@ -76,9 +68,9 @@ class Shortages:
         wake: Callable[[], None],
         check_index: Callable[[], None] = lambda: None,
     ) -> None:
-        """`wake` must wake all workers; it is called when work may continue.
+        """`wake` wakes all workers when work may continue.
 
-        `check_index` raises ProviderError if the search index is on another machine that does not answer.
+        `check_index` raises ProviderError if a remote search index doesn't answer.
         """
         #: The current shortage; None if there is none.
         self.now: OpenShortage | None = None
@@ -95,10 +87,9 @@ class Shortages:
     async def is_cause_of(
         self, error: BaseException, about: str = "", *, lacks: Collection[Lack] = tuple(Lack)
     ) -> bool:
-        """Return whether work failed because of a shortage, and record it. Such failures don't count as attempts.
+        """Return whether a shortage made the work fail, and record it.
 
-        If the error doesn't name a resource, a shortage counts as its cause only if a check finds that one of `lacks`
-        is short. `about` identifies the work.
+        If the error names no resource, a check must find one of `lacks`. `about` identifies the work.
         """
         if isinstance(error, Short):
             return True
@@ -113,13 +104,13 @@ class Shortages:
         return True
 
     async def passed(self) -> None:
-        """Wait until the shortage may be over, at most `LONGEST_PAUSE_S`. Returns at once if there is none."""
+        """Wait until the shortage may be over, at most `LONGEST_PAUSE_S`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_PAUSE_S):
                 await self._may_try.wait()
 
     async def get_through(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run a step, and run it again as long as a shortage makes it fail. Returns its result."""
+        """Run a step, repeating it while a shortage makes it fail. Returns its result."""
         while True:
             try:
                 return await step()
@@ -129,7 +120,7 @@ class Shortages:
             await self.passed()
 
     async def run(self) -> None:
-        """Wait for the beginning of a shortage, track it until it ends, and repeat this; runs until cancelled."""
+        """Track shortages, one after another, until cancelled."""
         while True:
             await self._met.wait()
             pause_s = FIRST_PAUSE_S
@@ -157,7 +148,7 @@ class Shortages:
         except TimeoutError:
             return
         except asyncio.CancelledError:
-            # Set the event again, so that the next call of `run` continues to track this shortage.
+            # The next call of `run` must continue with this shortage.
             self._met.set()
             raise
 
@@ -183,7 +174,7 @@ class Shortages:
 
 
 def _take_a_little(blobs: BlobStore) -> None:
-    """Allocate a small amount of each resource and release it again; raises OSError or MemoryError if one is short."""
+    """Allocate a little of each resource and release it; raises OSError or MemoryError if one is short."""
     with ExitStack() as stack:
         for _ in range(LOOK_DESCRIPTORS):
             stack.enter_context(Path(os.devnull).open("rb"))

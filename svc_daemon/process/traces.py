@@ -1,12 +1,11 @@
-"""OpenTelemetry traces. A trace begins with a request, and ends when the source that the request created is ready.
+"""OpenTelemetry traces, from a request until the source that it created is ready.
 
-    the request          continues the caller's trace, if it sends a `traceparent`
-    └ queued             from the commit until a worker takes the document
-    └ index              from then until it is ready, or has failed for good
+    request    continues the caller's trace, if it sends a `traceparent`
+    queued     from the commit until a worker takes the document
+    index      from then until it is ready, or has failed for good
 
-The trace's id is stored with the task, so that the spans of the worker belong to the same trace even after a restart or
-on another node. Unless traces are turned on, the library isn't imported and nothing is stored. Spans that can't be
-exported are dropped, so traces never delay work or make it fail.
+The trace's id is stored with the task, so traces continue after a restart or on another node. Spans that can't be
+exported are dropped, so traces never delay work.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,41 +22,40 @@ from svc_daemon.wire.versions import VERSION, install_command
 
 T = TypeVar("T")
 
-#: A function that describes the response to a request: method, route template, and status (None if the client closed
-#: the connection before the response).
+#: Describes the response: method, route template, and status (None if the client left before it).
 Describe = Callable[[str, str, int | None], None]
 
 
 class Traces:
-    """The interface of traces; this class is used if they are off, and does nothing."""
+    """The interface of traces. This class does nothing, and is used if they are off."""
 
     is_on = False
 
     @contextmanager
     def serving(self, _headers: Mapping[str, str]) -> Iterator[Describe]:
-        """Record the block as the handling of a request with these headers.
+        """Trace the block as a request with these headers.
 
         The block must call the yielded function to describe the response.
         """
         yield lambda *_: None
 
     def current(self) -> str | None:
-        """Return the `traceparent` of the current work, which identifies its trace; None if there is none."""
+        """Return the `traceparent` that identifies the current trace; None if there is none."""
         return None
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
-        """Prepare `work` for another thread: `current` will return the same trace there as here."""
+        """Make `current` return the same trace when `work` runs in another thread."""
         return work
 
     def record_task(self, task: TaskRow, ended_at: datetime, error: str | None = None) -> None:
-        """Record a finished task, and the time for which it had been queued."""
+        """Record a finished task, and the time that it was queued."""
 
     def close(self) -> None:
-        """Export all recorded spans that weren't exported yet."""
+        """Export the recorded spans that weren't exported yet."""
 
 
 class OpenTelemetry(Traces):
-    """Records traces, and exports them through a provider of OpenTelemetry's SDK."""
+    """Records traces, and exports them through OpenTelemetry's SDK."""
 
     is_on = True
 
@@ -93,7 +91,7 @@ class OpenTelemetry(Traces):
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         if isinstance(work, InTurn):
-            # An `InTurn` step does work for many requests, so it belongs to none of their traces.
+            # An `InTurn` step works for many requests, so it belongs to none of their traces.
             return work
         held = copy_context()
         return lambda connection: held.run(work, connection)
@@ -116,7 +114,7 @@ class OpenTelemetry(Traces):
 
 
 def open_traces() -> Traces:
-    """Start exporting traces by OTLP, configured by OpenTelemetry's own variables (`OTEL_…`). Raises SettingError."""
+    """Start exporting traces as OpenTelemetry's variables (`OTEL_…`) configure. Raises SettingError."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
@@ -125,7 +123,7 @@ def open_traces() -> Traces:
     except ModuleNotFoundError as error:
         raise SettingError(f"SVC_TRACES needs an extra that is not installed: {install_command('otel')}.") from error
 
-    # A name set by OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES takes precedence over this default.
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence over this name.
     defaults = Resource({"service.name": "svc", "service.version": VERSION})
     provider = TracerProvider(resource=defaults.merge(Resource.create()))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
