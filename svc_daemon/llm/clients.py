@@ -1,8 +1,7 @@
 """A client for OpenAI's chat completions API, with streaming.
 
-There are four time limits: for connecting, until the first piece of text, between two pieces, and in total. A
-keep-alive comment does not count as a piece. A failed request is not retried here: the caller gets the error and may
-retry.
+Time is limited for connecting, for the first piece of text, between two pieces, and in total. Failed requests are not
+retried here.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 STOPPING = "The service is stopping; ask again."
 NOBODY = "Nothing answers at the address of the model's server: start it, or check SVC_LLM_BASE_URL."
-#: Time limit of `look` in seconds. It is short because a user is waiting.
+#: Time limit of `look` in seconds; short, because a user is waiting.
 LOOK_S = 2.0
 
 
@@ -51,7 +50,7 @@ def limits_of(limits: Limits) -> LlmLimits:
 
 
 class LlmClient:
-    """A client for one model on one server. It can write any number of answers at the same time."""
+    """A client for one model on one server. It can write several answers at the same time."""
 
     def __init__(self, server: LlmSettings, limits: LlmLimits, clock: Callable[[], float]) -> None:
         self.model = server.model
@@ -60,15 +59,14 @@ class LlmClient:
         #: Returns monotonic seconds.
         self._clock = clock
         self._is_stopping = False
-        #: The timeouts of the answers that are waiting for the server; `stop` makes all of them expire.
+        #: The timeouts of answers in progress; `stop` makes them expire.
         self._waits: set[asyncio.Timeout] = set()
         headers = {"User-Agent": f"svc/{VERSION}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
         if server.api_key:
             headers["Authorization"] = f"Bearer {server.api_key}"
         self._http = httpx.AsyncClient(
             headers=headers,
-            # httpx's read timeout is not used, because each keep-alive comment would restart it; `_within` limits the
-            # time.
+            # Each keep-alive comment would restart a read timeout, so `_within` limits the time instead.
             timeout=httpx.Timeout(None, connect=limits.connect_s),
             limits=httpx.Limits(max_connections=None),
             follow_redirects=False,
@@ -115,7 +113,7 @@ class LlmClient:
             return NOBODY
         except (httpx.HTTPError, httpx.StreamError):
             return "The connection to the model's server broke."
-        # Not every server can list its models. It is enough that the server responds and accepts the key.
+        # Some servers can't list their models. It is enough that the server accepts the key.
         return _fault(response) if response.status_code in _REFUSING else None
 
     def stop(self) -> None:
@@ -127,7 +125,7 @@ class LlmClient:
         await self._http.aclose()
 
     async def _within(self, work: Awaitable[T], began: float, heard: float | None) -> T:
-        """Wait for one step of a request; raises LlmFailed if the connection is lost or a time limit is exceeded."""
+        """Wait for one step of a request; raises LlmFailed if the connection breaks or time runs out."""
         limits = self._limits
         word_s = began + limits.first_word_s if heard is None else heard + limits.silent_s
         ends_s = min(word_s, began + limits.total_s)
@@ -141,8 +139,7 @@ class LlmClient:
                 raise LlmFailed(STOPPING) from error
             raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
         except httpx.ConnectError as error:
-            # The connection was refused, or the host is unknown or can't be reached: the address is wrong, or no server
-            # is running.
+            # The address is wrong, or no server is running.
             raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise LlmFailed("The connection to the model's server broke.") from error
@@ -153,7 +150,7 @@ class LlmClient:
 def _fault(response: httpx.Response) -> str | None:
     """Check status and headers; return an error message or None.
 
-    The message omits the body, which may contain the key.
+    The message omits the body, because it may contain the key.
     """
     if response.status_code != httpx.codes.OK:
         return f"The model's server answered {response.status_code}."

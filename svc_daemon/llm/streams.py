@@ -1,4 +1,4 @@
-"""Parses the event stream of a chat completion into pieces of text, within size limits."""
+"""Parses the event stream of a chat completion into pieces of text."""
 
 import json
 from collections.abc import Iterator
@@ -6,30 +6,30 @@ from typing import Any
 
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 
-#: Maximum length of a line in bytes; a line contains only a few words of the answer.
+#: Maximum length of a line in bytes.
 LINE_BYTES = 256 * 1024
-#: Maximum number of tokens that is accepted from a server; a larger number would not fit the database column.
+#: Maximum token count that is accepted; larger numbers would not fit the database column.
 MOST_TOKENS = 10**12
-#: Reasons for the end of an incomplete answer; any other reason means that the answer is complete.
+#: Reasons for an incomplete answer; any other reason means that it is complete.
 _CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}
 
 
 class ChatStream:
-    """Parses one stream, which may arrive in pieces that are split at any byte."""
+    """Parses one stream, fed in pieces that may be split at any byte."""
 
     def __init__(self) -> None:
         self._line = b""
         self._reason: str | None = None
         self._usage: Usage | None = None
-        #: Whether `[DONE]` has been read; anything after it is ignored.
+        #: Whether the end marker `[DONE]` has been read.
         self.is_done = False
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Yield the new text in `data`; a text may be empty. Raises LlmFailed if the stream is invalid."""
+        """Yield the new text in `data`. Raises LlmFailed if the stream is invalid."""
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             field, _, value = line.strip().partition(b":")
-            # Ignore comments, event names, empty lines, and everything after `[DONE]`.
+            # Ignore comments, event names, empty lines, and everything after the end.
             if field != b"data" or self.is_done:
                 continue
             if value.strip() == b"[DONE]":
@@ -50,7 +50,7 @@ class ChatStream:
             raise LlmFailed("The model's server sent a line without an end.")
 
     def end(self) -> Ending:
-        """Return how the answer ended; raises LlmFailed if the stream ended before the answer did."""
+        """Return how the answer ended. Raises LlmFailed if the stream broke off."""
         if self._reason is None and not self.is_done:
             raise LlmFailed("The model's server stopped in the middle of its answer.")
         return Ending(_CUTS.get(self._reason or ""), self._usage)
@@ -63,7 +63,7 @@ class ChatStream:
             raise _garbage() from error
         if not isinstance(text, str):
             raise _garbage()
-        # Replace single surrogates, which JSON can contain but UTF-8 can't encode.
+        # Replace surrogates: JSON can contain them, but UTF-8 can't.
         return text.encode("utf-8", "replace").decode()
 
 

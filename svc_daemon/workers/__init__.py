@@ -1,20 +1,20 @@
-"""The background workers. Each repeats the loop in `runners`: work, then sleep until woken or until work is due.
+"""The background workers. Each works, then sleeps until it is woken or work is due.
 
 What wakes each worker:
-    indexing    a source was created, retried or requeued; a child process ended; a delay ended; a lease expired
-    syncing     a source was attached, detached or renamed; a document was indexed with outdated buckets or title; a
-                rebuild or a delay ended; a lease expired
-    sweeping    something was deleted or replaced; its interval (`sweeping.ROUND_S`) has passed
-    cascading   the deletion of a bucket was requested; a delay ended; a lease expired
-    delivering  a source became ready or failed; a call ended; a delay ended; a redelivery was requested
-    rebuilding  a rebuild was requested; an index was found damaged; a delay ended; a lease expired
-    rechunking  a bucket's chunking options changed; a round left work undone
+
+    indexing    a source was created or retried; a child process ended
+    syncing     a source was attached, detached or renamed; a rebuild ended
+    sweeping    something was deleted or replaced; its interval has passed
+    cascading   the deletion of a bucket was requested
+    delivering  a source became ready or failed; a call ended; a redelivery was requested
+    rebuilding  a rebuild was requested; an index was found damaged
+    rechunking  a bucket's chunking options changed
     counting    a question was answered, or a search was made
-    embedding   an index has new chunks; another model was installed; a delay ended
-    removing    the removal of a team was requested; a delay ended
+    embedding   an index has new chunks; another model was installed
+    removing    the removal of a team was requested
 
-A worker that isn't woken looks for work once a minute. During a shortage of memory, disk space or another resource (see
-`process.shortages`), workers wait until it is over. Sweeping and cascading don't wait, because they free resources.
+Workers also wake when a delay ends or a lease expires, and once a minute. During a shortage of memory or disk space
+they wait, except for sweeping and cascading, which free resources.
 
-All lasting state is in the database, never in a worker: after a crash, the next start continues the work.
+All lasting state is in the database, so after a crash the next start continues the work.
 """

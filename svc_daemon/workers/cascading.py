@@ -26,10 +26,9 @@ log = logging.getLogger(__name__)
 
 
 class CascadingWorker(Worker):
-    """Deletes buckets one at a time. First, it removes the bucket's sources (the members) in batches.
+    """Deletes buckets one at a time. First, it removes the bucket's sources in batches.
 
-    If a batch fails, its members are removed one by one, so that a member that can't be removed doesn't block the
-    others.
+    If a batch fails, its sources are removed one by one, so that one bad source doesn't block the others.
     """
 
     doing = "deleting a bucket"
@@ -54,16 +53,13 @@ class CascadingWorker(Worker):
         return 0
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """Wait only briefly before the next attempt, even during a shortage, because a deletion frees resources."""
+        """Wait only briefly, even during a shortage, because deleting frees resources."""
         if not await self._is_short(error):
             log.error("%s failed", doing, exc_info=error)
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     async def _is_short(self, error: Exception) -> bool:
-        """Return whether the error itself shows a shortage of a resource.
-
-        A shortage that didn't cause the error is ignored.
-        """
+        """Return whether this error was caused by a shortage of memory or disk space."""
         return await self.context.shortages.is_cause_of(error, lacks=())
 
     async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:
@@ -95,7 +91,7 @@ class CascadingWorker(Worker):
 def _explain(error: Exception) -> str:
     """Return a sentence about the error for API users.
 
-    The error texts of a database are only logged, because they may contain data.
+    Database errors are only logged, because their texts may contain data.
     """
     return (
         error.message if isinstance(error, ServiceError) else "Something unexpected went wrong; the log has the cause."

@@ -1,8 +1,6 @@
-"""The delivery worker: makes webhook calls that are due, first ones and retries, several at once.
+"""The delivery worker: makes due webhook calls, several at once, so that a slow receiver doesn't delay others.
 
-So a slow receiver doesn't delay others. `operations.webhooks` decides when a failed call is due again.
-
-If the daemon stops during a call, the call isn't recorded. The next start makes it again, with the same event id.
+If the daemon stops during a call, the next start makes it again, with the same event id.
 """
 
 import asyncio
@@ -14,12 +12,12 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 #: Maximum number of concurrent calls.
 SLOTS = 16
-#: Delay in seconds before checking again on a webhook call that another node is making.
+#: Delay in seconds before checking again on a call that another node is making.
 HELD_PAUSE_S = 2.0
 
 
 class DeliveringWorker(Worker):
-    """Makes webhook calls in asyncio tasks that run beside its loop."""
+    """Makes webhook calls, each in an asyncio task of its own."""
 
     doing = "looking for deliveries"
 
@@ -32,7 +30,7 @@ class DeliveringWorker(Worker):
             self.start(delivery.id, self._deliver(delivery))
         busy = list(self.running.values())
         if len(busy) >= SLOTS:
-            # The maximum number of calls is running. The worker is woken when one of them ends.
+            # All slots are in use. The worker is woken when a call ends.
             return LONGEST_S
         return self.seconds_until(self.context.read(lambda connection: next_delivery_due(connection, busy)))
 
@@ -42,7 +40,7 @@ class DeliveringWorker(Worker):
                 if held:
                     await deliver(self.context, delivery)
                 else:
-                    # Another node is making this call. Check again later, in case that node dies.
+                    # Another node is making this call. Check again later, in case it dies.
                     await asyncio.sleep(HELD_PAUSE_S)
         except Exception as error:
             await self.outlast(error, f"delivering {delivery.id}")

@@ -1,19 +1,12 @@
 """The embedding worker: computes vectors for chunks that have none, in the background.
 
-    open the model  ->  for each team in turn: list chunks without a vector  ->  embed  ->  put  ->  repeat until done
-
-No other work waits for this worker: a source is ready, and keyword search finds it, before it has vectors. The index
-can list the chunks that have no vector, so only the current batch is lost if the process is killed. Vectors of a
-previous model are not used, and are deleted before the first vector of the current model is stored.
-
-In a cluster, a team's chunks are divided into shares by their ids. A node locks one share before it lists the share's
-chunks. So several nodes can work on one team, but never embed the same chunk.
-
-An import of an exported bucket offers the vectors that the bucket had. Those that pass the checks of
-`operations.vectors` are stored instead of computed.
-
-Each time the model fails, the worker waits longer and makes the batch smaller, down to one chunk. If a single chunk
-can't be embedded although a test sentence can, the chunk is skipped until the daemon starts again or the model changes.
+- Each team in turn: list chunks without a vector, embed a batch, store the vectors.
+- Keyword search finds a source before it has vectors.
+- If the process is killed, only the current batch is lost.
+- Vectors of a previous model are deleted first.
+- In a cluster, a team's chunks are divided into shares. A node locks a share, so no chunk is embedded twice.
+- If the model fails, the worker waits longer each time and makes the batch smaller, down to one chunk.
+- A chunk that can't be embedded is skipped until the daemon restarts or the model changes.
 """
 
 import asyncio
@@ -34,17 +27,17 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
-#: Number of chunks that are embedded together, which takes about one second on two cores.
+#: Number of chunks in a batch, which takes about one second on two cores.
 BATCH = 64
 #: After a batch has failed, the batch size is divided by this.
 SHRINK = 8
-#: Delay after the first failure, in seconds. It doubles with each further failure, up to the maximum.
+#: Delay after the first failure, in seconds. It doubles with each failure, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-#: Interval in seconds at which a worker that waits after a failure checks whether another model was installed.
+#: Interval in seconds for checking, after a failure, whether another model was installed.
 LOOK_S = 1.0
-#: In a cluster, the chunks of a team are divided into this many shares, so this many nodes can embed them at once.
+#: In a cluster, so many nodes can embed the chunks of one team at once.
 SHARES = 4
-#: A test sentence that any model can embed; if it fails too, the model is the cause.
+#: If even this sentence can't be embedded, the model is at fault.
 PLAIN = "A plain sentence."
 
 
@@ -54,24 +47,23 @@ class EmbeddingWorker(Worker):
     doing = "embedding"
 
     def __init__(self, context: Context, choice: Choice, *, opens_only: bool = False) -> None:
-        """With `opens_only`, only open the model, for embedding queries; chunks are embedded by other nodes."""
+        """With `opens_only`, only open the model for queries; other nodes embed the chunks."""
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: Identifies the configuration that was opened last. At first and after `stop`, it is `self`, which is
-        #: different from every configuration.
+        #: Identifies the configuration that was opened last; `self` if none is open.
         self._opened: object = self
-        #: Teams whose index may contain chunks without a vector, the next one first.
+        #: Teams whose index may have chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
         #: Teams whose index has already been cleared of other models' vectors.
         self._cleared: set[str] = set()
         #: Ids of chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: The shares into which a team's chunks are divided, the next one first.
+        #: A team's shares of chunks, the next one first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
-        #: The failure that was logged last. If the next failure is the same, it isn't logged.
+        #: The failure that was logged last; it isn't logged twice in a row.
         self._logged: str | None = None
         self._pause_s = FIRST_PAUSE_S
 
@@ -100,7 +92,7 @@ class EmbeddingWorker(Worker):
             await asyncio.to_thread(embedder.close)
 
     async def _run_batch(self) -> bool:
-        """Embed one batch of one team. Returns False if there is nothing to embed, or no model is configured."""
+        """Embed one batch of one team. Returns False if there is nothing to embed, or no model."""
         stamp = self._choice.stamp()
         if stamp != self._opened or (self._embedder and self._embedder.is_stale):
             await self._open(stamp)
@@ -109,8 +101,7 @@ class EmbeddingWorker(Worker):
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None or self._opens_only:
             return False
-        # Move the team to the end of the queue. A team leaves the queue only when it has no chunks left, so that it
-        # gets another turn after an error.
+        # Move the team to the end of the queue, so that it gets another turn after an error.
         del self._turns[team_id]
         self._turns[team_id] = None
         try:
@@ -118,21 +109,21 @@ class EmbeddingWorker(Worker):
                 del self._turns[team_id]
         except ProviderError as error:
             if not await self._is_short(error):
-                # The team's index failed. Retry the team later, and continue with the other teams.
+                # The team's index failed. Continue with the other teams.
                 log.warning("vectors of %s can't be stored, tried again in %g s: %s", team_id, LONGEST_PAUSE_S, error)
                 self._turns.pop(team_id, None)
                 asyncio.get_running_loop().call_later(LONGEST_PAUSE_S, self.context.wakes.note_unembedded, team_id)
         return True
 
     async def _is_short(self, error: Exception) -> bool:
-        """Return whether the error is due to a shortage. If it is, first wait until the shortage may be over."""
+        """Return whether a shortage caused the error. If so, first wait until it may be over."""
         is_short = await self.context.shortages.is_cause_of(error)
         if is_short:
             await self.context.shortages.passed()
         return is_short
 
     async def _open(self, stamp: object) -> None:
-        """Open the model that the operator has configured, and close the previous one."""
+        """Open the configured model, and close the previous one."""
         await self.stop()
         if self.context.embedding.state is not EmbeddingState.FAILING:
             self._show(EmbeddingState.LOADING)
@@ -148,12 +139,11 @@ class EmbeddingWorker(Worker):
         self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
-        """Embed one batch of the team's chunks. Returns False if no chunk is left for this node or any other."""
+        """Embed one batch of the team's chunks. Returns False if no node has a chunk left."""
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
-            # Load the vectors into the cache now: it takes a few tenths of a second for 100,000 chunks, and otherwise
-            # the first search would have to wait for it.
+            # Load the vectors into the cache, so that the first search doesn't wait for it.
             buckets = self.context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
             await asyncio.to_thread(provider.warm_up, team_id, model, [bucket.id for bucket in buckets])
             self._cleared.add(team_id)
@@ -161,20 +151,19 @@ class EmbeddingWorker(Worker):
             done = await self._embed_share(embedder, team_id, share)
             if done is not None:
                 return done
-        # Another node that is embedding a share may have listed its chunks before the newest ones were added. Check
-        # again later.
+        # Another node may have missed the newest chunks. Check again later.
         await asyncio.sleep(LOOK_S)
         return True
 
     async def _embed_share(self, embedder: OpenEmbedder, team_id: str, share: int) -> bool | None:
-        """Embed one batch of the chunks in this share. Returns False if the team has no chunk left.
+        """Embed one batch of this share. Returns False if the team has no chunk left.
 
-        Returns None if the remaining chunks belong to other shares, or if another node has locked this share.
+        Returns None if only other shares have chunks, or another node has locked this one.
         """
         async with self.context.locks.hold_free(f"embedding {team_id} {share}") as held:
             if not held:
                 return None
-            # List the chunks after locking the share: another node may have embedded the ones that were listed before.
+            # Another node may have embedded the chunks that were listed before the lock.
             limit = self._batch * len(self._shares) + len(self._refused)
             listed = await asyncio.to_thread(self.context.provider.list_unembedded, team_id, embedder.model, limit)
             left = [chunk for chunk in listed if chunk.chunk_id not in self._refused]
@@ -191,14 +180,14 @@ class EmbeddingWorker(Worker):
                 await finish_offers(self.context, team_id, chunks, offered.find_wrong(computed))
         if not chunks:
             return None if left else False
-        # Put this share first, to continue with it in the next round.
+        # Continue with this share in the next round.
         self._shares.sort(key=share.__ne__)
         return True
 
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
-        """Embed the chunks. Returns pairs of chunk id and vector; raises EmbedFailed.
+        """Embed the chunks. Returns pairs of chunk id and vector.
 
-        Returns an empty list if there is only one chunk and the model can't embed it.
+        The list is empty if a single chunk can't be embedded. Other failures raise EmbedFailed.
         """
         is_suspicious = self.context.embedding.state is EmbeddingState.FAILING
         if is_suspicious:

@@ -1,33 +1,24 @@
-"""The indexing worker: claims tasks, extracts documents in child processes, and puts their text into the index.
+"""The indexing worker: has child processes extract the text of documents, and puts it into the index.
 
     claim (one transaction)  ->  extract (one child)  ->  put (provider, durable)  ->  complete (one transaction)
 
-These steps process a single document, or a wave: up to 64 small documents of one team that share a child. A wave
-consists of the documents that are waiting when a child becomes free, so documents never wait for a wave to fill up.
-The queues of documents (lanes, see `core.lanes`) take turns, and so do the teams within a lane, so that large or
-numerous documents don't block the others.
-
-The last step makes the sources ready. If the buckets or title of a source have changed since the claim, the sync worker
-updates the index before that source is ready (`operations.indexing`). Progress between the first and the last step is
-kept in memory only.
+The last step makes the sources ready. A child reads one document, or a wave: up to 64 small documents of one team. A
+wave never waits to fill up.
 
 What happens to a wave if something fails:
 
-    a document can't be read          its attempt is counted, and the document is retried alone, or fails
-    the child dies, or is too slow    the document that it was reading is treated in the same way; documents before it
-                                      are indexed; documents after it (`NotRead`) are queued to be read alone, and
-                                      their attempt isn't counted
-    the index or the daemon fails     in a shortage, or if the index is damaged and will be rebuilt, all documents wait;
-                                      otherwise each is queued to be read alone; no attempt is counted
-    the index has a later generation  the document is queued again, as a still later generation; this happens if the
-                                      state database was restored from an older copy
+    a document can't be read          its attempt is counted; it is retried alone, or fails
+    the child dies, or is too slow    the same for the document that it was reading; those before it are indexed,
+                                      those after it are read alone, and their attempts aren't counted
+    the index or the daemon fails     no attempt is counted; each document is read alone, but in a shortage, or
+                                      while the index waits for a rebuild, all of them wait
+    the index has a later generation  the document is indexed again, as a still later one; happens if the state
+                                      database was restored from an older copy
     the daemon stops                  all documents are queued again, and no attempt is counted
-    the daemon dies                   the tasks are still `running`; the next start moves them to the lane `suspect`,
-                                      where documents are read one at a time, and an attempt is counted only if the
-                                      daemon dies again
+    the daemon dies                   the next start reads the documents one at a time, in the lane `suspect`; an
+                                      attempt is counted only if the daemon dies again
 
-Putting the same document twice is harmless: each attempt after the first is a new generation, which replaces the text
-of an earlier attempt.
+Putting a document twice is harmless: each attempt is a new generation that replaces the earlier text.
 """
 
 import asyncio
@@ -64,17 +55,16 @@ from svc_daemon.workers.runners import Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: Delay before a document that failed because of a shortage is tried again, in seconds.
+#: Delay before a retry after a shortage, in seconds.
 PAUSE_IN_SHORTAGE_S = 1.0
-#: Delay before a document that failed because of a damaged index is tried again, in seconds. It can take a minute until
-#: the rebuild of the index begins.
+#: Delay before a retry if the index is damaged, in seconds. Its rebuild may begin only after a minute.
 PAUSE_IN_REBUILD_S = 5.0
 
 
 class IndexingWorker(Worker):
-    """Indexes documents: several waves (groups of small documents) and single documents at a time.
+    """Indexes several single documents and waves (groups of small documents) at a time.
 
-    When the worker is stopped, it queues unfinished documents again, without counting the attempt.
+    On a stop, unfinished documents are queued again without counting the attempt.
     """
 
     doing = "claiming"
@@ -82,10 +72,10 @@ class IndexingWorker(Worker):
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
-        # One slot more than the maximum number of child processes per lane, so that one lane never occupies all slots.
+        # One slot more than a lane may have child processes, so that no lane occupies all slots.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._turns = Turns(context.limits.extract_children)
-        #: The claims whose documents are being indexed, by task id and token.
+        #: Claims of the documents in progress, by task id and token.
         self._claims: dict[tuple[str, int], IndexingClaim] = {}
 
     async def work(self) -> float:
@@ -93,11 +83,11 @@ class IndexingWorker(Worker):
         await self._slots.acquire()
         claims = None
         try:
-            # Give priority to uploads: if many arrive at once, they are stored before their documents are read.
+            # Store arriving uploads before reading documents.
             await self.context.gates.let_uploads_go_first()
             most = WAVE_DOCUMENTS
             if self.context.shortages.now is not None:
-                # Index one document at a time, to find out whether the shortage is over.
+                # Index one document at a time to find out whether the shortage is over.
                 most = 1
                 if self.running:
                     await asyncio.wait(self.running)
@@ -105,7 +95,7 @@ class IndexingWorker(Worker):
             now = self.context.clock.timestamp()
             claims = await claim_indexing(self.context, self._turns, most)
             if claims is None:
-                # Tasks that are already due wait for a child process to end, which wakes this worker.
+                # Due tasks wait for a child process to end, which wakes this worker.
                 return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING, after=now)))
             if claims:
                 task = claims[0].task
@@ -119,7 +109,7 @@ class IndexingWorker(Worker):
 
     async def stop(self) -> None:
         await super().stop()
-        # An asyncio task that is cancelled before it starts can't release its claims, so release them here.
+        # A task that is cancelled before it starts can't release its claims.
         if self._claims:
             await park_indexing(self.context, list(self._claims.values()))
 
@@ -166,7 +156,7 @@ class IndexingWorker(Worker):
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
-        # `stale` includes the documents that were just queued again, because their claims have ended.
+        # `stale` includes the documents that were queued again just now.
         if stale := await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 
@@ -195,8 +185,7 @@ class IndexingWorker(Worker):
             if len(claims) == 1:
                 failures.append((claims[0], failure))
             else:
-                # These documents were read together, and it isn't known which one caused the failure. Read each one
-                # alone.
+                # It isn't known which document caused the failure, so read each one alone.
                 unread += claims
         if unread:
             await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))
@@ -214,6 +203,6 @@ def _explain(error: Exception) -> tuple[Failure, bool]:
         return Failure(error.code, error.message, error.retryable), True
     if isinstance(error, ProviderError):
         return Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable), True
-    # An unexpected error counts as a failed attempt of the source, and the worker continues.
+    # An unexpected error counts as a failed attempt.
     message = "Something unexpected went wrong."
     return Failure(SourceErrorCode.EXTRACTION_CRASHED, message, retryable=True), False

@@ -1,7 +1,6 @@
-"""Two workers that read stored documents again: one rebuilds the teams' indexes, one rechunks documents.
+"""Two workers that read stored documents again: one rebuilds indexes, one splits documents after chunk sizes changed.
 
-Rechunking splits documents into passages again after a bucket's chunk sizes have changed. `operations.rebuilding`
-describes the invariants during a rebuild, and the state after the process is killed.
+`operations.rebuilding` describes what holds during a rebuild and after a crash.
 """
 
 import asyncio
@@ -45,21 +44,20 @@ from svc_daemon.workers.runners import LONGEST_S, Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: How many times a rebuild tries to read a document before it leaves the document to the indexing worker.
+#: A document that can't be read so many times is left to the indexing worker.
 REBUILD_READS = 2
-#: How many times rechunking tries to read a document before it keeps the old chunks.
+#: A document that can't be read so many times keeps its old chunks.
 RECHUNK_READS = 3
-#: Delay in seconds after a round of rechunking in which documents failed. It doubles each time, up to the maximum.
+#: Delay after a round with failures, in seconds. It doubles each time, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 class RebuildingWorker(Worker):
     """Rebuilds the search indexes of teams one after another.
 
-    claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
+        claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
 
-    Several documents are read at a time. A small document is first read together with others (in a wave), and then
-    alone if that failed.
+    Small documents are first read in groups, and then alone if that failed.
     """
 
     doing = "rebuilding"
@@ -89,7 +87,7 @@ class RebuildingWorker(Worker):
         if task.stage != INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
-            # Damage that was reported so far was in the removed file, so the new one doesn't need another rebuild.
+            # Damage reported so far was in the removed file.
             self.context.wakes.damaged.discard(task.team_id)
             await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
@@ -104,7 +102,7 @@ class RebuildingWorker(Worker):
     def _list_waves(
         self, task: TaskRow, missing: Sequence[str], reads: Counter[str]
     ) -> Iterator[Sequence[SourceReading]]:
-        """Group the documents by the child process that reads them, and count in `reads` how often each was read."""
+        """Group the documents by the child process that reads them, and count the reads in `reads`."""
         for start in range(0, len(missing), WAVE_DOCUMENTS):
             page = {
                 reading.source.id: reading
@@ -120,7 +118,7 @@ class RebuildingWorker(Worker):
             yield from ([reading] for reading in page.values())
 
     async def _read_all(self, task: TaskRow, waves: Iterator[Sequence[SourceReading]], reads: Counter[str]) -> None:
-        """Read and index documents; each wave is a group of documents for one child process.
+        """Read and index documents, in groups for one child process.
 
         Several asyncio tasks share the iterator `waves`.
         """
@@ -171,7 +169,7 @@ class RebuildingWorker(Worker):
 
 
 class RechunkingWorker(Worker):
-    """Splits documents that are marked for rechunking into chunks again, one document at a time."""
+    """Splits marked documents into chunks again, one at a time."""
 
     doing = "rechunking"
     locks = ("rechunking",)
@@ -183,7 +181,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Try once to split each marked document into chunks again."""
+        """Try each marked document once."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:
@@ -202,7 +200,7 @@ class RechunkingWorker(Worker):
         return rest_s
 
     async def _rechunk(self, reading: SourceReading) -> bool:
-        """Split one document into chunks again. Returns False if that must be tried again later."""
+        """Split one document into chunks again. Returns False if it must be retried later."""
         source_id = reading.source.id
         try:
             extraction = await readings.read(self.context, self._extractor, reading)
@@ -230,8 +228,7 @@ class RechunkingWorker(Worker):
             return False
         await asyncio.to_thread(documents.undo, self.context, [begun.source])
         if entry.kept_generation is not None:
-            # The index has a later generation than the restored database. Index the document again, since its bytes may
-            # differ.
+            # The index is newer than the restored database, so the bytes may differ. Index the document again.
             await requeue_document(self.context, begun)
             return True
         await finish_rechunk(self.context, begun, extraction)

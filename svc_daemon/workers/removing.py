@@ -1,4 +1,4 @@
-"""The removing worker: removes teams with everything that belongs to them (see `operations.team_removals`)."""
+"""The removing worker: removes teams with everything that belongs to them."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from svc_daemon.workers.runners import Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: Interval in seconds for checking whether other workers have finished their work for the team.
+#: Interval in seconds for checking whether the team's other work has ended.
 PAUSE_S = 0.2
 
 

@@ -14,9 +14,9 @@ from svc_daemon.store.tasks import TaskRow
 
 log = logging.getLogger(__name__)
 
-#: How long a worker sleeps if it isn't woken and knows of no work that becomes due earlier, in seconds.
+#: Longest sleep of a worker that isn't woken, in seconds.
 LONGEST_S = 60.0
-#: Delay after an unexpected error, in seconds, so that a worker doesn't repeat failing work without a pause.
+#: Delay after an unexpected error, in seconds.
 PAUSE_AFTER_ERROR_S = 1.0
 #: How many times a lease is extended within its duration.
 BEATS_PER_LEASE = 3
@@ -25,30 +25,30 @@ RETRY_S = 0.5
 
 
 class Worker(ABC):
-    """Base class of background workers. If the daemon stops during a piece of work, the next start does it again."""
+    """Base class of background workers. Work that a stop interrupts is done again after the next start."""
 
     #: Name of the activity in log messages.
     doing: str
-    #: Names of locks that are held during each round of work, so that only one node at a time does this work.
+    #: Locks held during each round, so that only one node at a time does this work.
     locks: tuple[str, ...] = ()
 
     def __init__(self, context: Context, wake: Wake) -> None:
         self.context = context
         self.wake = wake
-        #: Whether the worker had been woken when the current round of work began.
+        #: Whether the worker had been woken when the current round began.
         self.is_woken = False
-        #: Maps the asyncio tasks that run alongside the loop to their names.
+        #: Names of the asyncio tasks that run beside the loop.
         self.running: dict[asyncio.Task[None], str] = {}
 
     async def run(self) -> None:
-        """Work, then sleep until the worker is woken or more work is due, and repeat. Runs until cancelled."""
+        """Work, then sleep until woken or until work is due, and repeat. Runs until cancelled."""
         try:
             while True:
                 self.is_woken = self.wake.is_set()
                 self.wake.clear()
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
-                        # Another node holds the lock, so that node also does the work for which this worker was woken.
+                        # The node that holds the lock does the work.
                         rest_s = await self.work() if len(free) == len(self.locks) else self.context.wakes.look_s
                 except Exception as error:
                     await self.outlast(error, self.doing)
@@ -61,7 +61,7 @@ class Worker(ABC):
 
     @abstractmethod
     async def work(self) -> float:
-        """Do some of the waiting work. Returns how many seconds to sleep unless woken; 0 if there may be more to do."""
+        """Do some of the waiting work. Returns the seconds to sleep; 0 if there may be more to do."""
 
     async def stop(self) -> None:
         """Cancel the tasks in `running`, and wait until they have ended."""
@@ -71,7 +71,7 @@ class Worker(ABC):
         await asyncio.gather(*running, return_exceptions=True)
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run `work` as an asyncio task beside the loop. When that task ends, the worker is woken."""
+        """Run `work` as an asyncio task beside the loop. Its end wakes the worker."""
 
         def end(task: asyncio.Task[None]) -> None:
             del self.running[task]
@@ -82,10 +82,9 @@ class Worker(ABC):
         task.add_done_callback(end)
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """Handle an error of a piece of work by waiting before the next attempt.
+        """Wait after an error before the next attempt.
 
-        If the error is due to a shortage of memory, disk space or descriptors, wait until it may be over. Otherwise log
-        the error and wait briefly.
+        In a shortage of memory or disk space, wait until it may be over. Otherwise log the error and wait briefly.
         """
         if await self.context.shortages.is_cause_of(error):
             await self.context.shortages.passed()
@@ -98,12 +97,12 @@ class Worker(ABC):
         look_s = self.context.wakes.look_s
         if due_at is None:
             return look_s
-        # Limit the result, so that a change of the wall clock can't delay work for long.
+        # A change of the wall clock must not delay work for long.
         return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), look_s)
 
 
 async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
-    """Extend the leases of these tasks periodically, until cancelled."""
+    """Extend the tasks' leases periodically, until cancelled."""
     pause_s = beat_s = context.limits.lease_seconds / BEATS_PER_LEASE
     while True:
         await asyncio.sleep(pause_s)
@@ -111,5 +110,5 @@ async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
             await extend_claims(context, tasks)
             pause_s = beat_s
         except StorageError:
-            # Retry soon: once the lease has expired, another worker can claim the task.
+            # Retry soon: after the lease expires, another worker can claim the task.
             pause_s = min(RETRY_S, beat_s)

@@ -25,12 +25,11 @@ from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
-#: How often leases are checked and failed steps are repeated, in seconds.
+#: Interval in seconds for checking leases and repeating failed steps.
 ROUND_S = 10.0
-#: Number of rounds (about an hour) between two deletions of old idempotency keys and of rows about work that ended long
-#: ago.
+#: Old rows are deleted once in so many rounds, about every hour.
 ROUNDS_PER_PURGE = 360
-#: Minimum time between two commits of the counted answers and searches, in seconds.
+#: Minimum time between two commits of the counts, in seconds.
 COUNT_PAUSE_S = 1.0
 
 
@@ -47,7 +46,7 @@ class SweepingWorker(Worker):
         super().__init__(context, context.wakes.sweeping)
         self._rounds = 0
         self._due_s: float | None = None
-        #: The key up to which the object store has been checked in the current pass; None between two passes.
+        #: The key up to which this pass has checked the object store; None between passes.
         self._swept: str | None = None
 
     async def work(self) -> float:
@@ -59,10 +58,10 @@ class SweepingWorker(Worker):
             self._due_s = monotonic() + ROUND_S
         await _try(self, clean_tombstones)
         now_s = monotonic()
-        # The remaining steps run only once per interval, even if deletions wake the worker more often.
+        # The remaining steps run once per interval, however often deletions wake the worker.
         if now_s < self._due_s:
             return self._due_s - now_s
-        # Release no leases of tasks during a shortage: workers that are still running may be unable to extend theirs.
+        # In a shortage, running workers may be unable to extend their leases, so don't release them.
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, context.clock.lease_s()))
         await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
@@ -75,8 +74,7 @@ class SweepingWorker(Worker):
             await _try(self, forget_events)
             await _try(self, forget_offers)
             if self._rounds:
-                # Don't delete these files right after a start: a wrong clock is often corrected soon afterwards, and
-                # the files may be the only copies.
+                # Wait: the clock may be wrong after a start, and these files may be the only copies.
                 await _try(self, forget_asides)
                 self._swept = self._swept or ""
         if self._swept is not None:
@@ -89,7 +87,7 @@ class SweepingWorker(Worker):
 
 
 class CountingWorker(Worker):
-    """Records the number of answers and searches, many in one commit. When it is stopped, it records the rest."""
+    """Records the number of answers and searches, many in one commit."""
 
     doing = "counting answers"
 
@@ -107,13 +105,13 @@ class CountingWorker(Worker):
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
-            # Wait for the write. If it were cancelled, it would be unknown whether the counts were recorded.
+            # If the write were cancelled, nobody would know whether it was stored.
             await recording
             raise
 
 
 async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> None:
-    """Run a step, and log its error instead of raising it, so that the other steps still run."""
+    """Run a step, and log its error so that the other steps still run."""
     try:
         await step(worker.context)
     except Exception as error:

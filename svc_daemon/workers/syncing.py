@@ -1,9 +1,7 @@
 """The sync worker: writes changed buckets and titles of sources to the search index.
 
-When a document is indexed, it is written to the index with its source's buckets, and the memberships become active.
-This worker handles later changes: a source joined or left a bucket or was renamed, a failed bucket deletion was undone,
-a rebuild has ended, or an earlier attempt had indexed the document with other buckets. All pending changes are rows in
-the state database, so nothing is lost if the process is killed.
+Indexing writes a document with its first buckets; this worker handles later changes. All pending changes are rows in
+the state database, so a crash loses nothing.
 """
 
 import asyncio
@@ -30,10 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class SyncingWorker(Worker):
-    """Writes changed buckets of sources to the search index, and then marks the memberships as active.
+    """Writes changed buckets of sources to the search index, then marks the memberships as active.
 
-    Only this worker changes buckets in the index, for one source at a time, so that an older value can't overwrite a
-    newer one.
+    Only this worker changes buckets in the index, one source at a time, so that an older value can't overwrite a newer
+    one.
     """
 
     doing = "bucket sync"
@@ -53,7 +51,7 @@ class SyncingWorker(Worker):
                 await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
                 raise Short from error
             raise
-        # Clean up in every round. Otherwise a continuous stream of syncs could delay the cleanup forever.
+        # Clean up in every round. Otherwise constant syncs could delay it forever.
         cleaned = await clean_detachments(self.context)
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 
