@@ -1,8 +1,7 @@
-"""The rules of the fault lab, which makes a daemon fail on demand: which requests are disturbed, and how.
+"""The fault lab, which makes a daemon fail on demand: which requests are disturbed, and how.
 
-A rule applies to the requests of one route, or to all. It lets the first `skip` of them pass, disturbs the next
-`times`, and lets the rest pass. If several rules would disturb a request, only the first one does, and the later ones
-do not count it.
+A rule applies to the requests of one route, or to all. It lets `skip` of them pass, disturbs the next `times`, and
+lets the rest pass. If several rules would disturb a request, the first one does.
 
     [[fault]]
     name = "lost answer"                       # shown in the header Svc-Fault
@@ -28,7 +27,7 @@ from svc_daemon.settings import SettingError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
 
-#: A rule that names no route applies to routes that contain this; others, such as `/healthz`, must be named.
+#: A rule without a route applies to routes that contain this.
 EVERY = " /v1/"
 #: Maximum delay, in seconds.
 LONGEST_DELAY_S = 3600
@@ -40,7 +39,7 @@ class FaultRule(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[ -~]{1,100}$")] = "fault"
-    #: Method and path template of the requests to disturb; None for all requests below /v1.
+    #: Method and path template; None for all requests below /v1.
     route: str | None = None
     when: Literal["before", "after"] = "before"
     cut: bool = False
@@ -73,13 +72,13 @@ class FaultsRefused(SettingError):
 
 @dataclass(slots=True)
 class FaultPlan:
-    """The rules of a file, with the number of requests so far to which each rule applied."""
+    """The rules of a file, with the number of requests that each has met."""
 
     rules: tuple[FaultRule, ...]
     _met: dict[int, int] = field(default_factory=dict)
 
     def choose(self, route: str) -> FaultRule | None:
-        """Count a request of this route. Return the rule that disturbs the request, or None."""
+        """Count a request of this route. Return the rule that disturbs it, or None."""
         for number, rule in enumerate(self.rules):
             if rule.route != route and not (rule.route is None and EVERY in route):
                 continue
@@ -90,7 +89,7 @@ class FaultPlan:
 
 
 def parse_faults(text: str, routes: Collection[str]) -> FaultPlan:
-    """Parse a file of rules in TOML. `routes` are the routes that exist. Raises FaultsRefused."""
+    """Parse a TOML file of rules. `routes` are the existing routes. Raises FaultsRefused."""
     try:
         rules = _FaultFile.model_validate(tomllib.loads(text)).fault
     except tomllib.TOMLDecodeError as error:

@@ -1,4 +1,4 @@
-"""Idempotency keys: their format, and whether a request whose key was used before is a repetition or a conflict.
+"""Idempotency keys: their format, and whether a request repeats an earlier one or conflicts with it.
 
 The state database has a row, with the response, for each key whose request was executed:
 
@@ -7,8 +7,7 @@ The state database has a row, with the response, for each key whose request was 
     row, same route, no fingerprint         replay    URL imports, whose bodies are not compared
     row, other route or fingerprint         conflict  409, nothing is done
 
-The fingerprint is a hash of the request's content. A refused request leaves no row, so its key can be used again at
-once.
+A fingerprint is a hash of the request's content. A refused request leaves no row.
 """
 
 import hashlib
@@ -26,30 +25,29 @@ class ReplayVerdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What identifies a request. It is stored with the response, and compared to a later request with the same key."""
+    """What identifies a request; stored with its response."""
 
     #: Method and route template, such as `POST /v1/buckets/{bucket}/files`.
     route: str
-    #: SHA-256 of the request's normalized content; None if the idempotency key alone identifies the request.
+    #: SHA-256 of the request's content; None if the key alone identifies the request.
     fingerprint: str | None
-    #: The fingerprint that earlier releases computed for the same request. After an upgrade, rows with such
-    #: fingerprints are still in the database for some days.
+    #: The same as earlier releases computed it; such rows remain for some days after an upgrade.
     former_fingerprint: str | None = None
 
 
 def is_key(text: str, max_characters: int) -> bool:
-    """Return whether the text is a valid key: at least one character, all visible ASCII (0x21 to 0x7E)."""
+    """Return whether the text is a valid key: one or more visible ASCII characters."""
     return 1 <= len(text) <= max_characters and all("!" <= character <= "~" for character in text)
 
 
 def fingerprint(*parts: Any) -> str:
-    """Return a fingerprint: the SHA-256, in hex, of the canonical JSON of the parts."""
+    """Return the SHA-256, in hex, of the canonical JSON of the parts."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def judge(stored: Claim | None, claim: Claim) -> ReplayVerdict:
-    """Compare a request with the stored row of its idempotency key, if there is one."""
+    """Compare a request with the stored row of its idempotency key."""
     if stored is None:
         return ReplayVerdict.NEW
     if stored.route != claim.route:

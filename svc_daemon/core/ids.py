@@ -1,6 +1,6 @@
-"""Ids: a prefix that names the kind of object, and a ULID, so that ids of one kind sort by the time of their creation.
+"""Ids: a prefix that names the kind of object, and a ULID, so that ids sort by creation time.
 
-Clients name an agent by a model id (specification, Agent and model IDs), which begins with either of two prefixes.
+Also model ids, by which clients name an agent.
 """
 
 import re
@@ -31,34 +31,32 @@ COMPLETION = "chatcmpl"
 
 _ULID = "[0-9A-Za-z]{26}"
 _BASE_32 = "0123456789abcdefghjkmnpqrstvwxyz"
-#: All pairs of base-32 digits; a pair stands for ten bits.
+#: All pairs of base-32 digits; each stands for ten bits.
 _DIGIT_PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
-#: Names of stored files (blobs): the id of the source. If a refresh of the source stored the file, another ULID
-#: follows. Older releases named refreshed files without the source id.
+#: Names of stored files: the source's id and, after a refresh, another ULID. Older releases had no source id.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
-#: Names of the files with the received bytes of upload sessions: the session's id.
+#: Names of the files of upload sessions.
 PART_NAME = re.compile(f"{UPLOAD}_{_ULID}")
 
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Generates ids from the given clock and source of randomness."""
+    """Generates ids from a clock and a source of randomness."""
 
     now: Callable[[], datetime]
     #: Returns the given number of unpredictable bytes.
     random: Callable[[int], bytes]
 
     def make(self, prefix: str) -> str:
-        """Make an id such as `src_01k2…`: 48 bits of milliseconds, then 80 random bits, in lower-case base 32."""
+        """Make an id such as `src_01k2…`: 48 bits of milliseconds, then 80 random bits."""
         milliseconds = int(self.now().timestamp() * 1000)
         return f"{prefix}_{str(ULID(milliseconds.to_bytes(6, 'big') + self.random(10))).lower()}"
 
     def make_many(self, prefix: str, count: int) -> list[str]:
-        """Make several ids at once, in ascending order.
+        """Make several ids at once, in ascending order, which is much faster than one by one.
 
-        They differ only in the 20 bits after the time, which makes this much faster than to make one id after another.
-        These bits come before the random ones, so that a user can name each id by its beginning.
+        They differ in the 20 bits after the time, so a user can name each by its beginning.
         """
         made: list[str] = []
         while len(made) < count:
@@ -72,7 +70,7 @@ class Ids:
 
 
 def source_of(name: str) -> str | None:
-    """Return the source's id, with which the name of its stored file begins; None for names of older releases."""
+    """Return the id of the source of a stored file; None for names of older releases."""
     match = BLOB_NAME.fullmatch(name)
     return match[1] if match else None
 
@@ -81,14 +79,14 @@ def is_id(text: str, prefix: str) -> bool:
     return text.startswith(prefix + "_")
 
 
-#: The prefixes of model ids: the one that responses have, and the one that old clients send.
+#: The prefixes of model ids: that of responses, and one that old clients send.
 SPELLINGS = ("svc-agent", "svc-rag-agent")
-#: The id of the agent to use if a model id has no colon, and so names no agent.
+#: The agent that a model id without a colon means.
 DEFAULT_AGENT = "default"
 
 
 def agent_of(model: str) -> str:
-    """Return the agent id in a model id; raises `model_not_found` if the prefix is unknown or the agent id empty."""
+    """Return the agent id in a model id. Raises `model_not_found`."""
     spelling, separator, agent_id = model.partition(":")
     if spelling not in SPELLINGS or (separator and not agent_id):
         raise NotFound(
@@ -99,12 +97,12 @@ def agent_of(model: str) -> str:
 
 
 def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
-    """Return whether a key with these allowed model ids (with either prefix; None allows all) may use the agent."""
+    """Return whether a key with these model ids may use the agent; None allows all."""
     return models is None or any(agent_of(model) == agent_id for model in models)
 
 
 def is_model_spelling(agent_id: str) -> bool:
-    """Return whether the agent id equals a prefix of model ids, so that it could be confused with the default agent."""
+    """Return whether the agent id could be confused with a prefix of model ids."""
     return agent_id.lower() in SPELLINGS
 
 

@@ -1,8 +1,7 @@
 """Problems of a data directory and their repairs, and temporary shortages of the machine's resources.
 
-A problem of the data lasts until it is repaired. A shortage needs no repair. It is recognized by an error of the
-operating system, of SQLite or of an engine on another machine, or by an error that such an error has caused. A child
-process that reaches its own limits is not a shortage: the cause is the document that it reads.
+A problem lasts until it is repaired; a shortage passes. A child process that reaches its own limits is not a shortage,
+since its document is the cause.
 """
 
 import errno
@@ -12,10 +11,9 @@ from enum import StrEnum
 
 from svc_daemon.errors import StoreUnavailable
 
-#: If at least this many stored files have no row, a warning says that an older copy of the state database is probably
-#: in use. A process that was killed leaves fewer.
+#: This many files without a row are a sign of an older copy of the database; a crash leaves fewer.
 MANY_FILES = 10
-#: Maximum size of a write-ahead log in normal operation; a larger one is a problem.
+#: Maximum size of a write-ahead log in normal operation.
 LOG_BYTES = 64 * 1024 * 1024
 
 
@@ -26,11 +24,11 @@ class Repair(StrEnum):
     TRIM_LOG = "trim_log"
     #: Remove a file that was deleted on purpose or is incomplete.
     REMOVE_FILE = "remove_file"
-    #: Create the missing row of a source whose bytes are stored and whose document is in a team's index.
+    #: Create the missing row of a source whose bytes and index entry exist.
     RECOVER = "recover"
     #: Move aside stored bytes that no row mentions.
     SET_ASIDE = "set_aside"
-    #: Mark the source as failed, and move its bytes aside if they are not those that were uploaded.
+    #: Mark the source as failed, and move its bytes aside if they are not the uploaded ones.
     FAIL_SOURCE = "fail_source"
     #: Rebuild the team's index from the stored bytes.
     REBUILD_INDEX = "rebuild_index"
@@ -40,22 +38,22 @@ class Repair(StrEnum):
     CANCEL_TASK = "cancel_task"
     #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
-    #: Write the source's buckets to the index again, before the source becomes active in them.
+    #: Write the source's buckets to the index again, before it becomes active in them.
     SYNC_SOURCE = "sync_source"
     #: Write the source's title and buckets to the index again.
     UPDATE_INDEX = "update_index"
     #: Start the interrupted deletion of a bucket again.
     QUEUE_CASCADE = "queue_cascade"
-    #: Record the missing event of a source that became ready or failed, and schedule its webhook call.
+    #: Record the missing event of a source, and schedule its webhook call.
     RECORD_EVENT = "record_event"
     #: Schedule the webhook call of a recorded event.
     SEND_EVENT = "send_event"
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """Return a warning about stored files without a row, `known` of which are in a search index.
+    """Return a warning about stored files without a row, or None if there are few.
 
-    Returns None if there are few and none is in an index, as after a process was killed.
+    `known` of them are in a search index. If any is, the warning is always given.
     """
     if not known and files < MANY_FILES:
         return None
@@ -70,13 +68,13 @@ def lost_files(files: int, known: int) -> str | None:
 class Problem:
     """A violated invariant of a data directory, and how to repair it."""
 
-    #: The number of the invariant, such as `I3`; `secret` if the secret of a backup is missing.
+    #: The number of the invariant, such as `I3`, or `secret` for a missing secret.
     invariant: str
-    #: A sentence that contains the ids of all affected objects.
+    #: A sentence with the ids of all affected objects.
     message: str
     #: The repair; None if there is no safe one.
     repair: Repair | None = None
-    #: The ids in the message by kind, such as `source_id` and `team_id`.
+    #: The ids in the message, by kind, such as `source_id`.
     about: dict[str, str] = field(default_factory=dict)
 
 
@@ -90,7 +88,7 @@ class Lack(StrEnum):
     MEMORY = "memory"
     #: The system can't start another process or thread.
     PROCESSES = "processes"
-    #: An engine on another machine, such as the object store, does not answer.
+    #: An engine on another machine, such as the object store, doesn't answer.
     STORE = "store"
 
 
@@ -103,7 +101,7 @@ SENTENCES = {
     Lack.STORE: "A store on another machine does not answer.",
 }
 
-#: Maps the errors of the operating system that mean a shortage to the resource that is short.
+#: The resource that is short, by the system's error number.
 ERRNOS = {
     errno.ENOSPC: Lack.DISK,
     errno.EDQUOT: Lack.DISK,
@@ -118,12 +116,12 @@ _SQLITE = {
     "SQLITE_NOMEM": Lack.MEMORY,
     "SQLITE_IOERR_NOMEM": Lack.MEMORY,
 }
-#: Python's error message if the system refuses to start a thread.
+#: Python's message if the system refuses to start a thread.
 _NO_THREAD = "can't start new thread"
 
 
 def find_lack(error: BaseException) -> Lack | None:
-    """Return the missing resource, judged by the error and its causes; None if no shortage caused it."""
+    """Return the resource whose shortage caused the error, or None."""
     for cause in _causes(error):
         if isinstance(cause, MemoryError):
             return Lack.MEMORY
@@ -138,7 +136,7 @@ def find_lack(error: BaseException) -> Lack | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and all its causes, each once, because some errors of pymilvus are their own cause."""
+    """Yield the error and its causes, each once: some pymilvus errors are their own cause."""
     found, left = set[int](), [error]
     while left:
         cause = left.pop(0)

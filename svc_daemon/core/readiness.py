@@ -7,9 +7,7 @@ A membership connects a source with one of its buckets:
                                                            with exactly the source's buckets
                 queued -> syncing -> active | failed       otherwise, by the sync worker, which retries failures
 
-A source is ready if its status is `active`, it has at least one membership, all its memberships are `active`, and the
-team's index is not being rebuilt. The same rule applies to Q&A sources, although searches of a bucket never return
-them.
+A source is ready if it and all its memberships (at least one) are `active`, and the team's index is not being rebuilt.
 """
 
 from collections.abc import Collection
@@ -17,17 +15,16 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
-#: Statuses of buckets that are archived or being deleted; all others are ACTIVE.
+#: Statuses of buckets that are archived or being deleted; others are ACTIVE.
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
-#: Statuses of a source in one of its buckets, the least advanced first. A source's sync status is the first that it has
-#: in any bucket.
+#: A source's sync status is the first of these that it has in any bucket.
 _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
 
 
 def sync_status(memberships: Collection[str]) -> str:
-    """Combine a source's statuses in all of its buckets into one; `queued` if it is in no bucket."""
+    """Combine a source's statuses in its buckets into one; `queued` if it is in none."""
     return min(memberships, key=_SYNC_ORDER.index, default=QUEUED)
 
 
@@ -38,8 +35,7 @@ def is_ready(status: str, memberships: Collection[str], *, in_maintenance: bool 
 def store_status(indexed: int, pending: int, failed_syncs: int, *, in_maintenance: bool = False) -> str:
     """Return `maintenance`, `degraded`, `indexing`, `active` or `empty`.
 
-    `maintenance` means that the team's index is being rebuilt, `degraded` that a sync is failing, and `indexing` that
-    sources are pending.
+    `maintenance`: the team's index is being rebuilt. `degraded`: a sync is failing. `indexing`: sources are pending.
     """
     if in_maintenance:
         return MAINTENANCE

@@ -1,8 +1,7 @@
 """Parses the JSON body of a request, and builds the errors about its fields.
 
-JSON must be UTF-8, is limited in depth and number of entries, and must not contain anything that JSON parsers disagree
-about. Refused: duplicate keys (parsers differ in which one they keep), NaN and Infinity (not JSON), integers beyond 64
-bits (databases change or refuse them), lone surrogates and NUL (they can't be stored as UTF-8 or in SQL).
+Anything that JSON parsers disagree about is refused: duplicate keys, NaN and Infinity, integers beyond 64 bits, lone
+surrogates and NUL.
 """
 
 import json
@@ -27,7 +26,7 @@ def refusal(path: str, message: str) -> ServiceError:
 
 
 def refusals(errors: list[tuple[str, str]]) -> ServiceError:
-    """Build a 400 `invalid_request` for one or more fields, each given as its path and a message."""
+    """Build a 400 `invalid_request` for one or more fields, each a path and a message."""
     path, message = errors[0]
     sentence = _sentence(path, message) if len(errors) == 1 else f"{len(errors)} fields of the request are not valid."
     listed = [{"path": path, "message": message} for path, message in errors]
@@ -39,24 +38,21 @@ def _sentence(path: str, message: str) -> str:
 
 
 MAX_DEPTH = 32
-#: Maximum number of entries in all objects and lists of a body. They are counted before parsing, because validating
-#: half a million entries takes seconds, during which no other request is served.
+#: Maximum number of entries in all objects and lists. Validating half a million would block all requests for seconds.
 MAX_ENTRIES = 20_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-#: Maximum length of a 64-bit integer, including its sign. Longer ones are refused at once, since converting them is
-#: slow.
+#: Longest 64-bit integer with sign. Converting longer ones is slow.
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-#: JSON escapes of NUL and of surrogates. Unescaped ones are already refused by the UTF-8 and JSON decoders.
+#: Escapes of NUL and of surrogates; the decoders refuse unescaped ones.
 _ESCAPED_REFUSED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Parse a JSON object.
+    """Parse a JSON object. Raises `invalid_json`, or `invalid_request` if it is no object.
 
-    Raises ServiceError `invalid_json` if `data` is not JSON as this module defines it, is nested deeper than
-    `max_depth` or has more than `MAX_ENTRIES` entries, and `invalid_request` if it is not an object.
+    It is also invalid if nested deeper than `max_depth`, or with more than `MAX_ENTRIES` entries.
     """
     try:
         text = data.decode("utf-8")
@@ -85,7 +81,7 @@ def too_many_entries() -> ServiceError:
 
 
 def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str | None:
-    """Search a document for a key, and return its dotted path, or None.
+    """Return the dotted path of a key in a document, or None.
 
     Values of keys in `skipping` are not searched.
     """
@@ -99,7 +95,7 @@ def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str 
 
 
 def _check_strings(document: Any) -> None:
-    """Raise `invalid_json` if a string of the document contains NUL or half a surrogate pair."""
+    """Raise `invalid_json` if a string contains NUL or half a surrogate pair."""
     waiting = [document]
     while waiting:
         value = waiting.pop()
@@ -124,7 +120,7 @@ def _check_depth(document: Any, max_depth: int) -> None:
 
 
 def _count_entries(text: str) -> int:
-    """Count the entries of all objects and lists, by the comma or opening bracket before each of them."""
+    """Count the entries of all objects and lists, by their commas and opening brackets."""
     return text.count(",") + text.count("[") + text.count("{")
 
 
@@ -150,7 +146,7 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """Parse a number; refuses NaN and Infinity, which Python's parser accepts."""
+    """Parse a number; refuses NaN and Infinity, which Python accepts."""
     number = float(text)
     if not math.isfinite(number):
         raise _invalid("a number is too large" if text[-1].isdigit() else f"{text} is not JSON")
@@ -161,5 +157,5 @@ def _invalid(reason: str) -> ServiceError:
     return ServiceError(ErrorCode.INVALID_JSON, f"The body is not valid JSON: {reason}.")
 
 
-#: Create the decoder once, because creating one takes longer than decoding a small body.
+#: One decoder for all bodies: creating one takes longer than decoding a small body.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_number)

@@ -1,4 +1,4 @@
-"""The text format of times, calendar months, and the clock, which code gets as an argument if it depends on time."""
+"""The text format of times, calendar months, and the clock that is passed as an argument."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clocks of the service: wall clock time to store and show, monotonic time for timeouts, and lease time."""
+    """Wall clock time to store and show, monotonic time for timeouts, and lease time."""
 
     #: Returns the current time as an aware UTC datetime.
     now: Callable[[], datetime]
-    #: Returns seconds of a monotonic clock, which begins at an arbitrary time.
+    #: Returns seconds of a monotonic clock.
     monotonic: Callable[[], float]
     #: Returns seconds of a clock that all nodes of a cluster share; None if there is a single node.
     shared: Callable[[], float] | None = None
 
     def lease_s(self) -> float:
-        """Return the time in seconds that is compared with the end of leases; all nodes use the same clock."""
+        """Return the time in seconds to compare with the end of leases, on a clock that all nodes share."""
         return self.monotonic() if self.shared is None else self.shared()
 
     def timestamp(self, after_s: float = 0) -> str:
@@ -27,10 +27,10 @@ class Clock:
 
 
 def to_text(moment: datetime) -> str:
-    """Format as ISO 8601 UTC with milliseconds and `Z`; the texts sort chronologically."""
+    """Format as ISO 8601 UTC with milliseconds and `Z`, so that texts sort by time."""
     if moment.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    # Convert only if necessary: this is called several times per stored file, nearly always with a UTC time.
+    # Converting is slow, and times are nearly always in UTC.
     in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return in_utc.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 

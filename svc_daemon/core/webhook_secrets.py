@@ -1,15 +1,14 @@
 """The secrets that sign webhook calls.
 
-A team's secret is derived from the installation's secret and the team's generation number, so it is not stored. Each
-change of the secret increments the generation. For some time after that, calls are also signed with the previous
-secret.
+A team's secret is derived from the installation's secret and a generation number. After a change, calls are for some
+time also signed with the previous secret.
 """
 
 import base64
 import hashlib
 import hmac
 
-#: Number of random bytes in a secret. The Standard Webhooks specification allows 24 to 64.
+#: Random bytes of a secret. Standard Webhooks allows 24 to 64.
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105  (the prefix, not a secret)
 
@@ -22,6 +21,6 @@ def secret_text(random: bytes) -> str:
 
 
 def team_secret(installation_secret: bytes, team_id: str, generation: int) -> str:
-    """Derive a team's secret of one generation, as `whsec_…`."""
+    """Derive a team's secret of one generation."""
     message = f"webhook:{team_id}:{generation}".encode()
     return secret_text(hmac.new(installation_secret, message, hashlib.sha256).digest())

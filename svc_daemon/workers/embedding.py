@@ -35,7 +35,7 @@ SHRINK = 8
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 #: Interval in seconds for checking, after a failure, whether another model was installed.
 LOOK_S = 1.0
-#: In a cluster, so many nodes can embed the chunks of one team at once.
+#: In a cluster, this many nodes can embed the chunks of one team at once.
 SHARES = 4
 #: If even this sentence can't be embedded, the model is at fault.
 PLAIN = "A plain sentence."

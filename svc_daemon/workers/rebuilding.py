@@ -44,9 +44,9 @@ from svc_daemon.workers.runners import LONGEST_S, Worker, keep_leases
 
 log = logging.getLogger(__name__)
 
-#: A document that can't be read so many times is left to the indexing worker.
+#: After this many failed reads, a document is left to the indexing worker.
 REBUILD_READS = 2
-#: A document that can't be read so many times keeps its old chunks.
+#: After this many failed reads, a document keeps its old chunks.
 RECHUNK_READS = 3
 #: Delay after a round with failures, in seconds. It doubles each time, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0

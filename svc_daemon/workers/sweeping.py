@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 #: Interval in seconds for checking leases and repeating failed steps.
 ROUND_S = 10.0
-#: Old rows are deleted once in so many rounds, about every hour.
+#: Old rows are deleted once in this many rounds, about every hour.
 ROUNDS_PER_PURGE = 360
 #: Minimum time between two commits of the counts, in seconds.
 COUNT_PAUSE_S = 1.0

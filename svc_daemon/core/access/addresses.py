@@ -1,7 +1,7 @@
-"""Decides to which addresses the daemon may connect: by a table of refused networks, and the operator's exceptions.
+"""Decides to which network addresses the daemon may connect.
 
-`ipaddress.is_global` is not enough: depending on the Python release, it accepts multicast, IPv6 tunnel addresses that
-embed an IPv4 address, and networks that cloud providers use for their own services.
+`ipaddress.is_global` is not enough: some Python releases accept multicast, IPv6 tunnels and cloud providers' own
+services.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from svc_daemon.settings import SettingError
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
-#: Ports to which the daemon may connect by default; any other port must be allowed by the operator.
+#: Ports to which the daemon may connect by default.
 WEB_PORTS = frozenset({80, 443})
 
 #: The addresses that `localhost` and its subdomains resolve to (RFC 6761, 6.3).
@@ -43,8 +43,7 @@ _REFUSED_V4 = tuple(
     )
 )
 
-#: All public IPv6 addresses are in this network; loopback, IPv4-mapped, NAT64, unique local, link-local and multicast
-#: ones are not.
+#: All public IPv6 addresses are in this network; private and mapped ones are not.
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _REFUSED_V6 = tuple(
     IPv6Network(network)
@@ -60,7 +59,7 @@ _REFUSED_V6 = tuple(
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetwork:
-    """A network to which the daemon may connect because the operator allows it, although it is refused by default."""
+    """A network to which the operator lets the daemon connect."""
 
     network: IpNetwork
     #: The only port that is allowed; None allows any port.
@@ -72,20 +71,18 @@ class AllowedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """Decides which addresses the daemon may connect to; by default public ones, on ports 80 and 443."""
+    """Decides to which addresses the daemon may connect; by default public ones, on ports 80 and 443."""
 
     allowed: tuple[AllowedNetwork, ...] = ()
-    #: The address and port this daemon listens on. It is always refused, so that no URL makes the daemon connect to
-    #: itself.
+    #: The address and port this daemon listens on; it must never connect to itself.
     own: tuple[IpAddress, int] | None = None
 
     def permits(self, address: IpAddress, port: int) -> bool:
-        # Refuse IPv4-mapped addresses: the rules for the IPv4 address that they contain would not be applied to them.
+        # Refuse IPv4-mapped addresses: the IPv4 rules would not be applied to them.
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             return False
         if self.own is not None and port == self.own[1]:
-            # Connecting to the unspecified address (0.0.0.0 or ::) reaches this machine, and listening on it means
-            # listening on all addresses.
+            # The unspecified address (0.0.0.0 or ::) means this machine, or all of its addresses.
             own = self.own[0]
             is_here = address == own or address.is_loopback or address.is_unspecified
             if is_here or (own.is_unspecified and not is_public(address)):
@@ -95,7 +92,7 @@ class AddressPolicy:
         return port in WEB_PORTS and is_public(address)
 
     def may_permit_port(self, port: int) -> bool:
-        """Return whether the policy permits any address on this port. If not, there is no need to look up the host."""
+        """Return whether any address is permitted on this port; if not, no name need be looked up."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
 
 
@@ -107,10 +104,7 @@ def is_public(address: IpAddress) -> bool:
 
 
 def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
-    """Parse `SVC_FETCH_ALLOW`, such as `127.0.0.0/8, 10.1.0.0/16:8443, fd00::/8`; raises SettingError if it is invalid.
-
-    A port follows the prefix length (`fd00::/8:8443`), or an IPv4 address that has no prefix length.
-    """
+    """Parse `SVC_FETCH_ALLOW`, such as `127.0.0.0/8, 10.1.0.0/16:8443`. Raises SettingError."""
     allowed = []
     for entry in filter(None, map(str.strip, text.split(","))):
         try:

@@ -1,17 +1,16 @@
 """API keys: their format, what they may do, and which capabilities each preset includes.
 
-A key has the form `sk-<key id part><secret><checksum>`. The id part is used to look up the row, the 256-bit secret is
-compared by its SHA-256, and the checksum detects a mistyped key without querying the database.
+A key has the form `sk-<key id part><secret><checksum>`. The id finds its row, the secret is compared by its SHA-256,
+and the checksum detects typing errors.
 
-A new key never grants more than the key that creates it, which is called its maker:
+A new key never grants more than the key that creates it, its maker:
 
     capabilities    listed, or given by a preset; the maker must have each of them
     buckets         default: those of the maker; otherwise the maker must have access to each
     models          default: those of the maker; otherwise the maker must be allowed to use each
     expires_at      default: that of the maker; otherwise not later than the maker's
 
-A key can list and revoke the keys that it could have created, and itself: a key limited to one bucket can't revoke the
-team's admin key. For this rule, the expiry does not matter: a key that expires may revoke a key that does not.
+A key can list and revoke itself and the keys that it could have created. For this, the expiry does not matter.
 """
 
 import base64
@@ -79,7 +78,7 @@ class KeyParts:
 
 
 def mint(key_id: str, secret: bytes) -> str:
-    """Return the text of a new key, made from its id and a secret of 32 random bytes. The text is never stored."""
+    """Return the text of a new key, made from its id and 32 random bytes. The text is never stored."""
     if len(secret) != 32:
         raise ValueError("a key's secret has 32 bytes")
     body = key_id.removeprefix("key_") + base64.b32encode(secret).decode().rstrip("=").lower()
@@ -97,12 +96,12 @@ def parse(text: str) -> KeyParts | None:
 
 
 def hint(key_id: str) -> str:
-    """Return the start of the key's text, without the secret: enough to recognize the key, but not to use it."""
+    """Return the start of the key's text, without the secret, so that users recognize the key."""
     return f"{PREFIX}{key_id.removeprefix('key_')}…"
 
 
 def hash_secret(secret: str) -> str:
-    """Hash a secret with SHA-256; 256 random bits can't be guessed, so no slower hash is needed."""
+    """Hash a secret with SHA-256; 256 random bits need no slower hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -116,12 +115,12 @@ def _checksum(body: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a key permits: its capabilities, the buckets and models that it may use, and when it expires."""
+    """What a key permits."""
 
     capabilities: tuple[str, ...]
     #: Ids of the buckets that the key may use; None means all.
     buckets: tuple[str, ...] | None = None
-    #: Model ids that the key may use, exactly as the request that created the key had them; None means all.
+    #: Model ids that the key may use, as the creating request spelled them; None means all.
     models: tuple[str, ...] | None = None
     #: When the key expires, in the stored format; None means never.
     expires_at: str | None = None
@@ -136,7 +135,7 @@ def check_name(name: str) -> None:
 def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:
     """Return the capabilities of the preset, or the named ones without duplicates.
 
-    Raises `invalid_request` unless exactly one of both is given, and if the preset or a capability does not exist.
+    Raises `invalid_request` unless exactly one of both is given and exists.
     """
     if (preset is None) == (named is None):
         raise refusal("capabilities", f"send either these or a preset ({', '.join(PRESETS)}).")
@@ -151,7 +150,7 @@ def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tupl
 
 
 def choose_expiry(text: str | None, now: datetime) -> str | None:
-    """Convert an expiry time to its stored form; raises `invalid_request` if it has no time zone or is in the past."""
+    """Convert an expiry time to its stored form. Raises `invalid_request` if it is in the past or has no time zone."""
     if text is None:
         return None
     try:
@@ -166,10 +165,9 @@ def choose_expiry(text: str | None, now: datetime) -> str | None:
 
 
 def narrow(maker: Grant, asked: Grant) -> Grant:
-    """Return what the new key may do: what was asked for, with defaults from its maker.
+    """Return what the new key may do, with defaults from its maker.
 
-    Raises ServiceError if the capabilities, models or expiry exceed those of the maker. The caller has checked the
-    buckets.
+    Raises ServiceError if that exceeds the maker's grant. The caller has checked the buckets.
     """
     for capability in asked.capabilities:
         if capability not in maker.capabilities:
@@ -196,7 +194,7 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
 
 
 def covers(maker: Grant, other: Grant) -> bool:
-    """Return whether a key with the grant `maker` could have created one with the grant `other`; ignores the expiry."""
+    """Return whether a key with the grant `maker` could have created one with `other`. Ignores the expiry."""
     return (
         set(other.capabilities) <= set(maker.capabilities)
         and _is_within(other.buckets, maker.buckets)

@@ -1,7 +1,4 @@
-"""Rate limits: a token bucket for create requests, and a sliding window of one minute for uploaded bytes.
-
-Each team has one of each. If the limit is exceeded, `take` and `charge` change nothing.
-"""
+"""Rate limits: a token bucket for create requests, and a sliding window of one minute for uploaded bytes."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -11,7 +8,7 @@ from itertools import accumulate
 
 @dataclass(slots=True)
 class TokenBucket:
-    """A token bucket. It is refilled at `per_second` tokens per second, and never contains more than `per_second`."""
+    """A token bucket. It gains `per_second` tokens per second, and holds at most that many."""
 
     per_second: float
     tokens: float
@@ -28,7 +25,7 @@ class TokenBucket:
         return max(0.0, (1 - saved) / self.per_second)
 
     def take(self, now_s: float) -> float:
-        """Take a token and return 0; if there is none, take nothing and return the seconds until there is one."""
+        """Take a token and return 0, or return the seconds until there is one."""
         if (wait_s := self.wait_s(now_s)) > 0:
             return wait_s
         self.tokens = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second) - 1
@@ -52,12 +49,12 @@ class ByteWindow:
         self.used_bytes = sum(size_bytes for _, size_bytes in self._charges)
 
     def charge(self, size_bytes: int, now_s: float) -> float:
-        """Charge the bytes and return 0, or return the seconds until the limit permits them (inf if it never does)."""
+        """Charge the bytes and return 0, or return the seconds until the limit permits them (inf if never)."""
         self._forget(now_s)
         if size_bytes > self.limit_bytes:
             return float("inf")
         if (over_bytes := self.used_bytes + size_bytes - self.limit_bytes) > 0:
-            # Compute when enough of the oldest charges will have left the window.
+            # Find when enough of the oldest charges have left the window.
             left = accumulate(size_bytes for _, size_bytes in self._charges)
             last = next((at for (at, _), freed in zip(self._charges, left, strict=True) if freed >= over_bytes), now_s)
             return max(last + self.window_s - now_s, 0.001)
@@ -71,7 +68,7 @@ class ByteWindow:
         return self.used_bytes
 
     def merged(self) -> list[tuple[float, int]]:
-        """Return the charges, with all charges of the same second combined, so that there are few of them to store."""
+        """Return the charges, combined by second, so that there are few to store."""
         merged: dict[int, tuple[float, int]] = {}
         for at_s, size_bytes in self._charges:
             _, sum_bytes = merged.get(int(at_s), (at_s, 0))

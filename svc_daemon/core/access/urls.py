@@ -1,8 +1,7 @@
 """URLs that may be fetched: strict parsing, the canonical form, and the file name in a URL.
 
-Programs interpret unusual URLs differently, and a URL that is checked as one host but connected to as another would
-bypass the check. So there is one parser, it refuses every ambiguous spelling, and the connection uses exactly the host
-that was checked.
+A URL that is checked as one host but connected to as another would bypass the check. So ambiguous spellings are
+refused, and the connection uses the host that was checked.
 """
 
 import re
@@ -18,15 +17,15 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of a URL. RFC 9110, 4.1, recommends supporting at least 8,000; some signed URLs are nearly as long.
+#: Maximum length of a URL. RFC 9110, 4.1, recommends at least 8,000.
 MAX_CHARACTERS = 8000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#]*)([^#]*)(?:#.*)?")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([1-9][0-9]{0,4}))?")
-#: A part of a host name between two dots. Standard host names have no underscores, but some storage services use them.
+#: A part of a host name between dots. Some storage services use underscores.
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_\-]{0,61}[a-z0-9_])?")
-#: If the last part of a host name matches this, some programs interpret the whole name as an IPv4 address.
+#: If the last part of a host name matches this, some programs read the name as an IPv4 address.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 #: Characters that must be escaped in a path or query, and a percent sign that does not begin an escape.
 _UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]")
@@ -54,7 +53,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Return host and port as in a `Host` header, without the port if it is the scheme's default."""
+        """Return host and port as in a `Host` header, without a default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -67,17 +66,17 @@ class Url:
 
     @property
     def is_local(self) -> bool:
-        """Return whether the host is `localhost` or a subdomain. These must not be looked up in DNS (RFC 6761, 6.3)."""
+        """Return whether the host is `localhost` or a subdomain, which DNS must not resolve (RFC 6761, 6.3)."""
         return self.host == "localhost" or self.host.endswith(".localhost")
 
     @property
     def key(self) -> str:
-        """Return the normalized URL (RFC 3986, 6.2.2), which is the same for equivalent spellings of a URL.
+        """Return the normalized URL (RFC 3986, 6.2.2), the same for equivalent spellings.
 
-        It is used to find out whether a web page was imported before.
+        It shows whether a web page was imported before.
         """
         path, mark, query = self.target.partition("?")
-        # Unescaping may have turned `%2E` into a segment `.` or `..`, so remove these segments again.
+        # `%2E` may have become a segment `.` or `..`.
         path = _without_dots(_ESCAPE.sub(_plain_escape, path))
         return f"{self.scheme}://{self.authority}{path}{mark}{_ESCAPE.sub(_plain_escape, query)}"
 
@@ -116,7 +115,7 @@ def parse_url(text: str) -> Url:
 def join_url(url: Url, location: str) -> Url:
     """Resolve the `Location` of a redirect against the URL that sent it.
 
-    Raises `url_fetch_blocked`, with a message that does not contain the location.
+    Raises `url_fetch_blocked`; its message omits the location.
     """
     # `urljoin` silently drops tabs and line breaks, which must be refused.
     if not location.isprintable():
@@ -130,14 +129,14 @@ def join_url(url: Url, location: str) -> Url:
 
 
 def file_name(url: Url, disposition: str = "") -> str:
-    """Choose a file name: from `Content-Disposition`, otherwise the last part of the URL's path, otherwise the host.
+    """Choose a file name: from `Content-Disposition`, otherwise from the URL's path, otherwise the host.
 
-    Candidates that are not valid file names are skipped, so that they don't make the import fail.
+    Invalid names are skipped, so that they don't make the import fail.
     """
     values = {
         name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
     }
-    # RFC 6266 prefers the parameter `filename*`, which can have any characters, to `filename`.
+    # RFC 6266 prefers `filename*`, which can have any characters.
     extended = _EXTENDED.fullmatch(values.get("filename*", ""))
     best = [unquote(extended[2], encoding=extended[1], errors="replace")] if extended else []
     for candidate in (*best, values.get("filename", ""), unquote(url.target.partition("?")[0]).rpartition("/")[2]):
@@ -149,16 +148,14 @@ def file_name(url: Url, disposition: str = "") -> str:
 
 
 def _canonical_host(host: str) -> str:
-    # Refuse hosts with fullwidth, circled and similar characters, or with the full stops of other scripts, because some
-    # programs convert these to ASCII.
+    # Some programs convert fullwidth, circled and similar characters to ASCII, so refuse them.
     is_odd = not host.isascii() and (unicodedata.normalize("NFKC", host) != host or "\u3002" in host)
     try:
         if host.startswith("["):
             return str(IPv6Address(host[1:-1]))
         name = host.lower() if host.isascii() or is_odd else idna.encode(host.lower()).decode("ascii")
         if not is_odd and _ends_in_number(name):
-            # IPv4Address accepts only four decimal numbers without leading zeros. Other programs also accept a single
-            # number, three numbers, hex or octal.
+            # Other programs also accept a single number, three numbers, hex or octal. IPv4Address does not.
             return str(IPv4Address(name))
     except (AddressValueError, idna.IDNAError) as error:
         raise _odd_host(host.strip("[]")) from error
@@ -188,7 +185,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _plain_escape(found: re.Match[str]) -> str:
-    """Replace an escape of an unreserved character by the character, and convert any other escape to upper case."""
+    """Unescape an unreserved character; write any other escape in upper case."""
     character = chr(int(found[1], 16))
     return character if _UNRESERVED.fullmatch(character) else found[0].upper()
 
@@ -202,6 +199,6 @@ def _without_dots(path: str) -> str:
             del kept[-1:]
         elif segment != ".":
             kept.append(segment)
-    # If the path ends with `.` or `..`, it means a folder, so the result ends with a slash.
+    # A final `.` or `..` means a folder, so the result ends with a slash.
     folder = segments[-1:] in (["."], [".."])
     return "/" + "/".join([*kept, ""] if folder else kept)

@@ -1,11 +1,9 @@
 """Checks and renumbers the citation marks of an answer, such as `[2]`, while a model writes it.
 
-A mark `[2]` is valid if there is a second passage and, if its sentence contains quotations, one of them is in the
-passage word for word. Invalid marks are removed, as are repeated marks and marks in a sentence which only reports that
-nothing was found. The remaining marks are renumbered, one number per quote. So a mark always refers to the text of a
-passage, whatever the model writes.
+A mark `[2]` is valid if there is a second passage. If the mark's sentence has quotations, the passage must contain one
+of them word for word. Invalid and repeated marks are removed, and the others are renumbered, one number per quote.
 
-`grounding.is_grounded` decides whether the cited passages support the finished answer.
+`grounding.is_grounded` decides whether the passages support the finished answer.
 """
 
 import re
@@ -18,19 +16,18 @@ from svc_daemon.core.answers.quoting import NOTHING_FOUND
 from svc_daemon.core.text.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.text.words import stems_of, words_of
 
-#: A quotation is checked only if it has at least this many words; a shorter one is a term or a title.
+#: A shorter quotation is a term or a title, and is not checked.
 FEWEST_QUOTED_WORDS = 3
-#: Maximum length of a mark in characters; a longer run of digits and commas in brackets is not a mark.
+#: Maximum length of a mark in characters.
 LONGEST_MARK = 40
-#: Maximum number of marks in one answer. A model that repeats itself endlessly may write thousands, and each is sent
-#: with its quote.
+#: Maximum number of marks in one answer, in case a model repeats itself endlessly.
 MOST_MARKS = 500
-#: Maximum length, in characters, of the sentence that a mark belongs to; text further back is ignored.
+#: Maximum length, in characters, of the sentence that a mark belongs to.
 LONGEST_SENTENCE = 1000
 
 MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
-#: A quotation does not contain another opening quotation mark of its kind; this lets the pattern match in linear time.
+#: The pattern excludes nested quotation marks of one kind, and so matches in linear time.
 _QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _CLOSING = tuple(".,;:!?)")
@@ -38,18 +35,17 @@ _CLOSING = tuple(".,;:!?)")
 
 @dataclass(frozen=True, slots=True)
 class _OpenSentence:
-    """The sentence that the model is writing at the moment, as far as it has been received."""
+    """The sentence that the model is writing at the moment."""
 
     quotations: tuple[str, ...]
-    #: Stems of the words in the last `LONGEST` characters of the sentence, used to choose which sentence of a passage
-    #: to quote.
+    #: Stems of the sentence's words, to choose which sentence of a passage to quote.
     stems: frozenset[str]
-    #: Whether the sentence only reports that nothing was found, so that it cites no source.
+    #: Whether the sentence only reports that nothing was found.
     is_nothing_found: bool
 
 
 class WrittenAnswer:
-    """An answer that a model is writing. Text that `feed` has returned is not changed any more."""
+    """An answer that a model is writing. Text that `feed` has returned doesn't change any more."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self.question = question
@@ -59,17 +55,16 @@ class WrittenAnswer:
         #: The citations, in the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
-        #: The end of the received text, held back because it may be the beginning of a mark.
+        #: Received text that is held back because it may begin a mark.
         self._held = ""
-        #: Spaces before the mark that is being checked. They are returned with the mark, or dropped if the mark is
-        #: removed.
+        #: Spaces before the current mark; dropped if the mark is removed.
         self._space = ""
         self._has_dropped = False
-        #: Passages that were cited since the last word. Another mark for one of them would repeat it, and is removed.
+        #: Passages cited since the last word, to remove repeated marks.
         self._beside: set[int] = set()
-        #: The last part of the text without marks; it includes the current sentence.
+        #: The end of the text without marks, at least the current sentence.
         self._end = ""
-        #: The current sentence; None if more text has arrived since it was last determined.
+        #: The current sentence; None if it has changed since it was last determined.
         self._sentence: _OpenSentence | None = None
 
     @property
@@ -77,7 +72,7 @@ class WrittenAnswer:
         return "".join(self._written)
 
     def feed(self, written: str) -> list[str | Citation]:
-        """Process the next text of the model, and return the pieces of the answer that are now final.
+        """Process the model's next text, and return the pieces of the answer that are now final.
 
         Each mark is followed by its citation.
         """
@@ -103,7 +98,7 @@ class WrittenAnswer:
 
     def _write(self, text: str) -> list[str | Citation]:
         if not self._size:
-            # Models often begin their answer with an empty line, so remove it.
+            # Models often begin their answer with an empty line.
             text = text.lstrip()
         if self._has_dropped and self._space:
             text = text.lstrip(" ")
@@ -125,7 +120,7 @@ class WrittenAnswer:
         self._size += len(text)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
-        """Write one mark for each valid number of a pair of brackets, in order. Yields each mark, then its citation."""
+        """Yield a mark and its citation for each valid number in a pair of brackets."""
         for passage in (number - 1 for number in numbers):
             # Small models often repeat a mark without any text in between.
             is_new = 0 <= passage < len(self.references) and passage not in self._beside
@@ -145,10 +140,10 @@ class WrittenAnswer:
             yield citation
 
     def _quoted(self, passage: int) -> Span | None:
-        """Return the part of the passage to cite.
+        """Return the part of the passage to cite, or None to remove the mark.
 
-        Returns None if the sentence has quotations and the passage contains none of them, or if the sentence says that
-        nothing was found.
+        It is removed if the passage contains none of the sentence's quotations, or the sentence reports that nothing
+        was found.
         """
         if self._sentence is None:
             spans = sentences_of(self._end, LONGEST_SENTENCE)

@@ -1,12 +1,12 @@
-"""Decides whether a sentence of an answer can be supported by the passages that it cites.
+"""Decides whether the passages that a sentence of an answer cites can support it.
 
-The check uses no model and no language-specific grammar. A sentence counts as supported unless:
+A sentence counts as supported unless:
 
 * it shares too few words with the passages;
 * it contains a number in digits, a code or a name that is in neither the passages nor the question.
 
-Quotations are checked in `citations`. Negations, number words and units are not understood: a sentence that misstates
-its passage, but uses the passage's own words and numbers, is accepted. Readers can compare it with the quote.
+Negations, number words and units are not understood. A false sentence made of its passage's own words and numbers is
+accepted.
 """
 
 import re
@@ -22,21 +22,19 @@ from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.text.sentences import Span, sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stems_of, words_of
 
-#: A word that begins with a letter, so that it may be a name.
+#: A word that begins with a letter.
 _LETTERS = re.compile(r"[^\W\d_]\w*")
 _BEGINNING = re.compile(r"(?:^|[.!?:\n“\"(«|])\s*$")
 #: Abbreviations before a name, whose full stop does not end a sentence.
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
-#: If a larger share of a text's words is capitalized, the text is taken for German or a title, and a capital does not
-#: indicate a name.
+#: With more capitalized words than this, a text may be German or a title, so capitals don't indicate names.
 MOST_CAPITALS = 0.25
-#: Two words that are both longer than this count as forms of the same name if this many of their leading letters are
-#: equal, such as `Norway` and `Norwegian`.
+#: Longer words with this many equal leading letters count as the same name: `Norway`, `Norwegian`.
 _COMMON = 4
-#: If a word has at least this many letters, it and a longer word that begins with it count as forms of the same name.
+#: A word with at least this many letters and a longer word that begins with it count as the same name.
 _SHORTEST = 3
-#: A sentence counts as supported only if at least this share of its words is in the cited passages.
+#: At least this share of a sentence's words must be in the cited passages.
 SUPPORT = 0.25
 
 _WORD = re.compile(r"\w+")
@@ -59,7 +57,7 @@ def numbers_of(text: str) -> list[Number]:
 
 
 class PassageSentence(NamedTuple):
-    """A sentence of a passage: its place in the text, and the stems of its words."""
+    """A sentence of a passage, with its place in the text and the stems of its words."""
 
     span: Span
     text: str
@@ -102,11 +100,11 @@ class Reference:
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """Return the sentence of the passage that contains the most of these stems; if several do, the first."""
+        """Return the first of the passage's sentences that share the most of these stems."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
-        """Return the first place with the words of the quotation in sequence, ignoring punctuation and spaces."""
+        """Return the first place with the quotation's words in sequence, ignoring punctuation."""
         spans, starts, joined = self._run
         found = joined.find(f" {' '.join(words_of(quotation))} ")
         if found < 0:
@@ -128,27 +126,27 @@ class Reference:
 
 
 def is_borne_out(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    """Return whether the passages that the sentence cites, given as `references`, can support it."""
+    """Return whether the passages that the sentence cites (`references`) can support it."""
     stems, words = stems_of(sentence), words_of(sentence)
     shared = [stem for stem in stems if any(stem in reference.stems for reference in references)]
     if len(shared) < max(1, SUPPORT * len(stems)):
         return False
     known = frozenset(words_of(question)).union(*(reference.words for reference in references))
-    # A word with a digit is a code (`a4`, `v2`), unless it begins with a digit: `1st`, `5pm` and `30` are numbers.
+    # A word with a digit is a code (`a4`), unless it begins with the digit (`1st`, `30`).
     if any(any(map(str.isdigit, word)) and not word[0].isdigit() and word not in known for word in words):
         return False
     signs: defaultdict[Decimal, set[str | None]] = defaultdict(set)
     for known_number in chain(numbers_of(question), *(reference.numbers for reference in references)):
         signs[known_number.value].add(known_number.sign)
     for number in numbers_of(sentence):
-        # The sentence or the passage may spell the sign as a word, such as "percent".
+        # A sign may be spelled as a word elsewhere, such as "percent".
         with_signs = signs[number.value]
         if not with_signs or not (number.sign is None or number.sign in with_signs or None in with_signs):
             return False
     if any(reference.share_of_capitals > MOST_CAPITALS for reference in references):
         return True
     for name in _names_of(sentence) - known:
-        # The passages may contain another form of the name, such as `Norwegian` instead of `Norway`.
+        # The passages may have another form of the name: `Norwegian` for `Norway`.
         pairs = [sorted((name, word), key=len) for word in known]
         begun = any(len(short) >= _SHORTEST and long.startswith(short) for short, long in pairs)
         if not begun and not any(len(short) > _COMMON and short[:_COMMON] == long[:_COMMON] for short, long in pairs):
@@ -159,7 +157,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
 def _names_of(text: str) -> set[str]:
     """Return the names in the text, in lower case.
 
-    The first word of a sentence counts as a name if another name follows, or if all its letters are capitals.
+    The first word of a sentence is a name only if another name follows or all its letters are capitals.
     """
     matches = list(_LETTERS.finditer(text))
     names = set()

@@ -1,8 +1,7 @@
-"""Estimates how common English words are, for use while a team has too few texts to count them.
+"""Estimates how common English words are, for teams with too few texts to count them.
 
-The lists are the project's own estimates, not counts from a corpus. Each word of the first list occurs in about one in
-four passages of a hundred words on any subject, each of the second in one in sixteen, and each of the third in one in
-sixty-four. Words in no list, including words of other languages, are considered rare.
+The three lists are estimates: their words occur in every 4th, 16th and 64th passage of a hundred words. All other
+words, including those of other languages, count as rare.
 """
 
 from functools import cache
@@ -117,15 +116,15 @@ _SOMETIMES = (
     "waste wave weak wear website weekend weigh welcome wet wheel whenever wild willing winner winter wire wise "
     "witness wonderful worker worry worth wound yard yellow zero zone"
 )
-#: For each list, the estimated probability that a passage contains a certain word of the list.
+#: The estimated probability that a passage contains a given word of the list.
 _LISTS = {_ANYWHERE: 1 / 4, _OFTEN: 1 / 16, _SOMETIMES: 1 / 64}
-#: The estimated probability that a passage contains a word that is in none of the lists.
+#: The same for a word that is in none of the lists.
 RARE = 1 / 512
 
 
 @cache
 def _chances() -> dict[str, float]:
-    """Map the stem of each listed word to its estimated probability. If two lists contain it, the higher one counts."""
+    """Map the stem of each listed word to its estimated probability."""
     return {stem_of(word): chance for words, chance in reversed(_LISTS.items()) for word in words.split()}
 
 
@@ -134,5 +133,5 @@ def is_familiar(word: str) -> bool:
 
 
 def chance_of(stem: str) -> float:
-    """Return the estimated probability, 0 to 1, that a passage contains a word with this stem."""
+    """Return the estimated probability that a passage contains a word with this stem."""
     return _chances().get(stem, RARE)

@@ -1,12 +1,7 @@
 """Measures how much of a question a single sentence covers, to choose passages while a team has few of them.
 
-Word frequencies in a few passages don't show how important a word is: a word in none of them would get the highest
-weight, however common it is ("What colour …"), and, if there is only one passage, its words would get almost none. So
-weights depend on how common a word is in English (see `common_words`) and in the sentences of the passages found. They
-are squared, as in the cosine similarity of two tf-idf vectors.
-
-Only words in one sentence count, or in the title and headings above it, because words in different sentences of a
-passage are often unrelated.
+A few passages don't show how important a word is. So words are also weighted by how common they are in English (see
+`common_words`), and only words in one sentence, its title and its headings count together.
 """
 
 import math
@@ -20,14 +15,14 @@ from svc_daemon.core.search.ranking import coverage
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
-#: To smooth the counts, the sentences found are counted together with this many imaginary sentences of average English.
+#: The counts are smoothed with this many imaginary sentences of average English.
 SENTENCES = 50
 #: If the question asks for a number, the score of a sentence without one is multiplied by this.
 WITHOUT_NUMBER = 0.1
-#: If a team has at least this many chunks, passages are judged as a whole, not by single sentences.
+#: With this many chunks or more, passages are judged as a whole.
 MANY = 100
 
-#: Phrases, in lower case, of questions that only a number can answer.
+#: Phrases of questions that only a number can answer.
 ASKS_FOR_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|often|far|big|large|tall|high|deep|wide|heavy|fast|late|early)"
     r"|what time|what year|which year)\b"
@@ -47,9 +42,9 @@ _SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
 
 
 def trust_of(question: str, chunks: int) -> float:
-    """Return the weight, 0 to 1, that single sentences have compared to whole passages when passages are chosen.
+    """Return the weight, 0 to 1, of single sentences compared to whole passages.
 
-    It decreases with the number of chunks, and is 0 if fewer than half of the question's words are known English words.
+    It decreases with the number of chunks. It is 0 for a question whose words are mostly not English.
     """
     words = words_of(question)
     known = sum(word in STOP_WORDS or is_familiar(word) for word in words)
@@ -62,13 +57,13 @@ class Evidence:
 
     #: For each passage, how much of the question its best sentence covers, 0 to 1.
     said: tuple[float, ...]
-    #: The weight of each word that occurs in at least one passage.
+    #: The weights of the words that occur in a passage.
     weights: Mapping[str, float]
 
 
 def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Passage]) -> Evidence:
-    """Compute how much of the question each passage covers. `words` are the words of the question to look for."""
-    # For each passage, a list of its sentences: the stems of the words, and whether the sentence has a number.
+    """Compute how much of the question each passage covers. `words` are the words to look for."""
+    # For each sentence of each passage: its stems, and whether it has a number.
     read = [
         [
             (_stems(own), any(word in _NUMBERS or any(map(str.isdigit, word)) for word in own))
@@ -76,12 +71,11 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
         ]
         for passage in passages
     ]
-    # Count a sentence once, even if copies of a document contain it.
+    # Count a sentence once, even if several documents contain it.
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # Count the words of the title and headings as words of each sentence. Also count the words that only the index
-        # could match, because it removes other endings, ignores accents, and splits scripts without spaces.
+        # Title and headings belong to each sentence, and so do words that only the index can match.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}
@@ -102,10 +96,9 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """Return the stems, such as units of time, of which a sentence must have at least one if its number is the answer.
+    """Return the stems, such as units of time, that must stand beside a number that answers the question.
 
-    The stem may also be in the headings above it. The set is empty if any number may be the answer; the result is None
-    if the question doesn't ask for a number.
+    The set is empty if any number may be the answer; None if the question doesn't ask for a number.
     """
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})

@@ -12,9 +12,9 @@ class Passage:
     """A piece of a source that the search found for the question."""
 
     chunk: Chunk
-    #: The source's title, which may name a subject that the text itself does not mention.
+    #: The source's title, which may name the subject.
     title: str = ""
-    #: The question's words that the passage contains, with their weights; empty if only the vector search found it.
+    #: The question's words in the passage, with their weights; empty if only vectors matched.
     weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -31,13 +31,13 @@ class Passage:
 class Citation:
     """A citation mark in an answer, and the text that it cites."""
 
-    #: The number in the mark, counted from 1; several marks may have the same number.
+    #: The number in the mark, from 1; several marks may share it.
     number: int
-    #: Index of the passage in the list of passages, counted from 0.
+    #: Index of the passage, from 0.
     passage: int
-    #: The part of the passage's text that is quoted.
+    #: The quoted part of the passage's text.
     span: Span
-    #: Offset of the mark in the answer's text, in characters.
+    #: Offset of the mark in the answer, in characters.
     index: int
 
 
@@ -48,7 +48,7 @@ class QuotePlace:
     page: int | None
     line_start: int | None
     line_end: int | None
-    #: Offsets of the quote in the source's extracted text; the end is exclusive.
+    #: Offsets of the quote in the extracted text; the end is exclusive.
     char_start: int
     char_end: int
     headings: tuple[str, ...]
@@ -61,7 +61,7 @@ def quote_of(passage: Passage, span: Span) -> str:
 def place_of(passage: Passage, span: Span) -> QuotePlace:
     """Return where a quote is in the original document.
 
-    The line range is that of the whole chunk if the chunk's lines differ from those of the original.
+    The line range is the chunk's if its lines differ from the original's.
     """
     chunk = passage.chunk
     line_start, line_end = chunk.line_start, chunk.line_end

@@ -5,12 +5,9 @@
     sources     listed in `source_ids`, including Q&A, in any active bucket or in none
     team        in any active bucket or in none, including Q&A
 
-A policy restricts what the caller may see, and never extends it. If a stored policy does not have exactly the fields
-that `policy_text` writes, it retrieves nothing.
+A policy only restricts what the caller may see. An invalid stored policy retrieves nothing.
 
-An update keeps the policy fields that are not sent, so that a change of one field can't remove the restrictions of the
-others. If buckets or sources are sent without a scope, they determine it; fields that the scope doesn't use are
-cleared.
+An update keeps the policy fields that are not sent. Buckets or sources sent without a scope determine it.
 """
 
 import json
@@ -31,20 +28,20 @@ DEFAULT_NAME = "Default agent"
 
 
 class PolicyFault(ValueError):
-    """A stored policy is invalid. The message completes a sentence about the policy, such as "is missing"."""
+    """A stored policy is invalid. The message completes a sentence, such as "is missing"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalPolicy:
-    """The policy of an agent: which sources it may retrieve, and how many passages."""
+    """Which sources an agent may retrieve, and how many passages."""
 
     #: `buckets`, `sources` or `team`.
     scope: str = BUCKETS
-    #: Ids of the buckets to retrieve from; used with the scope `buckets` only.
+    #: Buckets to retrieve from, for the scope `buckets`.
     bucket_ids: tuple[str, ...] = ()
-    #: Ids of the sources to retrieve; used with the scope `sources` only.
+    #: Sources to retrieve, for the scope `sources`.
     source_ids: tuple[str, ...] = ()
-    #: A filter in the syntax of `core.search.filters`; None means no filter.
+    #: A filter (see `core.search.filters`), or None.
     filters: dict[str, Any] | None = None
     #: Number of passages to retrieve if the caller doesn't set it.
     top_k: int | None = None
@@ -53,12 +50,12 @@ class RetrievalPolicy:
 
     @property
     def goes_by_bucket(self) -> bool:
-        """Return whether the policy finds sources only in buckets, which excludes Q&A and sources in no bucket."""
+        """Return whether sources are found only in buckets, which excludes Q&A."""
         return self.scope == BUCKETS
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the policy retrieves nothing, because the list that its scope uses is empty."""
+        """Return whether the policy retrieves nothing, because the list of its scope is empty."""
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
@@ -66,7 +63,7 @@ class RetrievalPolicy:
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
     def is_within(self, other: "RetrievalPolicy") -> bool:
-        """Return whether the other policy allows everything that this one does; False if this is not certain."""
+        """Return whether the other policy allows all that this one does; False if uncertain."""
         if self.scope == BUCKETS and not self.bucket_ids:
             return True
         if other.scope not in (TEAM, self.scope):
@@ -81,7 +78,7 @@ class RetrievalPolicy:
         return (self.score_threshold or 0) >= (other.score_threshold or 0)
 
 
-#: The policy of a new team's default agent, and of requests without an agent: every active bucket.
+#: The policy of a new team's default agent and of requests without an agent.
 EVERYTHING = RetrievalPolicy(bucket_ids=(EVERY_BUCKET,))
 NOTHING = RetrievalPolicy()
 
@@ -99,16 +96,16 @@ class TeamAgent:
     #: Instructions for the model on how to answer.
     instructions: str = ""
     policy: RetrievalPolicy = NOTHING
-    #: Why the stored policy is invalid, so that the agent retrieves nothing; None if it is valid.
+    #: Why the stored policy is invalid; None if it is valid.
     policy_fault: str | None = None
-    #: Where the agent is in use, such as `widget`; an agent in use can't be deleted.
+    #: Where the agent is in use, such as `widget`; it can't be deleted then.
     bound_surface: str | None = None
     created_at: str
     updated_at: str
 
 
 def lost_default(team_id: str) -> TeamAgent:
-    """Build an agent that retrieves nothing, for a team whose default agent is missing from the database."""
+    """Build an agent that retrieves nothing, for a team without a stored default agent."""
     return TeamAgent(
         id=DEFAULT_AGENT, team_id=team_id, name=DEFAULT_NAME, policy_fault="is missing", created_at="", updated_at=""
     )
@@ -151,7 +148,7 @@ def read_policy(text: str) -> RetrievalPolicy:
     )
 
 
-#: The field of the policy that each scope uses; the scope `team` uses none.
+#: The policy field that each scope uses.
 _LISTS = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
 
 #: An invalid field: its path, and an error message.
@@ -167,9 +164,9 @@ def invalid_profile(faults: list[Fault]) -> ServiceError:
 
 
 def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
-    """Yield the errors in the values of these fields, whose types the caller has checked.
+    """Yield the errors in the values of these fields; the caller has checked their types.
 
-    `most_results` is the maximum number of passages that a search may return.
+    `most_results` is the maximum number of passages of a search.
     """
     for field in ("name", "bound_surface"):
         if not sent.get(field, "").isprintable():
@@ -187,7 +184,7 @@ def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
 
 
 def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> RetrievalPolicy:
-    """Return the policy with the sent fields changed; raises `invalid_agent_profile` if they contradict each other."""
+    """Return the policy with the sent fields changed. Raises `invalid_agent_profile` if they contradict each other."""
     chosen = [scope for scope, field in _LISTS.items() if sent.get(field)]
     chosen += [scope for scope, field in _LISTS.items() if field in sent]
     scope = str(sent["scope"]) if "scope" in sent else next(iter(chosen), policy.scope)

@@ -1,10 +1,10 @@
-"""Filters on a source's attributes, in OpenAI's filter syntax: comparisons, combined with `and` and `or`.
+"""Filters on a source's attributes, in OpenAI's filter syntax.
 
     {"type": "eq", "key": "year", "value": 2024}
     {"type": "and", "filters": [ … ]}
 
-An attribute is a key of the source's metadata, or one of `type`, `filename`, `title`, `content_type`, `source_url`. A
-comparison with an attribute that is missing or has another type is false (true for `ne` and `nin`).
+An attribute is a metadata key, or `type`, `filename`, `title`, `content_type` or `source_url`. A comparison with a
+missing attribute or another type is false (true for `ne` and `nin`).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _LISTS = {"in", "nin"}
 
 
 def _is_same(have: Any, want: Any) -> bool:
-    """Return whether the values are equal. A boolean equals no number, although in Python True == 1."""
+    """Return whether the values are equal. Unlike in Python, True is not 1."""
     return isinstance(have, bool) == isinstance(want, bool) and bool(have == want)
 
 
@@ -35,7 +35,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
-    """Raise `invalid_request`, which names the invalid part, if the filter does not conform to the syntax."""
+    """Raise `invalid_request`, naming the invalid part, if the syntax is wrong."""
     if not isinstance(node, dict):
         raise refusal(path, "must be an object.")
     if depth > MAX_DEPTH:
@@ -54,13 +54,13 @@ def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
 
 
 def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
-    """Return whether a source with these attributes passes the filter, which `check_filter` has accepted."""
+    """Return whether a source with these attributes passes a valid filter."""
     if node["type"] == "and":
         return all(passes(part, attributes) for part in node["filters"])
     if node["type"] == "or":
         return any(passes(part, attributes) for part in node["filters"])
     have, want = attributes.get(node["key"]), node["value"]
-    # Strings are compared only with strings, and numbers only with numbers; booleans have no order.
+    # Compare only strings with strings and numbers with numbers; booleans have no order.
     has_boolean = isinstance(have, bool) or isinstance(want, bool)
     is_alike = any(isinstance(have, kind) and isinstance(want, kind) for kind in (str, int | float))
     if node["type"] in _ORDERED and (has_boolean or not is_alike):

@@ -1,12 +1,8 @@
-"""Ranking: the weight of each query word, the share of a query that a chunk covers, and the merging of two rankings.
+"""Ranking: the weight of each query word, the share of a query that a chunk covers, and the order of hits.
 
-Pseudo-relevance feedback: passages on one subject share words that are not in the query. So each word of the best few
-passages gets a weight: the sum of the scores of those that contain it, times its rarity among all passages found. Then
-the best `POOL` passages are reordered by their BM25 score and by how much of this weight they contain. Passages that
-contain every word of the query always precede the others, so that exact queries find their target.
-
-Feedback changes only the order of the passages found, and reads no other texts, so its cost does not depend on the size
-of the index. It is used only if there are enough passages.
+Pseudo-relevance feedback: passages on one subject share words that are not in the query. So the words of the best
+passages get weights, and the best `POOL` passages are reordered by BM25 and these weights. Passages with every query
+word stay first.
 """
 
 import math
@@ -18,24 +14,22 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The constant of reciprocal rank fusion. The larger it is, the less the first ranks dominate. The paper that
-#: introduced the method uses 60.
+#: The constant of reciprocal rank fusion, 60 as in its paper. A larger one favours the first ranks less.
 FUSION_K = 60
 
 
 def idf(total: int, having: int) -> float:
-    """Compute the inverse document frequency of a word that occurs in `having` of `total` chunks.
+    """Compute the inverse document frequency of a word in `having` of `total` chunks.
 
-    This is Robertson and Zaragoza's formula with 1 added inside the logarithm, so the result is always above 0: even a
-    word in every chunk has some weight. A word in no chunk has the highest weight. If `having` was counted after
-    `total` and is larger, `total` is used.
+    The formula is Robertson and Zaragoza's, with 1 added so that it is always above 0. A larger `having` is limited to
+    `total`.
     """
     having = min(having, total)
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
 def coverage(weights: Mapping[str, float], matched: Collection[str]) -> float:
-    """Compute the share, 0 to 1, of a query's total weight that the matched words have; 0 if there are no words.
+    """Compute the share, 0 to 1, of a query's weight that the matched words have.
 
     `weights` gives the idf of each word of the query.
     """
@@ -45,10 +39,9 @@ def coverage(weights: Mapping[str, float], matched: Collection[str]) -> float:
 
 
 def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
-    """Merge rankings into one, best first. The score of an item is the sum of 1 / (60 + rank) over the rankings.
+    """Merge rankings by reciprocal rank fusion, best first. An item's score is the sum of 1 / (60 + rank).
 
-    This is reciprocal rank fusion, by Cormack, Clarke and Büttcher: ranks can be added even if the scores are not
-    comparable. Items with equal scores are in the order in which they first occur, from the first ranking to the last.
+    Items with equal scores keep the order of the first ranking with them.
     """
     fused: dict[T, float] = {}
     for ranking in rankings:
@@ -58,28 +51,25 @@ def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
 
 
 def semantic_score(cosine: float) -> float:
-    """Limit a cosine similarity to 0 to 1, so that opposite meanings count as unrelated."""
+    """Limit a cosine similarity to 0 to 1: opposite meanings count as unrelated."""
     return min(1.0, max(0.0, cosine))
 
 
 def hybrid_score(covered: float, cosine: float | None) -> float:
-    """Return the mean of both scores; without a vector, the keyword score alone."""
+    """Return the mean of both scores; without a vector, the keyword score."""
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: Pseudo-relevance feedback reorders at most this many passages, the best ones. If fewer passages are found, it is not
-#: used.
+#: Feedback reorders this many of the best passages, and needs at least as many.
 POOL = 50
-#: Pseudo-relevance feedback uses the words of this many of the best passages.
+#: Feedback takes words from this many of the best passages.
 BEST = 5
-#: Maximum number of words for pseudo-relevance feedback: those with the highest weights.
+#: Maximum number of words for feedback.
 MOST_WORDS = 100
-#: The largest amount that pseudo-relevance feedback can add to a passage's score, as a fraction of the best passage's
-#: BM25.
+#: The most that feedback adds to a score, as a fraction of the best BM25.
 WEIGHT = 0.5
 
-#: A table that replaces ASCII separators by spaces. This is three times as fast as a regular expression, but leaves
-#: dashes and quotation marks outside ASCII attached to words.
+#: Replaces ASCII separators by spaces, three times as fast as a regular expression.
 _WORD_BYTES = bytes(byte if byte > 127 or chr(byte).isalnum() else 32 for byte in range(256))
 
 
@@ -91,12 +81,12 @@ class Candidate:
     bm25: float
     #: Whether the passage contains every word of the query.
     is_whole: bool
-    #: How much of the weight of pseudo-relevance feedback's words the passage contains, 0 to 1.
+    #: How much of the feedback words' weight the passage has, 0 to 1.
     feedback: float = 0.0
 
 
 def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Score each text, 0 to 1, by the words that it shares with the first few texts.
+    """Score each text, 0 to 1, by the words that it shares with the first few.
 
     `scores` are the BM25 scores of the texts, best first.
     """
@@ -105,12 +95,12 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
     weights: defaultdict[bytes, float] = defaultdict(float)
     for score, words in zip(scores[:BEST], word_sets, strict=False):
         for word in words:
-            # Ignore numbers, which say little about the subject of a passage.
+            # Numbers say little about the subject.
             if not word[:1].isdigit():
                 weights[word] += score
     for word in weights:
         weights[word] *= idf(len(word_sets), having[word])
-    # Order equal weights alphabetically, since the iteration order of a set differs between processes.
+    # The order of a set differs between processes, so order equal weights by word.
     heaviest = dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS])
     sums = [math.fsum(heaviest[word] for word in words & heaviest.keys()) for words in word_sets]
     most = max(sums, default=0.0)
@@ -118,7 +108,7 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
 
 
 def reorder(candidates: Sequence[Candidate]) -> list[int]:
-    """Return the candidates' positions in their new order; the candidates are ordered by BM25, best first."""
+    """Return the new order of the candidates, as positions. They must be ordered by BM25."""
     best = candidates[0].bm25 if candidates else 0.0
     ranks = [(not each.is_whole, -(each.bm25 + WEIGHT * best * each.feedback)) for each in candidates]
     return sorted(range(len(candidates)), key=ranks.__getitem__)

@@ -1,9 +1,7 @@
 """Extracted documents, and the chunks that they are split into, each with its location in the original.
 
-A section is a run of consecutive blocks on one page under the same headings. A chunk never extends beyond its section.
-Each cut within a section is at the best position between the minimum and the maximum size: the end of a block,
-otherwise of a line (code, rows) or a sentence (prose), otherwise a space. Each range of positions is searched only
-once, so chunking takes linear time, even for one endless line.
+A section is a run of blocks on one page under the same headings. A chunk stays within its section. It ends at the best
+place between minimum and maximum size: the end of a block, else of a line or sentence, else a space.
 """
 
 import re
@@ -14,7 +12,7 @@ from itertools import groupby, takewhile, zip_longest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One paragraph, heading, list item, table row or piece of code, in reading order.
+    """A paragraph, heading, list item, table row or piece of code.
 
     `text` is exactly `document.text[char_start:char_end]`.
     """
@@ -25,11 +23,11 @@ class Block:
     #: Offsets in the extracted text, in characters; the end is exclusive.
     char_start: int
     char_end: int
-    #: The headings above the block, outermost first. In the block of a heading, that heading is the last one.
+    #: The headings above the block, outermost first; a heading's own block includes it.
     headings: tuple[str, ...] = ()
-    #: Page, slide or sheet, counted from 1; None if the format has none.
+    #: Page, slide or sheet, from 1; None if the format has none.
     page: int | None = None
-    #: First and last line in the original, counted from 1; None if the format has no lines.
+    #: First and last line in the original, from 1; None if the format has no lines.
     line_start: int | None = None
     line_end: int | None = None
 
@@ -48,13 +46,13 @@ class Document:
     pages_without_text: tuple[int, ...] = ()
     #: BCP 47 code, if the document declares one.
     language: str | None = None
-    #: Warnings for the user about parts that could not be read, in full sentences.
+    #: Warnings for the user about parts that could not be read.
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The unit of search: a piece of one page under one list of headings, with its location in the original.
+    """The unit of search: a piece of one page under the same headings.
 
     `text` is exactly `document.text[char_start:char_end]`.
     """
@@ -91,17 +89,17 @@ class ChunkingOptions:
 
     #: The preferred size of a chunk.
     target: int = 1000
-    #: Minimum size of a chunk; only the last chunk of a section may be smaller.
+    #: Minimum size; only the last chunk of a section may be smaller.
     min: int = 800
     #: Maximum size of a chunk.
     max: int = 1100
-    #: How many characters of the end of a chunk are repeated at the beginning of the next chunk of the section.
+    #: How many characters of a chunk are repeated in the next chunk of the section.
     overlap: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.min <= self.target <= self.max:
             raise ValueError("Chunk sizes must be 1 <= min <= target <= max.")
-        # A larger overlap would make many more chunks of the same text.
+        # A larger overlap would make many more chunks.
         if not 0 <= self.overlap <= self.min // 2:
             raise ValueError("The overlap of chunks must be 0 to half of the smallest chunk.")
 
@@ -115,7 +113,7 @@ _LINE_KINDS = frozenset({"code", "row"})
 def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk, ...]:
     """Split a document into chunks, in reading order.
 
-    Every character other than white space is in a chunk, except headings that are in the list of headings of a chunk.
+    No text is left out, except headings above a chunk's text.
     """
     pieces = (
         piece for section in _sections(document.blocks) for piece in _Cutter(document.text, section, options).cut()
@@ -136,9 +134,9 @@ def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk,
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Yield the blocks that may share a chunk, run by run.
+    """Yield the blocks that may share a chunk, section by section.
 
-    A heading is a run of its own, or omitted if text follows below it.
+    A heading is a section of its own, or left out if text follows below it.
     """
     numbered = groupby(
         enumerate(blocks), key=lambda pair: pair[:1] if pair[1].kind == "heading" else (pair[1].headings, pair[1].page)
@@ -147,7 +145,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for section, following in zip_longest(runs, runs[1:]):
         heading = section[0]
         if heading.kind == "heading" and following:
-            # If the next run of blocks is not below the heading, no later run is.
+            # If the next section is not below the heading, no later one is.
             below = following[0].headings
             depth = len(heading.headings)
             if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):
@@ -165,7 +163,7 @@ class _Piece:
 
 
 class _Cutter:
-    """Splits one section into chunks, in a single pass through its blocks and lines."""
+    """Splits one section into chunks, in a single pass."""
 
     def __init__(self, text: str, section: Sequence[Block], options: ChunkingOptions) -> None:
         self._text = text
@@ -191,7 +189,7 @@ class _Cutter:
         rest = self._end - start
         if rest <= self._options.max:
             return self._end
-        # Near the end of the section, choose the minimum size, so that the last chunk is not too small.
+        # Near the end, aim for the minimum size, so that the last chunk is not too small.
         aim = start + (self._options.target if rest >= self._options.max + self._options.min else self._options.min)
         low, high = start + self._options.min, start + self._options.max
         while self._section[self._ahead].char_end < low:
@@ -216,7 +214,7 @@ class _Cutter:
 
 
 class _LineCursor:
-    """Finds the line of an offset. It counts line ends from the last offset on, so that nearby offsets are fast."""
+    """Finds the line of an offset, counting from the last offset asked for."""
 
     def __init__(self, text: str, section: Sequence[Block]) -> None:
         self._text = text
@@ -233,7 +231,7 @@ class _LineCursor:
             self._block -= 1
         block = self._section[self._block]
         if self._block != before:
-            # The offset is in another block: start counting at that block's first line.
+            # The offset is in another block: start from that block's first line.
             self._offset, self._line = block.char_start, block.line_start
         if self._line is None:
             return None

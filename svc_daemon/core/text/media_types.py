@@ -1,7 +1,7 @@
-"""Media types: the supported formats, and how they are detected from content, file name and declared type.
+"""Media types: the supported formats, and how they are detected.
 
-The first of these that gives a type decides: a signature in the bytes, a declared type that is specific, the file name,
-heuristics on the text. Types that the bytes contradict are ignored: text is not a PDF, and binary data is not CSV.
+The first of these that gives a type decides: a signature in the bytes, a specific declared type, the file name,
+heuristics on the text. Types that the bytes contradict are ignored.
 """
 
 import codecs
@@ -22,7 +22,7 @@ _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _DOCX = f"{_OPEN_XML}.wordprocessingml.document"
 _PPTX = f"{_OPEN_XML}.presentationml.presentation"
 _XLSX = f"{_OPEN_XML}.spreadsheetml.sheet"
-#: File name extensions of text formats that can also be read if they are compressed with gzip.
+#: Extensions of text formats that may be compressed with gzip.
 _COMPRESSED = (
     *("txt.gz", "text.gz", "log.gz", "rst.gz", "adoc.gz", "org.gz", "tex.gz", "md.gz", "markdown.gz", "mdx.gz"),
     *("csv.gz", "tsv.gz", "json.gz", "ndjson.gz", "jsonl.gz", "html.gz", "htm.gz"),
@@ -33,17 +33,17 @@ _COMPRESSED = (
 class DocumentFormat:
     """A document format that can be read."""
 
-    #: Short name of the format, which also selects its extractor.
+    #: Short name, which also selects the extractor.
     key: str
     #: Name of the format in messages.
     name: str
-    #: Maps the file name extensions of the format, without the first dot, to media types.
+    #: Maps file name extensions, without the first dot, to media types.
     types: Mapping[str, str]
-    #: The extra of this package that must be installed to read the format; None if none is needed.
+    #: The extra of this package that reading the format needs, or None.
     extra: str | None = None
 
 
-#: Every format that can be read, in the order in which they are listed to clients.
+#: Every format that can be read, in the order shown to clients.
 FORMATS = (
     DocumentFormat(
         key="text", name="Plain text", types=dict.fromkeys(("txt", "text", "log", "rst", "adoc", "org", "tex"), PLAIN)
@@ -166,9 +166,9 @@ _SPELLINGS = {
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
 }
-#: Formats whose content is text, so that only the file name or the declared type distinguishes them.
+#: Formats whose content is text, which only name or declared type distinguishes.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
-#: Formats whose files may begin with an HTML tag although they are not HTML.
+#: Formats whose files may begin with an HTML tag.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
 
 #: Signatures of binary files: offset, bytes, media type.
@@ -201,8 +201,7 @@ _MAGIC = (
     (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: Names of the streams (UTF-16 in the directory) by which old Office files are distinguished. Encryption comes first,
-#: since an encrypted file contains the others.
+#: Stream names that distinguish old Office files. Encryption is first, since encrypted files contain the others.
 _OLE_STREAMS = (
     ("EncryptedPackage", ENCRYPTED_OFFICE),
     ("WordDocument", "application/msword"),
@@ -211,15 +210,15 @@ _OLE_STREAMS = (
     ("Workbook", "application/vnd.ms-excel"),
     ("Book", "application/vnd.ms-excel"),
 )
-#: Members of a zip archive, or the beginnings of their names, by which the kind of document is recognized.
+#: Names in a zip archive, or their beginnings, that show the kind of document.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
-#: Binary media types. Text is never detected as one of these types, or as a type that begins with one of `_MEDIA`.
+#: Binary media types. Text is never detected as one of these, or as one of `_MEDIA`.
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
 
-#: Byte order marks and their encodings. UTF-32 comes before UTF-16, whose mark is the beginning of UTF-32's.
+#: Byte order marks. UTF-32 is first, since its mark begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -230,11 +229,10 @@ _MARKS = (
 
 _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
-#: Only this many leading bytes are examined to find out whether data is text.
+#: How many leading bytes show whether data is text.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
-# Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent backtracking, which would be extremely slow for data
-# with many comments or lines.
+# Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent slow backtracking.
 _HTML = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
 )
@@ -249,7 +247,7 @@ _MAIL = re.compile(
 
 def from_filename(filename: str) -> str | None:
     """Guess the media type from a file's name; None if the extension is unknown."""
-    # A path object would take several times as long, and this is called several times for each stored file.
+    # Building a path object would be several times as slow.
     name = filename.rstrip("/").rpartition("/")[2].lower()
     stem, _, extension = name.rpartition(".")
     if extension == "gz":
@@ -269,18 +267,18 @@ def is_text_type(content_type: str) -> bool:
 
 
 def from_declared(declared: str) -> str:
-    """Return the declared media type without parameters, in its usual spelling; empty if it is invalid."""
+    """Return the declared media type in its usual spelling, without parameters; empty if invalid."""
     bare = declared.partition(";")[0].strip().lower()
     return _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
 
 
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
-    """Detect a file's media type from its bytes (all, or at least the first 8 KB), name and declared type."""
+    """Detect a file's media type from its bytes (at least 8 KB, or all), name and declared type."""
     return detect_as(data, from_filename(filename), from_declared(declared))
 
 
 def detect_as(data: bytes, named: str | None, announced: str) -> str:
-    """Detect the media type from the bytes and from what `from_filename` and `from_declared` have returned."""
+    """Detect the media type, given the results of `from_filename` and `from_declared`."""
     is_text = text_encoding(data) is not None
     if signed := _signed_type(data, is_text=is_text):
         return signed
@@ -299,13 +297,13 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
 
 
 def _signed_type(data: bytes, *, is_text: bool) -> str | None:
-    """Detect the media type from a signature in the bytes; None if there is none."""
+    """Return the media type that a signature in the bytes shows, or None."""
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_type(data)
     if data.startswith(_OLE_MAGIC):
         streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
         return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
-    # Check for PDF and RTF even if the data is text, since such files may consist of ASCII only.
+    # PDF and RTF files may be pure ASCII, so check them first.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
         if start.startswith(magic):
@@ -327,8 +325,7 @@ def _zip_type(data: bytes) -> str:
         with ZipFile(BytesIO(data)) as archive:
             names = archive.namelist()
     except (BadZipFile, NotImplementedError, UnicodeDecodeError):
-        # The archive is truncated or broken (for example, a name marked as UTF-8 is not): use the names in its local
-        # headers.
+        # The archive is truncated or broken: use the names in its local headers.
         head = data[:_HEAD_BYTES]
         found = ((header.end(), int.from_bytes(header[1], "little")) for header in _LOCAL_NAME.finditer(head))
         names = [head[start : start + size].decode("utf-8", "replace") for start, size in found]
@@ -342,13 +339,13 @@ def _may_hold_html(media_type: str | None) -> bool:
 
 
 def text_encoding(data: bytes) -> str | None:
-    """Return the encoding of text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252; None if it is binary."""
+    """Return the encoding of text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252; None for binary data."""
     for mark, codec in _MARKS:
         if data.startswith(mark):
             return codec
     head = data[:_HEAD_BYTES]
     if b"\x00" in head:
-        # In UTF-16 text of Latin letters, nearly every second byte is NUL, and no other byte is.
+        # In UTF-16 text of Latin letters, nearly every second byte is NUL, and no other.
         even, odd, half = head[0::2].count(0), head[1::2].count(0), len(head) / 2
         if not half.is_integer() or (even and odd) or max(even, odd) <= half * 0.7:
             return None
@@ -356,11 +353,10 @@ def text_encoding(data: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
-        # An invalid byte after valid multi-byte UTF-8 is an error in the file, not a sign of another encoding.
+        # An invalid byte after valid multi-byte UTF-8 is an error in the file.
         beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
         if beyond_ascii < 4:
-            # In compressed or encrypted data, about one byte in ten is a control character; in text in a legacy
-            # encoding, none is.
+            # Compressed or encrypted data has many control characters, and text has none.
             controls = len(head) - len(head.translate(None, _CONTROLS))
             return None if controls * 100 > len(head) else "cp1252"
     return "utf-8"

@@ -1,15 +1,14 @@
-"""Porter's stemmer for English, as in SQLite's FTS5, so that indexes without FTS5 match the same forms of a word.
+"""Porter's stemmer for English, as in SQLite's FTS5, so that all engines match the same forms of a word.
 
-M. F. Porter, An algorithm for suffix stripping, 1980. A word is regarded as a sequence of consonants and vowels; `y` is
-a vowel after a consonant. The measure of a stem is the number of changes from a vowel to a consonant in it. Each step
-looks for the longest of its endings; if the part before the ending has the required measure, the ending is replaced.
+M. F. Porter, An algorithm for suffix stripping, 1980. The measure of a stem is how often a vowel is followed by a
+consonant in it. Each step replaces its longest ending, if the stem before it has the required measure.
 """
 
 import re
 
-#: Words of fewer or more characters than these are not changed.
+#: Shorter and longer words are not changed.
 SHORTEST, LONGEST = 3, 64
-#: Endings that the second step replaces, if the measure of the stem is above 0.
+#: Endings that the second step replaces, if the measure is above 0.
 _SECOND = {
     "ational": "ate",
     "tional": "tion",
@@ -33,16 +32,16 @@ _SECOND = {
     "iviti": "ive",
     "biliti": "ble",
 }
-#: Endings that the third step replaces, if the measure of the stem is above 0.
+#: Endings that the third step replaces, if the measure is above 0.
 _THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-#: Endings that the fourth step removes, if the measure of the stem is above 1.
+#: Endings that the fourth step removes, if the measure is above 1.
 _FOURTH = {
     **dict.fromkeys(("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou"), ""),
     **dict.fromkeys(("ism", "ate", "iti", "ous", "ive", "ize"), ""),
 }
 
 
-#: For each step, a pattern that finds the longest ending after at least one letter.
+#: For each step, a pattern that finds the longest ending.
 _STEPS = tuple(
     (re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL), endings, least)
     for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1))
@@ -89,7 +88,7 @@ def _cut_past(word: str) -> str:
 
 
 def _shape(stem: str) -> str:
-    """Return the word's letters as `c` for each consonant and `v` for each vowel."""
+    """Return `c` for each consonant and `v` for each vowel of the word."""
     shape = ""
     for letter in stem:
         is_vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
@@ -102,5 +101,5 @@ def _measure(stem: str) -> int:
 
 
 def _is_short(stem: str) -> bool:
-    """Return whether the stem ends with consonant, vowel, and a consonant other than `w`, `x` and `y`, as in `hop`."""
+    """Return whether the stem ends like `hop`: consonant, vowel, consonant (not `w`, `x` or `y`)."""
     return _shape(stem).endswith("cvc") and stem[-1] not in "wxy"

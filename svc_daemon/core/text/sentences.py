@@ -1,8 +1,7 @@
-"""Splits text into sentences. They are returned as positions in the text, so that answers can quote it exactly.
+"""Splits text into sentences, as positions in the text, so that answers can quote it exactly.
 
-Extracted text contains hard line breaks, list markers and table rows. A line break separates two sentences only before
-a list marker or a row, after a row or a short line such as a heading, and at an empty line. `cost_of` lowers the score
-of sentences that are not prose: table rows, code, headings and boilerplate.
+A line break separates sentences only at an empty line, beside a table row, before a list marker, or after a short line
+such as a heading. `cost_of` lowers the score of sentences that are not prose.
 """
 
 import re
@@ -10,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-#: Maximum length of a sentence in characters; a longer one, such as text without a full stop, is cut at a space.
+#: Maximum length of a sentence in characters; a longer one is cut at a space.
 LONGEST = 400
 
 _LINE_END = re.compile(r"\n")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
-#: The marker of a list item, quotation, heading or table row at the start of a line.
+#: The marker of a list item, quotation, heading or table row.
 _MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t])")
 #: Markers and white space before a sentence.
 _LEADING = re.compile(r"(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*+")
-#: The end of a sentence, with the closing quotes and citation marks after it.
+#: The end of a sentence, with closing quotes and citation marks.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
-#: Abbreviations whose full stop does not end a sentence. Single letters with a full stop are handled separately.
+#: Abbreviations whose full stop does not end a sentence.
 _SHORTENED = (
     "al approx bzw ca co corp dept dr e.g ed est etc ext hrs i.e inc incl jan feb mar apr jun jul aug sep sept oct nov "
     "dec ltd mr mrs ms prof ref resp sr st tel u.s u.k viz vs z.b"
@@ -41,7 +40,7 @@ class Span(NamedTuple):
 
 
 def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
-    """Find the sentences, in order, without list markers and white space; each has a letter or a digit.
+    """Find the sentences, in order, without list markers; each has a letter or a digit.
 
     A sentence of more than `longest` characters is returned in pieces.
     """
@@ -61,7 +60,7 @@ def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
 
 
 def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
-    """Yield groups of lines. A sentence may continue across the lines of one group, but not into the next group."""
+    """Yield groups of lines; a sentence stays within its group."""
     breaks = [at.start() for at in _LINE_END.finditer(text, paragraph.start, paragraph.end)]
     lines = list(map(Span, [paragraph.start, *(at + 1 for at in breaks)], [*breaks, paragraph.end]))
     longest = max(line.end - line.start for line in lines)
@@ -80,13 +79,13 @@ def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
 def _goes_on(text: str, start: int, stop: int) -> bool:
     """Return whether the sentence continues after the punctuation mark at `stop`.
 
-    The mark may be an ellipsis in a quotation, or part of an abbreviation or item number.
+    The mark may belong to an ellipsis, abbreviation or item number.
     """
     if text.startswith(("…", "..."), stop) and text[start:stop].endswith(" "):
         return True
     if text[stop] != ".":
         return False
-    # Look only 12 characters back: no abbreviation is longer, and a text may be one endless word.
+    # No abbreviation is longer, and a text may be one endless word.
     word = _LAST_WORD.search(text, max(start, stop - 12), stop)
     if word is None:
         return False
@@ -98,9 +97,9 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 
 
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
-    """Yield the sentence without markers and spaces around it, in pieces if it is too long."""
+    """Yield the sentence without markers around it, in pieces if it is too long."""
     start = _skip(text, sentence, _LEADING)
-    # Also remove the vertical bar after the last cell of a table row.
+    # Also remove the bar after the last cell of a table row.
     end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))
     while end - start > longest:
         space = max(text.rfind(" ", start, start + longest), text.rfind("\n", start, start + longest))
@@ -117,8 +116,7 @@ def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
     return match.end() if match else span.start
 
 
-#: How much is subtracted from the score of a sentence; 1 is the score of a sentence that covers the whole question. A
-#: table row loses least, because it may well contain the answer.
+#: Subtracted from a score, which is at most about 1. A table row may well contain the answer.
 ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -129,12 +127,12 @@ _FURNITURE = re.compile(
     r"(?:\.[ \t]?){4,}|^(?:copyright|©|\(c\))|all rights reserved|^page \d+(?: of \d+)?\b|\bcookies?\b.*\baccept\b",
     re.IGNORECASE,
 )
-#: Symbols typical of code. A sentence counts as code if it has more than one of them per `_SYMBOLS_EVERY` characters.
+#: Symbols typical of code, which has more than one per `_SYMBOLS_EVERY` characters.
 _SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
 _SYMBOLS_EVERY = 12
-#: Text in backquotes counts as a name, even if it looks like code.
+#: Text in backquotes counts as a name, not as code.
 _NAMED = re.compile(r"`[^`\n]*`")
-#: Text with fewer words than this and without end punctuation counts as a heading or a list item.
+#: Fewer words without end punctuation are a heading or a list item.
 _FEWEST_WORDS = 6
 
 
@@ -144,7 +142,7 @@ def fences_of(text: str) -> list[Span]:
 
 
 def cost_of(text: str, span: Span, fences: Sequence[Span]) -> float:
-    """Compute how much to subtract from the score of the sentence; 0 for prose."""
+    """Return how much to subtract from the sentence's score; 0 for prose."""
     sentence = text[span.start : span.end]
     if any(fence.start < span.end and span.start < fence.end for fence in fences) or _FURNITURE.search(sentence):
         return CODE

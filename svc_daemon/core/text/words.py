@@ -1,13 +1,10 @@
 """Words: parses queries, computes stems, and handles scripts that are written without spaces.
 
-Chinese, Japanese and Korean are written without spaces between words, or with suffixes attached to the word. If such
-text were split at spaces, a whole clause would be one word, and a search for a word in it would not find it. So in the
-index and in queries, text in these scripts is split into overlapping bigrams: a word of two characters is one bigram,
-and a longer word is found by all of its bigrams. Letters and digits within such text are separate words.
+Chinese, Japanese and Korean text is split into overlapping pairs of characters, in the index and in queries, because
+no spaces separate its words.
 
-The index has its own stems. Those computed here are coarser, and for English only: they choose among sentences that a
-search has already found, and must treat all forms of a word as equal, whether they differ in ending, in vowel or in
-British and American spelling.
+The index has its own stems. Those computed here are coarser and English only; they choose among sentences that a
+search has found.
 """
 
 import re
@@ -22,21 +19,19 @@ _SCRIPTS = (
     "\uac00-\ud7a3"  # Hangul
 )
 _CHARACTER = re.compile(rf"[{_SCRIPTS}]")
-# First find the words, then search each for characters of these scripts: a single pattern would take quadratic time on
-# a long word without such characters.
+# One pattern for both would take quadratic time on a long word.
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
 
 def cut_unspaced(text: str) -> list[str]:
-    """Split the words in scripts without spaces into bigrams and other pieces, in order.
+    """Split words in scripts without spaces into pairs of characters and other pieces, in order.
 
-    The list is empty if the text has no such word. A single character by itself is a word.
+    The list is empty if there are no such words.
     """
     if text.isascii():
         return []
-    # Normalize first: a kana with a voicing mark may be written as one character or two, and a Hangul syllable as up to
-    # three.
+    # A kana may be one character or two, and a Hangul syllable up to three.
     folded = unicodedata.normalize("NFC", text)
     if not _CHARACTER.search(folded):
         return []
@@ -50,12 +45,10 @@ def cut_unspaced(text: str) -> list[str]:
     return pieces
 
 
-#: Maximum number of words of a query, because each word takes time in the index. A longer query is a pasted text, whose
-#: first words are enough to find its subject.
+#: Maximum number of words of a query; the first words of a pasted text are enough.
 MAX_WORDS = 64
 
-#: English words that are in almost every chunk and so don't distinguish chunks. They include the parts of words with an
-#: apostrophe (`don't`, `it's`, `we'll`), since the index splits these too.
+#: English words that are in almost every chunk. They include the parts of `don't`, `it's` and the like.
 _STOP_WORDS = (
     "a about above after again against all also am an and any are aren as at be because been "
     "before being below between both but by can cannot could couldn d did didn do does doesn "
@@ -73,13 +66,13 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into words of letters, combining marks and digits; all other characters are separators.
+    """Split a text into words in lower case, in order.
 
-    The words are in lower case and in order. Scripts that are written without spaces are split by `cut_unspaced`.
+    Words are letters, combining marks and digits. `cut_unspaced` splits scripts without spaces.
     """
-    # Normalize to NFC first, so that a letter with a combining accent becomes one character.
+    # NFC makes a letter with a combining accent one character.
     folded = unicodedata.normalize("NFC", text).lower()
-    # Keep combining marks: many scripts write vowels with them, and splitting at them would leave single letters.
+    # Many scripts write vowels with combining marks.
     separators = {ord(each): " " for each in set(folded) if unicodedata.category(each)[0] not in "LMN"}
     spelled = (word for word in folded.translate(separators).split() if any(map(str.isalnum, word)))
     return [piece for word in spelled for piece in cut_unspaced(word) or [word]]
@@ -90,14 +83,14 @@ class ParsedQuery:
     """The distinct words of a query, in the order typed."""
 
     words: tuple[str, ...]
-    #: How many words were ignored because the query has more than `MAX_WORDS`.
+    #: How many words beyond `MAX_WORDS` were ignored.
     words_left_out: int = 0
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Split a query into its distinct words.
+    """Split a query into its distinct words, without stop words.
 
-    Stop words are left out, unless the query has nothing else, such as "to be or not to be".
+    A query of stop words only, such as "to be or not to be", keeps them.
     """
     words = list(dict.fromkeys(split_words(text)))
     significant = [word for word in words if word not in STOP_WORDS] or words
@@ -105,9 +98,9 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 _ENDING = re.compile(r"(?:ations?|ings?|edly|ied|ies|ed|es|ly|s)$")
-#: Minimum length of a stem. Shorter stems would be shared by unrelated words.
+#: Minimum length of a stem; unrelated words would share shorter ones.
 _SHORTEST = 3
-#: Irregular forms, and a few synonyms. Each word of a group is replaced by the first one.
+#: Irregular forms and a few synonyms; the first of each group replaces the others.
 _FORMS = (
     "become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught, "
     "child children kid kids, choose chose chosen choice choices, come came, do did done, draw drew drawn, drive "
@@ -124,14 +117,14 @@ FORMS = {form: forms.split()[0] for forms in _FORMS.split(",") for form in forms
 
 
 def stem_of(word: str) -> str:
-    """Return the word in lower case, without plural, participle or adverb endings. Irregular forms are replaced."""
+    """Return the word in lower case without its ending; irregular forms are replaced."""
     word = word.lower()
     word = FORMS.get(word, word)
     match = _ENDING.search(word)
     cut = word[: match.start()] if match and match.start() >= _SHORTEST else word
     bare = cut.rstrip("eiy")
     if len(bare) > _SHORTEST and bare[-1] == bare[-2] and bare[-1].isalpha():
-        # Remove a doubled consonant, so that `stopped` has the stem `stop`.
+        # Remove a doubled consonant: `stopped` becomes `stop`.
         bare = bare[:-1]
     return bare if len(bare) >= _SHORTEST else cut
 

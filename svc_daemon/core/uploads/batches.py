@@ -8,19 +8,18 @@
     failed                   all files have ended, none of them is ready
     expired                  the upload deadline passed before any file was finalized
 
-A batch has ended if every file is ready, failed, given up, deleted or no longer in any bucket.
+A file has ended if it is ready, failed, given up, deleted or in no bucket any more.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: States of a file in a batch: those of its upload session until it is finalized, then those of its source.
+#: States of a file: those of its upload session, then those of its source.
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
-#: States of a file without a source: the upload session was abandoned, canceled or expired (`given_up`), or the source
-#: was deleted (`deleted`).
+#: States of a file without a source: its session ended without success, or the source was deleted.
 GIVEN_UP, DELETED = "given_up", "deleted"
-#: State of a file whose source was detached from its last bucket: it is not ready until it is attached to another.
+#: State of a file whose source is in no bucket any more.
 DETACHED = "detached"
 
 COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
@@ -33,14 +32,14 @@ class RollUp:
     status: str
     terminal: bool
     ready: bool
-    #: Number of files in each state (queued, indexing, active, failed, pending), and of all files as `total`.
+    #: Number of files in each state, and of all files as `total`.
     counters: dict[str, int]
 
 
 def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
     """Compute the status from the state and readiness of each file.
 
-    `is_expired` means that the upload deadline has passed.
+    `is_expired`: the upload deadline has passed.
     """
     listed = list(items)
     states = Counter(state for state, _ in listed)

@@ -1,8 +1,7 @@
-"""The buckets that a request names for a new source: one in the path, or several in the body of a legacy route.
+"""The buckets that a request names for a new source: in its path, or in the body of a legacy route.
 
-A body names its buckets in one of three fields. A batch names them at the top of its manifest, in every item, or both.
-If an item names other buckets than the top, the request is refused, because either choice would put a file into buckets
-that another part of the request did not name.
+A batch names buckets at the top of its manifest, in every item, or both. An item must not name other buckets than the
+top.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
 
-#: Whether a bucket is named by its id or its slug; some fields accept either.
+#: Whether a bucket is named by its id, its slug, or either.
 ID, SLUG, EITHER = "id", "slug", "either"
 
 _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
@@ -20,10 +19,10 @@ _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
 
 @dataclass(frozen=True, slots=True)
 class BucketName:
-    """A bucket as a request names it: by an id or a slug."""
+    """A bucket as a request names it."""
 
     text: str
-    #: The dotted path of the field that names the bucket.
+    #: Dotted path of the field that names it.
     path: str
     kind: str = EITHER
 
@@ -34,22 +33,21 @@ class BucketName:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The buckets that a request names for a new source: at least one."""
+    """The buckets, at least one, that a request names for a new source."""
 
     names: tuple[BucketName, ...]
-    #: Whether buckets are created for slugs that don't exist yet.
+    #: Whether buckets are created for new slugs.
     creates_missing: bool = False
-    #: Whether the request names the buckets in its body. The error for a bucket that does not exist then differs from
-    #: that for a bucket in the path.
+    #: Whether the body names the buckets, which changes the error for a missing one.
     in_body: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestNaming:
-    """The buckets that a batch names: for each item, at the top of the manifest, or both."""
+    """The buckets that a batch names: at the top, for each item, or both."""
 
     root: Naming | None
-    #: The buckets of each item, in the order of the manifest; None for an item that names none.
+    #: The buckets of each item, or None.
     items: tuple[Naming | None, ...]
 
 
@@ -59,7 +57,7 @@ def in_path(bucket: str) -> Naming:
 
 
 def in_body(fields: DestinationFields) -> Naming:
-    """Return the buckets named in a body; raises `bucket_required` if there are none.
+    """Return the buckets named in a body. Raises `bucket_required` if there are none.
 
     Raises `invalid_request` if two fields name buckets.
     """
@@ -70,7 +68,7 @@ def in_body(fields: DestinationFields) -> Naming:
 
 
 def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
-    """Return the buckets named in a manifest: at the top, in items, or both; raises the same errors as `in_body`."""
+    """Return the buckets named in a manifest. Raises the same errors as `in_body`."""
     for_all = manifest.create_missing_buckets
     root = _find(manifest, "manifest.", creates_missing=for_all)
     items = tuple(
@@ -88,7 +86,7 @@ def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
 
 
 def _find(fields: DestinationFields, path: str, *, creates_missing: bool) -> Naming | None:
-    """Return the buckets named in these fields; None if there are none. An empty list or string names no bucket."""
+    """Return the buckets named in these fields, or None. An empty list or string names none."""
     ways = {
         "bucket_ids": [BucketName(text, f"{path}bucket_ids.{n}", ID) for n, text in enumerate(fields.bucket_ids)],
         "bucket_slugs": [BucketName(t, f"{path}bucket_slugs.{n}", SLUG) for n, t in enumerate(fields.bucket_slugs)],

@@ -16,15 +16,14 @@ _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
     """Return whether the first bytes of a response (at least 8 KB, or all) are HTML.
 
-    The content takes precedence over the declared type. The file name is used only if the server does not declare HTML:
-    `index.php` may be source code, or the page that it generated.
+    The content precedes the declared type. The file name counts only if the server declares no HTML.
     """
     declared = declared.partition(";")[0].strip().lower()
     return detect(head, "" if declared in _PAGE_TYPES else filename, declared) in _PAGE_TYPES
 
 
 def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raise 422 `url_is_web_page`, which names the bucket's `pages` endpoint, if a file import has fetched a page."""
+    """Raise 422 `url_is_web_page` if a file import has fetched a page."""
     if head and is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_WEB_PAGE,
@@ -34,7 +33,7 @@ def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> N
 
 
 def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raise 422 `url_is_file`, which names the bucket's import endpoint, if a page import has fetched a file."""
+    """Raise 422 `url_is_file` if a page import has fetched a file."""
     if head and not is_web_page(head, declared, filename):
         raise ServiceError(
             ErrorCode.URL_IS_FILE,
@@ -44,7 +43,7 @@ def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
 
 
 def page_title(head: bytes, max_characters: int) -> str | None:
-    """Find the title in the page's first bytes, as one line; None if there is none."""
+    """Return the page's title as one line, or None."""
     match = _TITLE.search(head.decode(text_encoding(head) or "utf-8", "replace"))
     words = html.unescape(match[1]).split() if match else []
     title = "".join(character for character in " ".join(words) if character.isprintable())
@@ -52,5 +51,5 @@ def page_title(head: bytes, max_characters: int) -> str | None:
 
 
 def page_file_name(name: str) -> str:
-    """Return the file name for a stored page: adds `.html`, since a name like `index.php` would mean source code."""
+    """Return the file name of a stored page: with `.html`, since `index.php` would mean source code."""
     return name if name.lower().endswith(_PAGE_NAMES) else f"{name[:240]}.html"

@@ -1,10 +1,9 @@
 """Upload sessions: the state of a session, and what to do with a PUT request that sends bytes.
 
-This module only computes decisions from plain values; the caller stores the result. The protocol is that of Google's
-resumable uploads: `Content-Range` is the position of a chunk, and a 308 response with `Range` reports what is stored.
+The protocol is that of Google's resumable uploads: `Content-Range` is the position of a chunk, and a 308 response with
+`Range` reports what is stored.
 
-Only three things about a session are stored: how it ended (finalized, canceled), when it expires, and its bytes, whose
-number on disk is the offset. The state is computed from these:
+Stored are only how a session ended, when it expires, and its bytes. The state follows from these:
 
     state       meaning                                 a PUT              finalize
     pending     no byte is stored                       stores             blob_not_uploaded
@@ -14,8 +13,8 @@ number on disk is the offset. The state is computed from these:
     canceled    the client canceled it                  session_canceled   session_canceled
     expired     its idle time or lifetime is over       session_expired    session_expired
 
-Acknowledged bytes are on disk and survive a crash of the process. If a chunk begins before the stored end, its bytes up
-to that end are skipped; if it begins after the stored end, it would leave a gap and is refused.
+Acknowledged bytes survive a crash. A chunk that begins before the stored end is cut there; one that begins after it is
+refused.
 """
 
 import hashlib
@@ -36,11 +35,11 @@ _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class ContentRange:
-    """A parsed `Content-Range`: a range with both ends inclusive. If `first` is None, it asks for the status."""
+    """A parsed `Content-Range`, ends inclusive. Without `first`, it asks for the status."""
 
     first: int | None
     last: int | None
-    #: Total size of the file; None if the client doesn't send it.
+    #: Total size of the file; None if not sent.
     total: int | None
 
 
@@ -49,7 +48,7 @@ class Step(Enum):
 
     #: Store nothing: respond with 308 and the stored range.
     REPORT = "report"
-    #: Store nothing, because all bytes are stored: respond with 200 and ignore the body.
+    #: All bytes are stored: respond with 200 and ignore the body.
     DONE = "done"
     #: Store the body.
     TAKE = "take"
@@ -57,12 +56,12 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PutDecision:
-    """What to do with a PUT request, and which bytes of its body to store."""
+    """What to do with a PUT request, and which bytes to store."""
 
     step: Step
-    #: Number of bytes at the beginning of the body that are already stored.
+    #: Leading bytes of the body that are already stored.
     skip_bytes: int = 0
-    #: Maximum number of bytes to store, after those that are skipped.
+    #: Maximum number of bytes to store after those.
     take_bytes: int = 0
 
 
@@ -94,9 +93,9 @@ def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_exp
 
 
 def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRange | None) -> PutDecision:
-    """Decide what to do with a PUT request for this range, given the session's state.
+    """Decide what to do with a PUT request for this range.
 
-    Raises `session_canceled`, `session_expired`, `size_mismatch` and, with the stored range, `offset_mismatch`.
+    Raises `session_canceled`, `session_expired`, `size_mismatch` or `offset_mismatch`.
     """
     if state in (CANCELED, EXPIRED):
         raise ServiceError(ErrorCode.SESSION_CANCELED if state == CANCELED else ErrorCode.SESSION_EXPIRED)
@@ -125,9 +124,9 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
 
 
 def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -> None:
-    """Raise `size_mismatch` if a body is longer than its range or, without a range, is not the whole file.
+    """Raise `size_mismatch` if a body is too long or, without a range, not the whole file.
 
-    `body_bytes` is its declared or counted length. A body may be shorter than its range: the bytes received are kept.
+    A body may be shorter than its range: the received bytes are kept.
     """
     first, end = _span(asked, size_bytes)
     if body_bytes > end - first or (asked is None and body_bytes < size_bytes):
@@ -140,12 +139,12 @@ def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -
 
 
 def stored_range(received_bytes: int) -> str | None:
-    """Format the `Range` header with the stored bytes; None (no header) if nothing is stored."""
+    """Format the `Range` header of the stored bytes; None if nothing is stored."""
     return f"bytes=0-{received_bytes - 1}" if received_bytes else None
 
 
 def token(secret: bytes, session_id: str, generation: int) -> str:
-    """Derive the secret token of an upload URL, 256 bits in hex. It can be derived again, so it need not be stored."""
+    """Derive the secret token of an upload URL, 256 bits in hex, so that it need not be stored."""
     return hmac.new(secret, f"upload:{session_id}:{generation}".encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,7 +1,4 @@
-"""The fields of a source as clients send them: file name, tags, metadata, title, checksum, question and answer.
-
-`wire.file_names` decides which file names are refused; the command line uses it too.
-"""
+"""The fields of a source as clients send them: file name, tags, metadata, title, checksum, question and answer."""
 
 import json
 import re
@@ -16,7 +13,7 @@ from svc_daemon.wire.file_names import MAX_NAME_BYTES, NameFlaw, clean_name, fin
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-#: One encoder for all metadata, because `json.dumps` with options would create one for each.
+#: One encoder for all: `json.dumps` with options would create one each time.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -26,7 +23,7 @@ def split_tags(text: str) -> list[str]:
 
 
 def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
-    """Return the tags without duplicates, in the order given; raises `too_many_tags` or `invalid_request`."""
+    """Return the tags without duplicates, in order. Raises `too_many_tags` or `invalid_request`."""
     unique = tuple(dict.fromkeys(tags))
     if len(unique) > limits.tags:
         raise ServiceError(
@@ -44,7 +41,7 @@ def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
 
 
 def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
-    """Check that metadata is a JSON object within its size limit; raises `invalid_request` or `metadata_too_large`."""
+    """Check that metadata is a JSON object within its size limit."""
     if not isinstance(metadata, dict):
         raise refusal("metadata", "must be a JSON object.")
     size_bytes = len(_encode(metadata).encode())
@@ -59,7 +56,7 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
 
 
 def check_title(title: str, limits: Limits, path: str = "title") -> str:
-    """Return the title; raises `invalid_request`, naming `path`, if it is blank, too long or has control characters."""
+    """Return the title. Raises `invalid_request`, naming `path`, if it is unusable."""
     if not title.strip():
         raise refusal(path, "must not be blank.")
     if len(title) > limits.title_characters:
@@ -70,12 +67,12 @@ def check_title(title: str, limits: Limits, path: str = "title") -> str:
 
 
 def check_mapping(mapping: str | None, limits: Limits) -> str | None:
-    """Check the name of a mapping (a folder that `svc sync` keeps in a bucket) like a title; "" becomes None."""
+    """Check the name of a mapping, a folder that `svc sync` keeps in a bucket; "" becomes None."""
     return check_title(mapping, limits, "mapping") if mapping else None
 
 
 def refuse_webhook(webhook: Any) -> None:
-    """Raise `invalid_request` if a webhook is given for a source whose kind never calls one."""
+    """Raise `invalid_request` if a webhook is given for a kind of source that calls none."""
     if webhook is not None:
         raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
 
@@ -99,15 +96,14 @@ _SENTENCES = {
 def clean_file_name(text: str, path: str = "filename") -> str:
     """Return the last path component of `text` in NFC, at most 255 bytes of UTF-8.
 
-    Raises ServiceError `invalid_request`, naming `path` as the field, if the name is empty, contains a `..` component
-    or invisible characters, or is too long.
+    Raises `invalid_request`, naming `path`, if it is no valid file name.
     """
     if (flaw := find_flaw(text)) is not None:
         raise refusal(path, _SENTENCES[flaw])
     return clean_name(text)
 
 
-#: A Q&A source is stored as Markdown, with the question as the heading of the answer, so that each chunk contains it.
+#: A Q&A source is Markdown with the question as heading, so that each chunk contains it.
 FILE_NAME, CONTENT_TYPE = "question.md", "text/markdown"
 
 
@@ -130,6 +126,6 @@ def check_answer(text: str) -> str:
 
 
 def question_text(question: str, answer: str, alternates: Sequence[str]) -> str:
-    """Build the Markdown: the question as its heading, then the alternate questions, then the answer."""
+    """Build the Markdown: question, alternate questions, answer."""
     asked = "".join(f"- {alternate}\n" for alternate in alternates)
     return f"# {question}\n\n{asked}\n{answer}\n"
