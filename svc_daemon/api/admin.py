@@ -1,8 +1,4 @@
-"""The operator's routes, which `svc-daemon` calls while the service runs, to manage teams, keys, indexes and search.
-
-A request must contain the operator token, which is stored in a file that only the service's user can read. The request
-must come from this machine, and not from a browser. These routes are not in the public API or its OpenAPI document.
-"""
+"""The operator's routes, for `svc-daemon` commands while the service runs. They are not part of the public API."""
 
 import hmac
 from collections.abc import Awaitable, Callable
@@ -79,8 +75,8 @@ async def mark_state_restored(request: Request) -> BaseModel:
 def check_operator(request: Request) -> None:
     """Raise an error unless the operator sent the request.
 
-    Raises `not_found` if the client is on another machine, `origin_not_allowed` if it is a browser (even with a page of
-    an allowed origin), and `invalid_project_key` if the operator token is missing or wrong.
+    Raises `not_found` for another machine, `origin_not_allowed` for any browser, and `invalid_project_key` for a wrong
+    operator token.
     """
     if not is_from_this_machine(request):
         raise NotFound(ErrorCode.NOT_FOUND)
@@ -102,7 +98,7 @@ def _route(method: str, path: str, handler: Answering, *, has_body: bool = False
             if not has_body:
                 await refuse_dry_run_in_body(request)
         body = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
-        # The response may contain a new API key, so clients and proxies must not cache it.
+        # The response may contain a new API key.
         return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
     return Route(path, guarded, methods=[method])

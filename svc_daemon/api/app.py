@@ -1,4 +1,4 @@
-"""The routes of the service and the application that serves them. Each handler module defines its routes at its end.
+"""The routes of the service, and the application that serves them.
 
     GET                    /healthz, /openapi.json                         services
     GET                    /metrics                                        metrics
@@ -109,12 +109,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults: Path | None = None) -> Starlette:
-    """Create the application. The function `lifespan` must set the state attributes that handlers read.
+    """Create the application. `faults` is the file with the rules of the fault lab.
 
-    `faults` is the file with the rules of the fault lab. Raises FaultsRefused if the rules are invalid, or OSError.
-
-    The state attributes are `context`, `extractor`, `installation_id`, `operator_token`, `started_s` and `measure`, a
-    function that returns sizes in bytes and the number of open connections.
+    `lifespan` must set the state attributes `context`, `extractor`, `installation_id`, `operator_token`, `started_s`
+    and
+    `measure`. Raises FaultsRefused for invalid rules, or OSError.
     """
     lab = FaultLab(faults, ENDPOINTS) if faults is not None else None
     handlers = [(row, serving(row)) for row in ENDPOINTS]
@@ -130,14 +129,12 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # By default, Starlette answers a path with a trailing slash with a redirect that has no body. Send an error
-    # response instead.
+    # Starlette would redirect a path with a trailing slash, without a body.
     app.router.redirect_slashes = False
-    # Build the OpenAPI document on the first request for it, since this takes 0.2 s and most daemons are never asked
-    # for it.
+    # Build the OpenAPI document on the first request for it, since this takes 0.2 s.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
-    #: Whether the fault lab is on, which makes errors happen for tests of clients.
+    #: Whether the fault lab is on.
     app.state.faults = lab is not None
-    #: Set when the server begins to shut down, so that MCP tools that are waiting for something return early.
+    #: Set when shutdown begins, so that waiting MCP tools return early.
     app.state.stopping = asyncio.Event()
     return app

@@ -1,4 +1,4 @@
-"""Request bodies: read with a size limit, parsed as strict JSON, and validated as models."""
+"""Request bodies: read with a size limit, parsed as JSON, and validated as models."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -15,7 +15,7 @@ from svc_daemon.wire.scopes import ScopedBody
 
 MAX_JSON_BYTES = 1024 * 1024
 
-#: Fields with the caller's own data, in which any name is allowed.
+#: Fields with the caller's own data, where any name is allowed.
 FREE_FORM = ("metadata",)
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -24,16 +24,15 @@ Model = TypeVar("Model", bound=BaseModel)
 async def read_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """Read the JSON object in the body.
 
-    Raises ServiceError: 415 `unsupported_media_type`; 413 `request_too_large`, before reading anything if
-    Content-Length exceeds the limit; 400 `invalid_json`; 400 `invalid_request` if the body is not an object or contains
-    `team_id`. Raises ClientDisconnect.
+    Raises ServiceError: 415 `unsupported_media_type`, 413 `request_too_large`, 400 `invalid_json`, and 400
+    `invalid_request` if the body is not an object or contains `team_id`. Raises ClientDisconnect.
     """
     refuse_other_types(request)
     return _parse(await read_bytes(request, max_bytes=max_bytes))
 
 
 async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
-    """Read the JSON object in the body like `read_json`; without a body, return `{}`, whatever the content type."""
+    """Read the body like `read_json`, but return `{}` if it is empty, whatever the content type."""
     data = await read_bytes(request, max_bytes=max_bytes)
     if not data:
         return {}
@@ -53,17 +52,14 @@ async def read_optional_model(request: Request, model: type[Model], *, max_bytes
 
 
 def refuse_scopes_in_query(request: Request, model: type[BaseModel]) -> None:
-    """Raise `invalid_request` if the query string has a field that selects the buckets or sources of the request."""
+    """Raise `invalid_request` if the query string has a field that selects buckets or sources."""
     for name in request.query_params:
         if issubclass(model, ScopedBody) and model.means_scope(name):
             raise refusal(name, "A scope can't be sent in the query string here; send it in the body.")
 
 
 def parse_model(fields: Any, model: type[Model]) -> Model:
-    """Validate the fields of a body, form or query as a model.
-
-    Raises 400 `invalid_request` with `details.errors` if they are invalid.
-    """
+    """Validate fields as a model. Raises 400 `invalid_request` with `details.errors`."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -71,7 +67,7 @@ def parse_model(fields: Any, model: type[Model]) -> Model:
 
 
 async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
-    """Read the whole body. Raises 413 `request_too_large` as soon as the body is known to exceed `max_bytes`."""
+    """Read the whole body. Raises 413 `request_too_large` as soon as it must exceed `max_bytes`."""
     if content_length(request) == 0:
         return b""
     data = bytearray()
@@ -82,13 +78,10 @@ async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
 
 
 async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield the body as it arrives.
-
-    Raises 413 `request_too_large` as soon as the body is known to exceed `max_bytes`.
-    """
+    """Yield the body as it arrives. Raises 413 `request_too_large` as soon as it must exceed `max_bytes`."""
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
-        # Nothing was read yet, so a client that waits for 100 Continue gets the error without sending the body.
+        # A client that waits for 100 Continue now need not send the body.
         raise _too_large(max_bytes)
     received_bytes = 0
     async with aclosing(request.stream()) as chunks:
@@ -100,7 +93,7 @@ async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[by
 
 
 def content_length(request: Request) -> int | None:
-    """Return the size of the body in bytes, as its Content-Length declares; None without this header."""
+    """Return the size of the body that Content-Length declares, or None."""
     declared = request.headers.get("content-length")
     return int(declared) if declared is not None and declared.isascii() and declared.isdigit() else None
 
@@ -128,15 +121,14 @@ def refuse_other_types(request: Request) -> None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     document = parse_object(data)
-    # `team_id` can only be in a body that contains it literally or has a JSON escape. Most bodies have neither, and
-    # need not be searched.
+    # Only bodies that contain one of these can have a field `team_id`.
     if b"team_id" in data or b"\\u" in data:
         refuse_team(document)
     return document
 
 
 def refuse_team(document: dict[str, Any]) -> None:
-    """Raise 400 `invalid_request` if `team_id` occurs anywhere outside the caller's own data."""
+    """Raise 400 `invalid_request` if `team_id` occurs outside the caller's own data."""
     path = find_key(document, "team_id", skipping=FREE_FORM)
     if path is not None:
         raise refusal(path, "The team follows from the API key; team_id is not accepted.")

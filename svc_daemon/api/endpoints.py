@@ -1,7 +1,6 @@
-"""A table of the API's endpoints: `app` serves them, and `openapi` documents them.
+"""The API's endpoints as a table: `app` serves them, and `openapi` documents them.
 
-An endpoint with `dry_run` in its `query` can report what it would do without doing it. Every other endpoint with side
-effects refuses a request for a dry run, because it would carry out what the client only wants to check.
+An endpoint with `dry_run` in its `query` can report what it would do. Any other with side effects refuses a dry run.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,34 +29,34 @@ class Endpoint:
     #: Template of the path, with parameters in braces.
     path: str
     handler: Handler
-    #: One-line summary for the OpenAPI document.
+    #: One line for the OpenAPI document.
     summary: str
-    #: Maps each success status to the model of the body, or to a union of models; None means raw bytes.
+    #: The model, or models, of the body for each success status; None for raw bytes.
     answers: Mapping[int, type[BaseModel] | UnionType | None]
     _: KW_ONLY
     #: Model of the JSON body; None if the endpoint has no JSON body.
     body: type[BaseModel] | None = None
-    #: Whether the endpoint has no side effects, even if its method is POST.
+    #: Whether it has no side effects, even as POST.
     reads: bool = False
-    #: Whether the endpoint responds with an event stream if the body asks for one.
+    #: Whether it sends an event stream if the body asks for one.
     streams: bool = False
     #: Whether a missing body is treated as an empty object.
     optional: bool = False
-    #: The fields of a multipart form with a file, and their descriptions; empty if the body is not a form.
+    #: Fields of a multipart form with a file, and their descriptions; empty without a form.
     form: Mapping[str, str] = field(default_factory=dict)
     #: Whether the body is raw bytes of any type.
     raw: bool = False
-    #: Request headers that only this endpoint has, and their descriptions.
+    #: Request headers of this endpoint only, and their descriptions.
     headers: Mapping[str, str] = field(default_factory=dict)
     #: Query parameters and their descriptions.
     query: Mapping[str, str] = field(default_factory=dict)
-    #: Error codes that the endpoint may respond with, besides those that any request may get.
+    #: Error codes besides those that any request may get.
     errors: tuple[ErrorCode, ...] = ()
     #: Whether the endpoint accepts the header `Idempotency-Key`.
     repeatable: bool = False
-    #: If the endpoint is an alias for old clients, the path that replaces it.
+    #: For an alias, the path that replaces it.
     successor: str | None = None
-    #: Whether the endpoint requires an API key.
+    #: Whether it requires an API key.
     keyed: bool = True
 
 
@@ -76,7 +75,7 @@ GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
-#: Errors of page imports. For a page without content, the error is `website_analysis_failed`, not `empty_file`.
+#: Errors of page imports. A page without content gives `website_analysis_failed`, not `empty_file`.
 PAGED = (E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)
 INDEX = (E.SEARCH_FAILED, E.TEAM_STORE_MAINTENANCE)
 SEARCH = (
@@ -95,16 +94,13 @@ ANSWER = (*SEARCH, E.ANSWER_FAILED, E.ANSWER_TIMEOUT)
 
 
 def serving(row: Endpoint) -> Handler:
-    """Return the endpoint's handler.
-
-    If the endpoint has side effects but no dry run, the handler is wrapped to refuse requests for a dry run.
-    """
+    """Return the endpoint's handler, wrapped to refuse dry runs if it can't do them."""
     if row.method in ("GET", "OPTIONS") or row.reads or DRY_RUN in row.query:
         return row.handler
 
     async def handle(request: Request) -> Response:
         refuse_dry_run_in_query(request)
-        # An endpoint with a body model decides by this model whether its body may contain `dry_run`.
+        # A body model decides itself whether `dry_run` is allowed.
         if row.body is None and not row.raw:
             caller(request)
             await refuse_dry_run_in_body(request)
@@ -120,7 +116,7 @@ def refuse_dry_run_in_query(request: Request) -> None:
 
 
 async def refuse_dry_run_in_body(request: Request) -> None:
-    """Raise `invalid_request` if the body asks for a dry run; anything else in the body is ignored."""
+    """Raise `invalid_request` if the body asks for a dry run; ignore the rest of the body."""
     data = await read_bytes(request, max_bytes=context_of(request).limits.json_bytes)
     if DRY_RUN.encode() not in data:
         return

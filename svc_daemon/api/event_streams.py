@@ -1,8 +1,6 @@
-"""Event streams: sends the events of `/v1/events`, or an answer while it is being written, as server-sent events.
+"""Event streams: sends `/v1/events`, or an answer while it is written, as server-sent events.
 
-If the client disconnects, the work is cancelled.
-
-Nothing is sent before the first event, so an error before it becomes an ordinary error response.
+If the client disconnects, the work is cancelled. An error before the first event becomes an ordinary error response.
 """
 
 import asyncio
@@ -18,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
-#: The line that ends a chat stream of OpenAI's API; clients wait for it.
+#: Ends a chat stream of OpenAI's API; clients wait for it.
 DONE = b"data: [DONE]\n\n"
 
 
 class EventStream(Response):
-    """A response that sends events as they arrive. Raises ClientDisconnect, and any exception that `events` raises."""
+    """A response that sends events as they arrive. Raises ClientDisconnect, and exceptions of `events`."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         self.status_code, self.background, self._events = 200, None, events
@@ -45,23 +43,20 @@ class EventStream(Response):
 
 
 def event(data: dict[str, Any], name: str | None = None, event_id: str | None = None) -> bytes:
-    """Encode a server-sent event. A client that reconnects sends the `event_id` of the last one, to continue there."""
+    """Encode a server-sent event. A client that reconnects sends the last `event_id`, to continue there."""
     identified = f"id: {event_id}\n" if event_id else ""
     named = f"event: {name}\n" if name else ""
-    # Use ASCII only, because some parsers treat U+2028 as a line break.
+    # Some parsers treat U+2028 as a line break, so use ASCII only.
     return f"{identified}{named}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
 def comment(event_id: str | None = None) -> bytes:
-    """Encode a comment, which keeps an idle connection alive.
-
-    With an id, the comment also tells a client that reconnects after which event to continue.
-    """
+    """Encode a comment, which keeps an idle connection alive. A client that reconnects continues after `event_id`."""
     return f"id: {event_id}\n: \n\n".encode() if event_id else b": \n\n"
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Wait for the work and return its result. If the client disconnects, cancel the work and raise ClientDisconnect.
+    """Return the result of the work. If the client disconnects, cancel it and raise ClientDisconnect.
 
     The body of the request must already have been read.
     """

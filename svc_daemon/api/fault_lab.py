@@ -1,9 +1,7 @@
-"""The fault lab: makes a real daemon fail on demand, to test how clients handle errors.
+"""The fault lab: makes a daemon fail on demand, to test how clients handle errors.
 
-It is turned on only by `svc daemon run --faults FILE`. The rules in the file (`core.faults`) choose API requests that
-fail: either before they are carried out, so that nothing has changed, or afterwards, so that the client doesn't learn
-what has changed. A response that the fault lab has made or delayed has the header Svc-Fault. If the file changes, it is
-read again, and its rules count from zero.
+Only `svc daemon run --faults FILE` turns it on. Rules in the file choose requests that fail before they have changed
+anything, or afterwards. A changed file is read again, and its rules count from zero.
 """
 
 import asyncio
@@ -21,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class FaultLab:
-    """Disturbs requests by the rules of a file. It must be used only on the event loop."""
+    """Disturbs requests by the rules of a file. Use it only on the event loop."""
 
     def __init__(self, path: Path, endpoints: tuple[Endpoint, ...]) -> None:
         """Read the file. Raises FaultsRefused, or OSError if it can't be read."""
@@ -31,7 +29,7 @@ class FaultLab:
         self._plan = self._read()
 
     def disturbing(self, row: Endpoint, handler: Handler) -> Handler:
-        """Wrap the handler of a route, so that the rules for this route apply to its requests."""
+        """Wrap the handler of a route, so that the rules for the route apply."""
         route = f"{row.method} {row.path}"
 
         async def handle(request: Request) -> Response:
@@ -42,7 +40,7 @@ class FaultLab:
         return handle
 
     def _follow_file(self) -> None:
-        """Read the file again if it has changed. If the new rules are invalid, keep the old ones."""
+        """Read the file again if it has changed. Keep the old rules if the new ones are invalid."""
         try:
             stamp = self._look()
             if stamp == self._stamp:
@@ -65,8 +63,7 @@ class FaultLab:
 
 async def _disturb(rule: FaultRule, request: Request, handler: Handler) -> Response:
     response = await handler(request) if rule.when == "after" else None
-    # `ResponseHeaders` sends the name of the rule as a header. If the handler raised an error, this line isn't reached,
-    # and the error response lacks the header.
+    # `ResponseHeaders` sends this name as a header, but not if the handler raised an error.
     request.scope["state"]["fault"] = rule.name
     await asyncio.sleep(rule.delay_s)
     if rule.cut:

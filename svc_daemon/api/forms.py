@@ -1,8 +1,7 @@
-"""The multipart form of an upload in one request: a few small fields and one file, which is stored as it arrives.
+"""The multipart form of an upload in one request: small fields and one file, stored as it arrives.
 
-The parser of python-multipart finds boundaries and headers, and `_FormReader` validates them. It also refuses two kinds
-of forms that the parser accepts: those that end before their closing boundary, and those with a part that has only
-`filename*`, which the parser treats as an ordinary field.
+The parser of python-multipart finds boundaries and headers; `_FormReader` validates them. It also refuses forms without
+a closing boundary, and parts with only `filename*`, which the parser would accept.
 """
 
 import re
@@ -24,31 +23,29 @@ from svc_daemon.wire.codes import ErrorCode
 #: The name that the form's file part must have.
 FILE_FIELD = "file"
 
-#: File bytes are passed to the sink in pieces of about this size, because each call of the sink costs time.
+#: Size of the pieces passed to the sink, each of whose calls costs time.
 PIECE_BYTES = 256 * 1024
 MAX_FIELDS = 16
 MAX_FIELD_BYTES = 16 * 1024
-#: Maximum size of all fields, boundaries and headers together. A body whose Content-Length exceeds the sum of this and
-#: the file limit is refused before it is read.
+#: Maximum size of all fields, boundaries and headers together.
 OVERHEAD_BYTES = 1024 * 1024
 
-#: The usual form of Content-Disposition. Other forms are parsed by the library, which takes ten times as long.
+#: The usual Content-Disposition. The library takes ten times as long, and parses only the others.
 _USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;]+)")?')
 _EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
 _MAX_MEDIA_TYPE_BYTES = 255
-#: Transfer encodings that don't change the bytes. Parts with other encodings, such as base64, are refused, because they
-#: would be stored without being decoded.
+#: Transfer encodings that don't change the bytes. Others, such as base64, would be stored undecoded.
 _PLAIN_ENCODINGS = {b"7bit", b"8bit", b"binary"}
 
 
 class FileSink(Protocol):
-    """An interface for storing the bytes of a form's file."""
+    """Stores the bytes of a form's file."""
 
     async def append(self, data: bytes) -> None: ...
 
     async def discard(self) -> None:
-        """Discard all bytes. This is called at most once, and only if the form can't be read."""
+        """Discard all bytes. Called at most once, if the form can't be read."""
 
 
 SinkT = TypeVar("SinkT", bound=FileSink)
@@ -56,37 +53,38 @@ SinkT = TypeVar("SinkT", bound=FileSink)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormFile(Generic[SinkT]):
-    """The file of a form. All of its bytes are in the sink."""
+    """The file of a form, whose bytes are all in the sink."""
 
     filename: str
-    #: The media type that the client declared, with its parameters; None if the client declared none.
+    #: As the client declared it, with parameters; None if it declared none.
     content_type: str | None
-    #: Size of the file in bytes. The caller must refuse an empty file.
+    #: In bytes. The caller must refuse an empty file.
     size_bytes: int
     sink: SinkT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form(Generic[SinkT]):
-    """A form that was read completely: its text fields and its file."""
+    """A completely received form: text fields and a file."""
 
     fields: dict[str, str]
     file: FormFile[SinkT]
 
 
 async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_file_bytes: int) -> Form[SinkT]:
-    """Read the form in the body. `open_sink` is called at most once, at the first file bytes or at the form's end.
+    """Read the form in the body. `open_sink` is called at most once.
 
-    Raises ServiceError: 415 `unsupported_media_type`; 413 `file_too_large`, before reading anything if Content-Length
-    exceeds the limit; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and exceptions of the sink.
-    Raises ClientDisconnect. After any exception, the sink has been discarded.
+    Raises ServiceError: 415 `unsupported_media_type`, 413 `file_too_large`, 413 `request_too_large`, 400
+    `invalid_request`
+    with `details.errors`, and exceptions of the sink. Raises ClientDisconnect. After any exception, the sink is
+    discarded.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data":
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
     refuse_encoding(request)
     boundary = options.get(b"boundary", b"")
-    # The lengths of a boundary that RFC 2046, section 5.1.1, allows.
+    # RFC 2046, section 5.1.1.
     if not 1 <= len(boundary) <= 70:
         raise refusal("", "The Content-Type needs a boundary of 1 to 70 characters.")
     declared = content_length(request)
@@ -107,7 +105,7 @@ def _file_too_large(most: int) -> ServiceError:
 
 
 class _Intake(Generic[SinkT]):
-    """Passes file bytes from the reader to the sink, and discards the sink if the form can't be read."""
+    """Passes file bytes from the reader to the sink, which it discards if the form can't be read."""
 
     def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], max_body_bytes: int) -> None:
         self._reader = reader
@@ -146,10 +144,9 @@ class _Intake(Generic[SinkT]):
 
 
 class _FormReader:
-    """Collects the fields of a form, the name and type of its file, and file bytes until they are passed on.
+    """Collects a form's fields, its file's name and type, and file bytes until they are passed on.
 
-    For each part, the parser's callbacks report the header names and values (perhaps in pieces), the end of each header
-    and of all headers, the data in pieces, and the end of the part. The last callback reports the closing boundary.
+    The parser calls it for each header and each piece of data. The last call reports the closing boundary.
     """
 
     def __init__(self, boundary: bytes, max_file_bytes: int) -> None:
@@ -163,7 +160,7 @@ class _FormReader:
         self._ended = False
         self._headers: dict[bytes, bytes] = {}
         self._header_name = self._header_value = b""
-        #: The name of the field that is being read; None while the file is being read.
+        #: The name of the current field; None in the file.
         self._field: str | None = None
         self._field_data = b""
         self._parser = _parser(boundary, self)
@@ -175,7 +172,7 @@ class _FormReader:
             raise refusal("", "The body is not a multipart form with the boundary of its Content-Type.") from error
 
     def finish(self) -> str:
-        """Return the name of the form's file. Raises 400 `invalid_request` if the form is incomplete."""
+        """Return the file's name. Raises 400 `invalid_request` if the form is incomplete."""
         if not self._ended:
             raise refusal("", "The form ends before its closing boundary.")
         if self.filename is None:
@@ -276,7 +273,7 @@ def _parser(boundary: bytes, reader: _FormReader) -> MultipartParser:
 
 
 def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
-    """Return the name of a part, and its file name (None if it has no file name)."""
+    """Return the name of a part, and its file name or None."""
     usual = _USUAL_DISPOSITION.fullmatch(header)
     if usual:
         return usual[1], usual[2]
@@ -287,7 +284,7 @@ def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _text(path: str, data: bytes) -> str:
-    """Decode a field or a name. NUL is refused because SQLite would silently truncate the text there."""
+    """Decode a field or a name. Refuse NUL, where SQLite would silently truncate the text."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,11 +1,7 @@
-"""MCP over HTTP, at `/mcp`: each POST contains one message of the protocol, and is answered with one JSON document.
+"""MCP over HTTP, at `/mcp`: each POST has one message, answered with one JSON document.
 
-No state is kept between two messages, so a restart breaks no session. Tools call the API through the application's own
-routes, with the caller's key and the request's id, so that no check is duplicated here. Errors before a tool is called
-have the service's own format.
-
-The `mcp` library is an optional extra that takes longer to import than the whole daemon, so it is imported on the first
-request.
+No state is kept between messages. Tools call the API's own routes with the caller's key, so no check is duplicated. The
+`mcp` library is an optional extra that is slow to import, so the first request imports it.
 """
 
 import asyncio
@@ -42,29 +38,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: Maximum number of large messages in memory at the same time, since each takes several times its size. Further ones
-#: wait on disk. Large means larger than other JSON bodies may be.
+#: Maximum number of large messages in memory, since each takes several times its size. More wait on disk.
 LARGE_AT_ONCE = 2
-#: For how many seconds a tool retries a request that fails with a temporary error. Models don't reliably call a tool
-#: again.
+#: Seconds for which a tool retries after a temporary error, since models often don't.
 PATIENCE_S = 10.0
-#: The pause in seconds before a retry, if the response has no Retry-After.
+#: Seconds before a retry without Retry-After.
 PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
-#: Bodies are passed to handlers in pieces of this size, as if they came from a socket.
+#: Size of the pieces in which handlers get a body.
 _CHUNK_BYTES = 1024 * 1024
-#: The `mcp` library accepts only these values of these headers. The client's own headers are checked before, and then
-#: replaced by these.
+#: The `mcp` library accepts only these values. The client's own headers are checked before they are replaced.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
 def route() -> Route:
-    """Build the route. It is not in the OpenAPI document, because MCP has its own way to describe tools."""
+    """Build the route, which is not in the OpenAPI document, since MCP describes tools itself."""
     return Route(PATH, Door(), methods=["POST"])
 
 
 def message_bytes(limits: Limits) -> int:
-    """Return the maximum size of a message: a file of the maximum size in base64, and the other fields."""
+    """Return the maximum size of a message: the largest file in base64, and the other fields."""
     return 4 * (limits.file_bytes // 3 + 1) + limits.json_bytes
 
 
@@ -72,7 +65,7 @@ class Door:
     """The ASGI application that answers `/mcp`."""
 
     def __init__(self) -> None:
-        #: `svc_daemon.tools.servers` and the list of tools; None until the first request, which loads them.
+        #: `svc_daemon.tools.servers` and the list of tools; None before the first request.
         self._library: tuple[Any, Any] | None = None
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
@@ -90,14 +83,13 @@ class Door:
         entries = 0
         try:
             async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
-                # Limit the number of entries, as in other JSON bodies. The base64 text of a large file contains none of
-                # these characters, so it does not count.
+                # Limit the number of entries. Base64 text contains none of these characters.
                 entries += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
                 if entries > MAX_ENTRIES:
                     raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
-            # Replace those headers that the `mcp` library checks.
+            # The `mcp` library checks these headers.
             others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
             plain = {**scope, "headers": [*others, *_INSISTED]}
             answering = servers.answer_message(
@@ -110,7 +102,7 @@ class Door:
 
 
 async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) -> "ToolResult":
-    """Run a tool for the caller of a request. Raises only CallFailed, which has the request's id."""
+    """Run a tool for the caller of a request. Raises CallFailed with the request's id."""
     try:
         return await tool.call(routes, arguments)
     except CallFailed as failure:
@@ -123,7 +115,7 @@ async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) ->
 
 
 class _Bytes(Protocol):
-    """The content of a file to upload, in memory."""
+    """A file to upload, in memory."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -132,7 +124,7 @@ class _Bytes(Protocol):
 
 
 class _InMemory:
-    """Bytes in memory, with the interface of a stored file."""
+    """Bytes in memory, read like a stored file."""
 
     def __init__(self, data: bytes) -> None:
         self.size_bytes = len(data)
@@ -144,7 +136,7 @@ class _InMemory:
 
 
 class _Body:
-    """A complete body, with the interface of an ASGI `receive`."""
+    """A complete body, received like an ASGI request's."""
 
     def __init__(self, data: _Bytes) -> None:
         self._data = data
@@ -152,7 +144,7 @@ class _Body:
         self._ended = False
 
     async def receive(self) -> Message:
-        """Return the next piece. After the last one, wait forever, like a client that waits for its response."""
+        """Return the next piece. After the last one, wait forever, like a client for its response."""
         if self._ended:
             await asyncio.Event().wait()
         piece = await self._data.read(self._read_bytes, _CHUNK_BYTES)
@@ -163,7 +155,7 @@ class _Body:
 
 @dataclass(slots=True)
 class _Gathered:
-    """The response of a route, collected in memory."""
+    """A route's response in memory."""
 
     head: list[Header] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
@@ -174,7 +166,7 @@ class _Gathered:
 
 
 class Routes:
-    """The ToolService that calls this process's own API, with the key of a request's caller."""
+    """Lets tools call this process's own API, with the key of a request's caller."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -184,10 +176,10 @@ class Routes:
         self.request_id = request_id_of(scope)
 
     async def call(self, call: Call) -> CallAnswer:
-        """Call a route of the API, and return its response; raises CallFailed."""
+        """Call a route of the API. Raises CallFailed."""
         sent = [(b"content-type", b"application/json")]
         if call.idempotency_key is not None:
-            # Pass the idempotency key on unchecked, since the API validates it.
+            # The API validates the key.
             sent.append((headers.IDEMPOTENCY_KEY.lower().encode(), call.idempotency_key.encode("utf-8", "replace")))
         body = b"" if call.body is None else json.dumps(call.body).encode()
         answer = await self._ask(call.method, unquote(call.path), urlencode(call.query, errors="replace"), sent, body)
@@ -199,12 +191,12 @@ class Routes:
         await self._ask("PUT", urlsplit(upload_url).path, "", [], data)
 
     async def read_file(self, path: str) -> File:
-        """Raise CallFailed, because a tool called over HTTP can't read files of the client by their path."""
+        """Raise CallFailed, because the service can't read files on the client's machine."""
         message = f"{path!r} can only be read by `svc mcp`, on the machine where it is; send contentBase64 instead."
         raise self.failure(refusal("path", message))
 
     async def pause(self, seconds: float) -> None:
-        """Wait for some seconds. Raises CallFailed `shutting_down` if the service stops in the meantime."""
+        """Wait for some seconds. Raises CallFailed `shutting_down` if the service stops."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
@@ -217,7 +209,7 @@ class Routes:
         return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
 
     async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """Send the request, and repeat it while it fails with a temporary error, for up to `PATIENCE_S`."""
+        """Send the request, and repeat it after temporary errors for up to `PATIENCE_S`."""
         clock = asyncio.get_running_loop().time
         end_s = clock() + PATIENCE_S
         while True:
@@ -232,7 +224,7 @@ class Routes:
                 "path_params": {},
             }
             try:
-                # The route is called without the middleware, so exceptions of the handler arrive here.
+                # Without the middleware, the handler's exceptions arrive here.
                 await self._scope["app"].router(scope, _Body(_InMemory(body)).receive, answer.send)
             except ServiceError as error:
                 if error.code not in _PASSING or clock() > end_s:

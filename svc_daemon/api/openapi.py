@@ -1,4 +1,4 @@
-"""Builds the OpenAPI document from the tables of endpoints and the wire models."""
+"""Builds the OpenAPI document from the endpoints and the wire models."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -37,14 +37,14 @@ _BODY = (E.INVALID_JSON, E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE, E.STORAG
 _FORM = (E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
 _REPEATABLE = (E.IDEMPOTENCY_KEY_CONFLICT, E.INVALID_IDEMPOTENCY_KEY, E.REQUEST_IN_PROGRESS)
 _WRITING = (E.STORAGE_FULL,)
-#: Statuses of responses without a body: 204 (No Content), and 308 (the upload is not complete yet).
+#: Statuses without a body: No Content, and an incomplete upload.
 _WITHOUT_BODY = (204, 308)
 
 
 def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
-    """Build the OpenAPI 3.1 document, with every status and every error code that each path may respond with.
+    """Build the OpenAPI 3.1 document, with every status and error code of each path.
 
-    The description of a query parameter can contain a placeholder for a limit, such as `{page_rows}`.
+    Descriptions of query parameters can have placeholders for limits, such as `{page_rows}`.
     """
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -67,14 +67,14 @@ def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
 
 
 def codes_of(endpoint: Endpoint) -> list[E]:
-    """Return every error code that the endpoint may respond with."""
+    """Return every error code of the endpoint."""
     codes = [*_ALWAYS, *endpoint.errors]
     codes += _KEYED if endpoint.keyed else ()
     codes += _BODY if endpoint.body else ()
     codes += _FORM if endpoint.form else ()
     codes += _REPEATABLE if endpoint.repeatable else ()
     codes += _WRITING if endpoint.method != "GET" else ()
-    # These methods read a body even if the endpoint has none, because the body may contain `dry_run`.
+    # These methods always read the body, in search of `dry_run`.
     codes += (E.REQUEST_TOO_LARGE,) if endpoint.method not in ("GET", "OPTIONS") and not endpoint.raw else ()
     return list(dict.fromkeys(codes))
 
@@ -144,7 +144,7 @@ def _answers(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], ...]:
-    """Return the models that a body may have; empty for raw bytes."""
+    """Return the models of a body; empty for raw bytes."""
     if body is None:
         return ()
     return get_args(body) if isinstance(body, UnionType) else (body,)

@@ -1,4 +1,4 @@
-"""Functions that the HTTP handlers share: they find the context and the caller, read parameters and build responses."""
+"""What the HTTP handlers share: the caller, parameters and responses."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 
 class Identified(Protocol):
-    """A row of a list that is ordered by id and returned page by page."""
+    """A row of a list that is ordered by id and paged."""
 
     @property
     def id(self) -> str: ...
@@ -44,19 +44,16 @@ Row = TypeVar("Row", bound=Identified)
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """What every route that creates something needs: the API key, the idempotency key and the route."""
+    """What a route that creates something needs."""
 
     #: The caller's API key.
     key: KeyRow
     repeat_key: str | None
-    #: Method and path template. An idempotency key that was used on another route is a conflict.
+    #: Method and path template. Using an idempotency key on two routes is a conflict.
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Return the create request with its fingerprint.
-
-        Without a fingerprint, the idempotency key alone shows whether a request is repeated.
-        """
+        """Return the create request. Without a fingerprint, the idempotency key alone identifies a repetition."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
@@ -66,10 +63,7 @@ def context_of(request: Request) -> Context:
 
 
 def caller(request: Request, capability: str | None = None) -> KeyRow:
-    """Return the caller's API key.
-
-    Raises `invalid_project_key`, and `forbidden_project_key` if the key lacks the capability.
-    """
+    """Return the caller's API key. Raises `invalid_project_key`, or `forbidden_project_key` without the capability."""
     key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
     if capability is not None:
         require(key, capability)
@@ -77,7 +71,7 @@ def caller(request: Request, capability: str | None = None) -> KeyRow:
 
 
 async def import_extra(module: str, extra: str) -> Any:
-    """Import a module of an optional extra, in a thread because this may be slow. Raises `extra_not_installed`."""
+    """Import a module of an optional extra, in a thread since this may be slow. Raises `extra_not_installed`."""
     try:
         return await asyncio.to_thread(import_module, module)
     except ModuleNotFoundError as error:
@@ -90,7 +84,7 @@ async def import_extra(module: str, extra: str) -> Any:
 
 
 def is_from_this_machine(request: Request) -> bool:
-    """Return whether the connection comes from this machine; behind a proxy on this machine, every connection does."""
+    """Return whether the connection comes from this machine. Behind a local proxy, this is always true."""
     try:
         address = ip_address(request.client.host if request.client else "")
     except ValueError:
@@ -103,7 +97,7 @@ def is_from_browser(request: Request) -> bool:
 
 
 def path_destination(request: Request, key: KeyRow) -> Destination:
-    """Return the bucket in the path, for a new source. Raises `bucket_not_found`."""
+    """Return the bucket in the path. Raises `bucket_not_found`."""
     context, naming = context_of(request), in_path(request.path_params["bucket"])
     return context.look(lambda connection: find_destination(connection, context, key, naming))
 
@@ -114,13 +108,13 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def header_of(request: Request, name: str) -> str | None:
-    """Return the value of a header, or None. Repeated headers are joined as in RFC 9110, so that none is ignored."""
+    """Return a header's value or None. Repeated headers are joined as in RFC 9110."""
     lines = request.headers.getlist(name)
     return ", ".join(lines) if lines else None
 
 
 async def body_of(request: Request, model: type[Model]) -> Model:
-    """Read the JSON body as a model. Raises the errors of `bodies.read_json` and of the model."""
+    """Read the JSON body as a model. Raises the errors of `bodies.read_model`."""
     return await read_model(request, model, max_bytes=context_of(request).limits.json_bytes)
 
 
@@ -130,21 +124,18 @@ async def optional_body_of(request: Request, model: type[Model]) -> Model:
 
 
 def meaning_of(body: BaseModel) -> str:
-    """Return the fingerprint of a body.
-
-    The body of a dry run has the same fingerprint as the body of the real request.
-    """
+    """Return the fingerprint of a body, which is the same for a dry run."""
     return fingerprint(body.model_dump() | {"dry_run": False})
 
 
 def answer(request: Request, model: type[BaseModel], body: BaseModel | dict[str, Any], **more: Any) -> Response:
-    """Respond with status 200, the body, the fields in `more`, and the request's id."""
+    """Respond with status 200, the body, the fields in `more`, and the request id."""
     fields = body if isinstance(body, dict) else body.model_dump()
     return respond(request, model(**fields, **more, request_id=request_id_of(request.scope)))
 
 
 def created(request: Request, model: type[BaseModel], outcome: Outcome, status: int = 201) -> Response:
-    """Respond with `status` or, if the request repeats an earlier one, with 200 and `Idempotent-Replayed: true`."""
+    """Respond with `status`, or with 200 and `Idempotent-Replayed: true` if the request was repeated."""
     body = model(**outcome.body, request_id=request_id_of(request.scope))
     if not outcome.replayed:
         return respond(request, body, status)
@@ -163,12 +154,12 @@ def is_dry_run(request: Request, in_body: bool = False) -> bool:
 
 
 def would_create(request: Request, wanted: dict[str, Any] | None, errors: Iterable[dict[str, str]] = ()) -> Response:
-    """Respond to a dry run with what the request would create. `wanted` is None if it would create nothing."""
+    """Respond to a dry run with what would be created, or None for nothing."""
     return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
 
 
 def view_destinations(*destinations: Destination) -> dict[str, Any]:
-    """Describe buckets for a dry run: the ids of existing ones, and the slugs of those that would be created."""
+    """Describe buckets for a dry run: ids of existing ones, slugs of those that would be created."""
     bucket_ids = dict.fromkeys(bucket_id for each in destinations for bucket_id in each.ids)
     missing = dict.fromkeys(slug for each in destinations for slug in each.missing)
     fields: dict[str, Any] = {"bucket_ids": list(bucket_ids)}
@@ -180,22 +171,22 @@ def respond(
 ) -> Response:
     """Respond with the model as JSON, without the fields in `without`.
 
-    The paging fields of a list (`has_more` and `last_id`) are omitted too, unless the request has `limit`.
+    Lists have `has_more` and `last_id` only if the request has `limit`.
     """
     unasked = dict(without or {})
-    # Search results have no `last_id`, and always have `has_more`.
+    # Search results have no `last_id`, and always `has_more`.
     if "limit" not in request.query_params and "last_id" in type(model).model_fields:
         unasked |= {"has_more": True, "last_id": True}
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
 
 
 async def respond_aside(request: Request, make: Callable[[], BaseModel]) -> Response:
-    """Respond like `respond`, but build the body in a thread: ten thousand rows take a third of a second."""
+    """Respond like `respond`, but build the body in a thread: ten thousand rows take 0.3 s."""
     return await asyncio.to_thread(lambda: respond(request, make()))
 
 
 def page_limit(request: Request) -> int | None:
-    """Return the query parameter `limit`. Raises `invalid_request` if it is out of range."""
+    """Return the query parameter `limit`. Raises `invalid_request`."""
     text = request.query_params.get("limit")
     if text is None:
         return None
@@ -206,7 +197,7 @@ def page_limit(request: Request) -> int | None:
 
 
 def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], dict[str, Any]]:
-    """Return the rows that `after` and `limit` select, and the answer's fields `has_more` and `last_id`."""
+    """Return the rows that `after` and `limit` select, and the fields `has_more` and `last_id`."""
     limit, after = page_limit(request), request.query_params.get("after", "")
     rest = [row for row in rows if row.id > after]
     page = rest if limit is None else rest[:limit]
@@ -222,20 +213,20 @@ def flag(path: str, text: str | None) -> bool:
 
 
 def one_of(path: str, value: str | None, known: tuple[str, ...]) -> str | None:
-    """Return the parameter if it is one of the known values or missing. Raises `invalid_request` otherwise."""
+    """Return the parameter if it is known or missing. Raises `invalid_request`."""
     if value is not None and value not in known:
         raise refusal(path, f"must be one of {', '.join(known)}, not {value!r}.")
     return value
 
 
 def whole_number(text: str) -> int | str:
-    """Parse an integer. If the text is not one, return the text itself, so that the model refuses it."""
-    # Longer numbers are out of every range, and Python refuses to parse numbers with thousands of digits.
+    """Parse an integer. Other text is returned as it is, so that the model refuses it."""
+    # Python refuses to parse thousands of digits, and longer numbers are out of every range.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 
 
 def decimal_number(text: str) -> float | str:
-    """Parse a number like `whole_number`, but allow a fraction."""
+    """Parse a number like `whole_number`, with or without a fraction."""
     try:
         return float(text)
     except ValueError:

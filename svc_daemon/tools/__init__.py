@@ -1,5 +1,4 @@
-"""The MCP tools: their arguments, the API calls that they make, and their results.
+"""The MCP tools of two servers: the daemon's `/mcp`, and `svc mcp`.
 
-Two servers offer the tools: the daemon's `/mcp` (`svc_daemon.api.mcp`) and `svc mcp` (`svc_cli.tools`). Each server has
-its own `ToolService`, which calls the API with the caller's key, so that all checks and errors of the API apply.
+The tools call the API with the caller's key, so all its checks and errors apply.
 """

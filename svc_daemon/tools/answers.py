@@ -10,11 +10,11 @@ from svc_daemon.tools.arguments import Arguments, Named, ToolResult
 from svc_daemon.tools.searches import CitedPlace, place_of
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
-#: Maximum wait for the response. A language model may take long, so this exceeds the service's own time limit.
+#: Maximum wait for the response, longer than the service's own time limit for a language model.
 SILENCE_S = 600.0
-#: The note in an answer that has citations but is not grounded.
+#: Note on an answer with citations that is not grounded.
 PARTLY = "Not grounded: some sentences are not supported by a source. Read the quotes before relying on it."
-#: The note in an answer that is not grounded and has no citations.
+#: Note on an answer without citations.
 NOT_AT_ALL = "Not grounded: the sources do not answer this."
 
 
@@ -34,7 +34,7 @@ class AskArguments(Arguments, ScopedBody):
     @field_validator("question")
     @classmethod
     def _said(cls, question: str) -> str:
-        """Refuse an empty question. The API refuses it too, but its error names a field that the tool doesn't have."""
+        """Refuse an empty question, for which the API's error would name a field that the tool doesn't have."""
         if not question.strip():
             raise ValueError("The question is empty.")
         return question
@@ -45,7 +45,7 @@ class AskArguments(Arguments, ScopedBody):
 
 
 class AnswerCitation(CitedPlace):
-    """The source and the quote to which a citation mark in the answer refers."""
+    """The source and the quote that a citation mark refers to."""
 
     #: The number in the mark: 1 for `[1]`.
     number: int
@@ -57,14 +57,14 @@ class Answered(ToolResult):
     """The result of `svc-ask`: an answer with its citations."""
 
     answer: str
-    #: Whether every sentence is supported by a quote; if not, don't rely on the answer.
+    #: Whether a quote supports every sentence; if not, don't rely on the answer.
     grounded: bool
     citations: list[AnswerCitation]
     #: Warnings of the search for passages.
     warnings: list[str]
 
     def text(self) -> str:
-        """Format the answer, followed by one line per citation."""
+        """Format the answer, with one line per citation."""
         cited = [f"[{one.number}] {one.citation} (source {one.source_id}): “{one.quote}”" for one in self.citations]
         doubt = [] if self.grounded else [PARTLY if self.citations else NOT_AT_ALL]
         warned = [f"Warning: {warning}" for warning in self.warnings]

@@ -1,4 +1,4 @@
-"""How MCP tools call the API: requests, responses, errors, and the interface that each MCP server implements."""
+"""How MCP tools call the API, and the interface that each MCP server implements."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
 from svc_daemon.wire.scopes import faults_of
 
-#: Maximum number of invalid arguments that an error names.
+#: Maximum number of invalid arguments in an error.
 MOST_ERRORS = 20
 
 
@@ -24,11 +24,11 @@ class Call:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    #: The JSON body of the request; None if it has none.
+    #: The JSON body, if any.
     body: Mapping[str, Any] | None = None
-    #: The idempotency key of a create request, with which the request can be repeated safely; None for other requests.
+    #: With this key, a create request can be repeated safely; None for other requests.
     idempotency_key: str | None = None
-    #: Maximum time to wait for the beginning of the response, in seconds.
+    #: Maximum seconds to wait for the beginning of the response.
     silence_s: float = 60.0
 
 
@@ -37,25 +37,25 @@ class CallAnswer:
     """A successful response."""
 
     body: dict[str, Any]
-    #: Whether the response is a replay, because the idempotency key was used before.
+    #: Whether the idempotency key was used before.
     is_replay: bool = False
 
 
 @dataclass(frozen=True)
 class File:
-    """A file to upload, held completely in memory; the service's size limit ensures that it fits."""
+    """A file to upload, held completely in memory."""
 
     name: str
     data: bytes
 
     @cached_property
     def sha256(self) -> str:
-        """The SHA-256 of the bytes, in hexadecimal."""
+        """The SHA-256 in hexadecimal."""
         return hashlib.sha256(self.data).hexdigest()
 
 
 class CallFailed(Exception):
-    """Raised if the API refuses a call or the call fails; has the API's `error` object and the request id."""
+    """Raised if a call fails; has the API's `error` object and the request id."""
 
     def __init__(self, error: Mapping[str, Any], request_id: str | None = None) -> None:
         super().__init__(f"{error['code']}: {error['message']}")
@@ -67,29 +67,23 @@ class CallFailed(Exception):
         return str(self.error["code"])
 
     def envelope(self) -> dict[str, Any]:
-        """Build an error response like those of the API."""
+        """Build an error response like the API's."""
         return {"error": self.error, "request_id": self.request_id}
 
 
 class ToolService(Protocol):
-    """Calls the API on behalf of one caller, with the permissions of the caller's key."""
+    """Calls the API for one caller, with the permissions of the caller's key."""
 
     async def call(self, call: Call) -> CallAnswer:
-        """Make a call; raises CallFailed."""
+        """Make a call. Raises CallFailed."""
         ...
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
-        """Send all bytes of an upload session; bytes that the session already has may be sent again.
-
-        Raises CallFailed.
-        """
+        """Send all bytes of an upload session, even those that it already has. Raises CallFailed."""
         ...
 
     async def read_file(self, path: str) -> File:
-        """Read a file on the caller's machine.
-
-        Raises CallFailed if that fails, or if this server never reads files by path.
-        """
+        """Read a file on the caller's machine. Raises CallFailed, always if this server reads no files."""
         ...
 
     async def pause(self, seconds: float) -> None:
@@ -98,14 +92,14 @@ class ToolService(Protocol):
 
 
 def part(text: str) -> str:
-    """Encode an id as one segment of a URL path. Raises CallFailed if it is empty, `.` or `..`, or contains a slash."""
+    """Encode an id as one segment of a URL path. Raises CallFailed for `.`, `..`, a slash or no text."""
     if "/" in text or text in {"", ".", ".."}:
         raise refused(("", f"{text!r} is not an id."))
     return quote(text, safe="", errors="replace")
 
 
 def refused(*errors: tuple[str, str]) -> CallFailed:
-    """Create the error `invalid_request` from one or more pairs of an argument's dotted path and a message."""
+    """Create the error `invalid_request` from pairs of an argument's dotted path and a message."""
     path, message = errors[0]
     sentence = (
         f"{path}: {message}".removeprefix(": ") if len(errors) == 1 else f"{len(errors)} arguments are not valid."
@@ -117,5 +111,5 @@ def refused(*errors: tuple[str, str]) -> CallFailed:
 
 
 def refused_fields(error: ValidationError) -> CallFailed:
-    """Create the error `invalid_request` from a validation error of arguments, without the values that were sent."""
+    """Create the error `invalid_request` from a validation error, without the values that were sent."""
     return refused(*faults_of(error)[:MOST_ERRORS])

@@ -1,4 +1,4 @@
-"""Base classes for the arguments and results of all tools, and their JSON schemas in a simple form."""
+"""Base classes for the arguments and results of tools, and their JSON schemas."""
 
 from abc import abstractmethod
 from typing import Annotated, Any
@@ -8,12 +8,12 @@ from pydantic.alias_generators import to_camel
 
 from svc_daemon.wire.requests import RequestBody
 
-#: A list of names to which a search is limited. It must not be empty, because an empty list would set no limit.
+#: Names to which a search is limited. An empty list would set no limit, so it is refused.
 Named = Annotated[list[str], Field(min_length=1)]
 
 
 def _leave_out_nulls(schema: dict[str, Any]) -> None:
-    """Remove null from the types of optional fields in the schema. (The tools still accept null.)"""
+    """Remove null from the types of optional fields, though tools accept it."""
     for field in schema.get("properties", {}).values():
         kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
         if len(kinds) == 1:
@@ -22,10 +22,7 @@ def _leave_out_nulls(schema: dict[str, Any]) -> None:
 
 
 class Arguments(RequestBody):
-    """Arguments of a tool.
-
-    Their names are in camel case. A number is also accepted as a string, as some models send it.
-    """
+    """Arguments of a tool, named in camel case. Numbers may be strings, as some models send them."""
 
     model_config = ConfigDict(
         strict=False, alias_generator=to_camel, populate_by_name=True, json_schema_extra=_leave_out_nulls
@@ -34,7 +31,7 @@ class Arguments(RequestBody):
     @model_validator(mode="before")
     @classmethod
     def _without_team(cls, fields: Any) -> Any:
-        """Refuse dry runs, and a team id, because the API key determines the team. Other unknown fields are ignored."""
+        """Refuse dry runs and a team id. Other unknown fields are ignored."""
         if isinstance(fields, dict) and {"team_id", "teamId"} & fields.keys():
             raise ValueError("The team follows from the API key; team_id is not accepted.")
         if isinstance(fields, dict) and (fields.get("dry_run") or fields.get("dryRun")):
@@ -43,7 +40,7 @@ class Arguments(RequestBody):
 
 
 class ToolResult(BaseModel):
-    """The structured result of a tool. Its `text` is the same content as plain text."""
+    """The structured result of a tool. Its `text` is the same as plain text."""
 
     @abstractmethod
     def text(self) -> str:
@@ -61,7 +58,7 @@ def schema_of_result(model: type[ToolResult]) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace references in the schema, which many clients don't resolve, and remove titles that only repeat a name."""
+    """Resolve references, which many clients don't, and remove useless entries."""
     definitions = schema.pop("$defs", {})
 
     def resolve(node: Any) -> Any:
@@ -78,5 +75,5 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_noise(name: str, value: Any) -> bool:
-    """Whether a schema's entry is useless: a generated title (not a property named `title`) or an empty default."""
+    """Whether a schema's entry is useless: a generated title or an empty default."""
     return (name == "title" and isinstance(value, str)) or (name == "default" and value in (None, "", [], {}))

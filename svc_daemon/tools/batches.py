@@ -1,4 +1,4 @@
-"""`svc-upload-files-batch`: uploads up to 100 files as one batch, stores none twice, and reports the result of each."""
+"""`svc-upload-files-batch`: uploads up to 100 files as one batch, and stores none twice."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 
 BATCHES = "/v1/knowledge/files:batch/upload-session"
-#: Maximum number of concurrent uploads in a batch.
+#: Maximum number of concurrent uploads.
 AT_ONCE = 4
-#: Maximum total size, in bytes, of the files that are sent in one request; their bytes are joined in memory.
+#: Maximum total bytes of files sent in one request, for which they are joined in memory.
 PACK_BYTES = 32 * 1024 * 1024
 
 
@@ -46,11 +46,11 @@ class FileOutcome(ToolResult):
     """What happened to one file of the batch."""
 
     filename: str
-    #: The id of the file's source; None if the file was not stored.
+    #: The id of the file's source; None if it was not stored.
     source_id: str | None
-    #: Whether an earlier call had already stored the file.
+    #: Whether an earlier call stored the file.
     replayed: bool
-    #: The reason why the file was not stored; null if it was.
+    #: Why the file was not stored; null if it was.
     error: ErrorBody | None
 
     def text(self) -> str:
@@ -63,7 +63,7 @@ class FileOutcome(ToolResult):
 class UploadedBatch(ToolResult):
     """What happened to each file, in the order of the arguments."""
 
-    #: The batch id; `GET /v1/knowledge/batches/{batch_id}` returns its status.
+    #: `GET /v1/knowledge/batches/{batch_id}` returns its status.
     batch_id: str
     stored: int
     failed: int
@@ -79,17 +79,17 @@ class UploadedBatch(ToolResult):
 class LoadedFile:
     """A file of the batch with its bytes."""
 
-    #: The file's id in the batch, made from its position in the list, so that a repeated call uses the same id.
+    #: Made from the file's position, so that a repeated call uses the same id.
     id: str
     given: BatchFileGiven
     file: File
 
     def manifest(self) -> Json:
-        """Build the file's item for the list `items` of the manifest."""
+        """Build the file's item of the manifest."""
         return {"client_file_id": self.id, **self.given.description(self.file), **self.given.destination()}
 
     def size(self) -> Json:
-        """Build the file's entry in the list `files` of the request body: its id, name and size."""
+        """Build the file's entry in `files`: id, name and size."""
         name = self.given.filename or self.file.name
         return {"client_file_id": self.id, "filename": name, "size_bytes": len(self.file.data)}
 
@@ -124,16 +124,13 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
-    """Send the missing bytes and finalize the batch.
-
-    Maps each file's id to an object with `knowledge_id` or `error`.
-    """
+    """Send the missing bytes and finalize the batch. Maps each file's id to `knowledge_id` or `error`."""
     batch = opened.body
     try:
-        # If an earlier call created the batch, finalize it first: files that are already stored aren't sent again.
+        # An earlier call may have stored files already; finalize first, to see which.
         made = await _finalize(service, batch) if opened.is_replay else {}
     except CallFailed as failure:
-        # The bucket may have been deleted since the earlier call, with all its sources. Report that for each file.
+        # The bucket was deleted since the earlier call. Report this for each file.
         if failure.code not in GONE:
             raise
         made = {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
@@ -149,11 +146,10 @@ async def _send(
 ) -> dict[str, Json]:
     """Send the bytes of the files. Returns the errors by file id.
 
-    If the service has no file of the batch yet, all are sent in one request. If that fails, or if only some are
-    missing, each file is sent in its own request.
+    All files are sent in one request, unless only some are missing or that request fails.
     """
     if "pack" in batch and len(targets) == len(batch["items"]):
-        # If this request is refused, send each file in a separate request, so that each gets an error of its own.
+        # If this is refused, send each file alone, so that each gets its own error.
         with suppress(CallFailed):
             joined = b"".join(bytes_of[target["client_file_id"]] for target in targets)
             await service.send_bytes(batch["pack"]["upload_url"], joined)
@@ -184,7 +180,7 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
 async def _renewed(
     service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
 ) -> FileOutcome:
-    """Upload the file again, without a batch, if its source was deleted since an earlier call stored it."""
+    """Upload a file again, without a batch, if its source was deleted since an earlier call."""
     if outcome.error is None or outcome.error.code not in GONE:
         return outcome
     destination = asked.destination() | item.given.destination()
@@ -195,7 +191,7 @@ async def _renewed(
     return outcome.model_copy(update={"source_id": source.source_id, "replayed": source.replayed, "error": None})
 
 
-#: The result of a file whose bytes are still incomplete; another call sends them.
+#: The result for a file whose bytes are incomplete; another call sends them.
 _PENDING: Json = {
     "error": ErrorBody(
         code=ErrorCode.BLOB_NOT_UPLOADED,

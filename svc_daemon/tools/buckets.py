@@ -1,4 +1,4 @@
-"""`svc-list-buckets`: lists the buckets to which files can be uploaded, and which can be searched."""
+"""`svc-list-buckets`: lists the buckets that can be searched or uploaded to."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class ListBuckets(Arguments):
 
 
 class BucketFacts(ToolResult):
-    """A bucket in the list, with the numbers of its sources."""
+    """A bucket in the list, with its source counts."""
 
     id: str
     slug: str
@@ -37,7 +37,7 @@ class BucketFacts(ToolResult):
 
 
 class BucketPage(ToolResult):
-    """A page of the buckets that the API key may access, except archived ones."""
+    """A page of the buckets that the key may access, without archived ones."""
 
     buckets: list[BucketFacts]
     has_more: bool

@@ -1,4 +1,4 @@
-"""The list of MCP tools: their names, and their descriptions for language models."""
+"""The list of MCP tools, with their descriptions for language models."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from svc_daemon.tools.api_calls import ToolService, refused_fields
 from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
 from svc_daemon.wire import Json
 
-#: The description of the whole service that language models get.
+#: The service's description for language models.
 INSTRUCTIONS = (
     "svc stores files in buckets and finds passages in them. Uploads return at once, before the file can be searched: "
     "call svc-source-status with waitSeconds until it is ready. Find passages with svc-search, or ask a question with "
@@ -22,16 +22,16 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool: its name, its description, and the function that runs it."""
+    """A tool: its description, and the function that runs it."""
 
     name: str
     title: str
     description: str
     arguments: type[Arguments]
     result: type[ToolResult]
-    #: Runs the tool with validated arguments; raises CallFailed.
+    #: Runs the tool with validated arguments. Raises CallFailed.
     run: Callable[[ToolService, Any], Awaitable[ToolResult]]
-    #: Whether the tool changes nothing. The other tools only add data, and repeating a call adds it only once.
+    #: Whether the tool changes nothing. Other tools only add data, and only once if repeated.
     reads_only: bool = False
 
     async def call(self, service: ToolService, arguments: Json) -> ToolResult:
@@ -43,7 +43,7 @@ class Tool:
         return await self.run(service, asked)
 
     def input_schema(self, *, takes_paths: bool) -> Json:
-        """Return the JSON schema of the arguments. `takes_paths`: whether the server can read files by their path."""
+        """Return the JSON schema of the arguments. `takes_paths`: whether the server can read files."""
         schema = schema_of_arguments(self.arguments)
         return schema if takes_paths else files.without_paths(schema)
 

@@ -1,9 +1,8 @@
-"""The file arguments of tools, and `svc-upload-file`: uploads one file to one or more buckets, but never twice.
+"""`svc-upload-file`: uploads one file to one or more buckets, but never twice.
 
-Calls may be repeated, because clients retry after timeouts, and models forget that they have made a call. So every
-upload has an idempotency key. If the caller sends none, it is derived from the file, its destination and a counter (the
-epoch). For a week, a repeated call with the same key returns the source that the first call created. If that source has
-been deleted or detached from the bucket since, the key for the next epoch is used, which creates the source again.
+Clients and models repeat calls, so every upload has an idempotency key. It is derived from the file, its destination
+and a counter (the epoch) if the caller sends none. For a week, a repeated call returns the source of the first one. If
+that source is gone, the next epoch's key is used, which creates it again.
 """
 
 import asyncio
@@ -22,19 +21,18 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 
 UPLOADS = "/v1/knowledge/files/upload-session"
-#: Statuses of an upload session that needs no more bytes.
+#: Upload sessions with these statuses need no more bytes.
 FINALIZED, CANCELED = "finalized", "canceled"
-#: Error codes which mean that an earlier call created the source and that it was deleted since.
+#: Codes which mean that an earlier call's source was deleted since.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
-#: Maximum number of epochs. A file that was deleted and uploaded again this often in a week is probably in a loop, so
-#: further uploads of it are refused.
+#: Maximum number of epochs. A file deleted and uploaded more often in a week is probably in a loop.
 MOST_EPOCHS = 100
 
 Buckets = Annotated[list[str], Field(default_factory=list)]
 
 
 class DestinationArguments(Arguments):
-    """The buckets to upload to, in exactly one of the first three fields, which must name at least one bucket."""
+    """The buckets to upload to, in exactly one of the first three fields."""
 
     bucket_ids: Buckets = Field(description="Destination buckets by id (bkt_…).")
     bucket_slugs: Buckets = Field(description="Destination buckets by slug.")
@@ -44,12 +42,12 @@ class DestinationArguments(Arguments):
     create_missing_buckets: bool = Field(False, description="Create the buckets whose slugs don't exist yet.")
 
     def destination(self) -> Json:
-        """Build the request fields that name the buckets, as `/v1/knowledge` expects them, without unset fields."""
+        """Build the request fields that name the buckets, without unset ones."""
         return self.model_dump(include=set(DestinationArguments.model_fields), exclude_defaults=True)
 
 
 class FileGiven(Arguments):
-    """A file to upload: its content or path, and its description."""
+    """A file to upload, and its description."""
 
     filename: str | None = Field(None, description="File name such as report.pdf; its extension determines the format.")
     content_base64: str | None = Field(
@@ -70,7 +68,7 @@ class FileGiven(Arguments):
         return fields
 
     def description(self, file: File) -> Json:
-        """Build the fields of a create request that describe the file, without fields that aren't set."""
+        """Build the request fields that describe the file, without unset ones."""
         fields = {
             "filename": self.filename or file.name,
             "title": self.title,
@@ -94,9 +92,9 @@ class UploadFile(FileGiven, DestinationArguments):
 
 
 class UploadedFile(SourceState):
-    """The result of an upload: the state of the file's source."""
+    """The result of an upload."""
 
-    #: Whether an earlier call had already stored the file.
+    #: Whether an earlier call stored the file.
     replayed: bool
 
     def text(self) -> str:
@@ -109,7 +107,7 @@ class UploadedFile(SourceState):
 
 
 def without_paths(schema: Json) -> Json:
-    """Return the schema for a server that can't read files by path: it requires the bytes and a name."""
+    """Return the schema for a server without access to files: it requires the bytes and a name."""
     for part in (schema, schema["properties"].get("files", {}).get("items", {})):
         if part.get("properties", {}).pop("path", None) is not None:
             part["required"] = [*part.get("required", ()), "filename", "contentBase64"]
@@ -117,10 +115,7 @@ def without_paths(schema: Json) -> Json:
 
 
 async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
-    """Read the file from its base64 text or from its path.
-
-    `at` is the beginning of argument names in errors, such as `files.0.`.
-    """
+    """Read the file from base64 or its path. Argument names in errors begin with `at`, such as `files.0.`."""
     if (given.path is None) is (given.content_base64 is None):
         raise refused((f"{at}contentBase64", "Give either the file's bytes in base64 or its path."))
     if given.content_base64 is None:
@@ -134,7 +129,7 @@ async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
 
 
 def _decode(text: str) -> bytes | None:
-    """Decode base64, ignoring line breaks. Returns None if there is any other invalid character."""
+    """Decode base64, ignoring line breaks. Returns None if it is invalid."""
     try:
         return b64decode("".join(text.splitlines()) if "\n" in text else text, validate=True)
     except ValueError:
@@ -142,14 +137,14 @@ def _decode(text: str) -> bytes | None:
 
 
 def derived_key(destination: Json, *parts: Any) -> str:
-    """Derive an idempotency key that is the same whenever the files and the buckets are the same."""
+    """Derive an idempotency key that is the same for the same files and buckets."""
     named = {*destination.get("bucket_ids", ()), *destination.get("bucket_slugs", ()), destination.get("bucket", "")}
     text = json.dumps([sorted(named - {""}), *parts], sort_keys=True)
     return f"svc-mcp-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
-    """Upload the file. Raises CallFailed with the API's error if the API refuses it."""
+    """Upload the file. Raises CallFailed."""
     file = await read(service, asked)
     return await store(service, asked.description(file), asked.destination(), file.data, asked.idempotency_key)
 
@@ -157,7 +152,7 @@ async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
 async def store(
     service: ToolService, described: Json, destination: Json, data: bytes, key: str | None = None
 ) -> UploadedFile:
-    """Upload a file. `described` are the fields of a create request; `key` is the caller's idempotency key, if any."""
+    """Upload a file. `described` are the fields of a create request."""
     body = {**described, **destination, "size_bytes": len(data)}
     keys = [key] if key is not None else (derived_key(destination, described, epoch) for epoch in range(MOST_EPOCHS))
     for each in keys:
@@ -169,10 +164,10 @@ async def store(
 
 
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
-    """Send the bytes and finalize the session. Returns None if an earlier call's source was deleted or detached."""
+    """Send the bytes and finalize the session. Returns None if an earlier call's source is gone."""
     session = opened.body
     if session["status"] == CANCELED:
-        # Sessions that could not be finalized can have this status too.
+        # This can also be a session that could not be finalized.
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)
@@ -188,13 +183,13 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     failure = made.body["error"]
     if not (made.is_replay and failure and failure["retryable"]):
         return made
-    # An earlier call created the source, but its indexing failed with an error that a retry may fix.
+    # The earlier call's source failed with an error that a retry may fix.
     again = await service.call(Call(method="POST", path=f"/v1/sources/{made.body['id']}/retry", body={}))
     return CallAnswer(again.body, is_replay=True)
 
 
 def gone() -> CallFailed:
-    """Create the error for a deleted source that can't be created again, because all idempotency keys were used."""
+    """Create the error for a deleted source that can't be created again, after all keys were used."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="The source stored under this idempotency key has been deleted; use another key.",

@@ -1,4 +1,4 @@
-"""`svc-search`: finds passages that match a query, each with a location that can be cited."""
+"""`svc-search`: finds passages that match a query, each with a location to cite."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -46,7 +46,7 @@ class Search(Arguments, ScopedBody):
 
 
 class CitedPlace(BaseModel):
-    """The location of a passage in its document; fields that the format doesn't have are null."""
+    """The location of a passage. Fields that the format doesn't have are null."""
 
     source_id: str
     title: str
@@ -56,7 +56,7 @@ class CitedPlace(BaseModel):
     line_start: int | None
     line_end: int | None
     headings: list[str]
-    #: The location as text for people, such as `Handbook (handbook.pdf), page 3`.
+    #: The location as text, such as `Handbook (handbook.pdf), page 3`.
     citation: str
 
 
@@ -70,7 +70,7 @@ class FoundPassage(CitedPlace):
 
 
 class Passages(ToolResult):
-    """The passages that were found, best first."""
+    """The found passages, best first."""
 
     results: list[FoundPassage]
     has_more: bool
@@ -97,7 +97,7 @@ async def search(service: ToolService, asked: Search) -> Passages:
 
 
 def place_of(hit: Json) -> Json:
-    """Extract the location, as fields of a CitedPlace, from a hit or a cited source of the API."""
+    """Extract the fields of a CitedPlace from a hit or a cited source."""
     location = hit["location"]
     source = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
     place = {name: location[name] for name in ("page", "line_start", "line_end", "headings")}
@@ -105,7 +105,7 @@ def place_of(hit: Json) -> Json:
 
 
 def cite(source: Json, location: Json) -> str:
-    """Format title, file and location as a citation for people."""
+    """Format title, file and location as a citation."""
     title, filename = source["title"], source["filename"]
     named = filename if title == filename else f"{title} ({filename})"
     first, last = location["line_start"], location["line_end"]

@@ -1,7 +1,7 @@
-"""MCP servers for the tools, built with the `mcp` library, which is optional and slow to import.
+"""MCP servers for the tools, built with the optional `mcp` library.
 
-This module uses the low-level API of the library. The high-level API adds a prefix to the tools' errors, which must be
-plain JSON.
+The library's high-level API would add a prefix to the tools' errors, which must be plain JSON. So this uses the
+low-level one.
 """
 
 import json
@@ -30,12 +30,12 @@ from svc_daemon.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
 from svc_daemon.wire.errors import shorten
 from svc_daemon.wire.versions import VERSION
 
-#: Runs a tool with arguments that aren't validated yet and the caller's permissions; raises CallFailed.
+#: Runs a tool with unvalidated arguments. Raises CallFailed.
 Run = Callable[[Tool, dict[str, Any]], Awaitable[ToolResult]]
 
 
 def list_tools(*, takes_paths: bool) -> ListToolsResult:
-    """Build the response to a client's request to list tools."""
+    """Build the response to a request to list tools."""
     return ListToolsResult(
         tools=[
             ListedTool(
@@ -71,8 +71,7 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
         try:
             result = await run(tools[params.name], params.arguments or {})
         except CallFailed as failure:
-            # Send the error only as text, because some clients check structured content against the schema of the
-            # result.
+            # Errors are text only, since some clients check structured content against the result's schema.
             return CallToolResult(content=[_text(json.dumps(failure.envelope(), default=str))], is_error=True)
         return CallToolResult(content=[_text(result.text())], structured_content=result.model_dump(mode="json"))
 
@@ -88,14 +87,14 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
 
 
 async def answer_message(server: Server[Any], scope: Any, receive: Any, send: Any, *, max_bytes: int) -> None:
-    """Answer one HTTP request as an ASGI application. No session is kept between requests."""
+    """Answer one HTTP request as an ASGI application. No session is kept."""
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=max_bytes)
     async with manager.run():
         await manager.handle_request(scope, receive, send)
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve one client on standard input and output, until the client closes standard input."""
+    """Serve one client on standard input and output, until it closes the input."""
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 

@@ -1,4 +1,4 @@
-"""`svc-source-status`: reports whether uploaded sources are searchable yet."""
+"""`svc-source-status`: reports whether sources are searchable yet."""
 
 import asyncio
 from typing import Annotated
@@ -10,7 +10,7 @@ from svc_daemon.tools.arguments import Arguments, ToolResult
 from svc_daemon.wire import Json
 from svc_daemon.wire.sources import SourceError
 
-#: Maximum time that the tool waits, in seconds. Many clients time out after 60 seconds.
+#: Maximum seconds to wait. Many clients time out after 60.
 LONGEST_WAIT_S = 50
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
@@ -36,25 +36,25 @@ class SourceState(ToolResult):
     source_id: str
     #: `queued`, `indexing`, `active` or `failed`.
     status: str
-    #: Whether searches find the source. Don't infer this from any other field.
+    #: Whether searches find the source. No other field shows this.
     ready: bool
-    #: Why the source is not `ready` although it is indexed: the error code that searches get at the moment.
+    #: Why an indexed source is not `ready`: the error code that searches get now.
     ready_withheld_by: str | None
     title: str
     filename: str
     content_type: str
     size_bytes: int
     bucket_ids: list[str]
-    #: Why the indexing of the source failed; null if it didn't.
+    #: Why indexing failed; null if it didn't.
     error: SourceError | None
     #: What could not be extracted, such as pages without text.
     warnings: list[str]
-    #: Number of pages; null if the format has none, or if the source is not extracted yet.
+    #: Number of pages; null if unknown or without pages.
     pages: int | None
 
     @property
     def is_settled(self) -> bool:
-        """Whether waiting is useless, because only another request can change the state."""
+        """Whether only another request can change the state, so that waiting is useless."""
         return self.ready or self.status == "failed" or not self.bucket_ids
 
     def text(self) -> str:
@@ -66,11 +66,11 @@ class SourceState(ToolResult):
 
 
 class SourceStates(ToolResult):
-    """The states of the requested sources, in the order of the request."""
+    """The states of the sources, in the order of the request."""
 
     #: Whether all sources are ready.
     ready: bool
-    #: Whether each source is ready or has failed, so that waiting is useless.
+    #: Whether waiting is useless, since each source is ready or has failed.
     settled: bool
     sources: list[SourceState]
 
@@ -81,13 +81,13 @@ class SourceStates(ToolResult):
 
 
 def fields_of(source: Json) -> Json:
-    """Extract the fields of a SourceState from a source in the API's format."""
+    """Extract the fields of a SourceState from a source of the API."""
     extraction = source["extraction"] or {}
     return {**source, "source_id": source["id"], "pages": extraction.get("pages")}
 
 
 async def show_sources(service: ToolService, asked: SourceStatus) -> SourceStates:
-    """Return the states of the sources, now or at the end of the wait. Raises CallFailed `source_not_found`."""
+    """Return the states of the sources, after the wait. Raises CallFailed `source_not_found`."""
     source_ids = asked.source_ids or [asked.source_id]
     if not all(source_ids) or (asked.source_ids and asked.source_id):
         raise refused(("sourceId", "Name one source here, or several in sourceIds."))

@@ -1,4 +1,4 @@
-"""Models of agents: their fields, their retrieval policy, and how OpenAI clients list them as models."""
+"""Models of agents: their fields, their retrieval policy, and their form as OpenAI models."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,20 +9,20 @@ from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 
-#: Pattern of agent ids, which are used in URL paths and after the colon of a model id.
+#: Agent ids are used in URL paths and after the colon of a model id.
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
-#: The numeric fields of a policy, whose values can be removed by sending null.
+#: Numeric fields that null removes.
 _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
 
 class PolicyFields(ScopedBody):
-    """What an agent may retrieve; omitted fields are unchanged. Sending a list of buckets or sources also sets `scope`.
+    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
 
-    Unknown fields are refused: if a misspelled limit were ignored, the agent would retrieve more than intended.
-    Synonyms, such as `buckets` for `bucket_ids`, are accepted.
+    Unknown fields are refused, since a misspelled limit would not limit anything. Synonyms, such as `buckets` for
+    `bucket_ids`, are accepted.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -42,7 +42,7 @@ class PolicyFields(ScopedBody):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Ignore fields that are null, except those in `_NUMBERS`, whose values can only be removed with null."""
+        """Ignore fields that are null, except numbers, which null removes."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):
@@ -51,15 +51,10 @@ class PolicyFields(ScopedBody):
 
 
 class AgentFields(ScopedBody):
-    """The fields of an agent.
-
-    Only `policy` limits what the agent searches. Limits in other fields are refused: if they were ignored, the agent
-    would search all buckets.
-    """
+    """The fields of an agent. Only `policy` limits what it searches, so limits in other fields are refused."""
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: In other bodies, these names limit what is searched. Here they are accepted, because clients can send an agent
-    #: back as they received it.
+    #: Clients can send back an agent with these fields as they received it.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is not a field of an agent; its `policy` sets what it searches."
 
@@ -67,7 +62,7 @@ class AgentFields(ScopedBody):
     role: Annotated[str, Field(max_length=2000)] | None = None
     instructions: Annotated[str, Field(max_length=20_000)] | None = None
     policy: PolicyFields | None = None
-    #: The place where the agent is used, such as `widget`; an empty string removes the value.
+    #: Where the agent is used, such as `widget`; an empty string removes the value.
     bound_surface: Annotated[str, Field(max_length=200)] | None = None
 
 
@@ -80,7 +75,7 @@ class AgentCreate(AgentFields):
 
     #: The new agent's id; generated if omitted.
     agent_id: AgentId | None = None
-    #: Only validate the request; nothing is created, and no idempotency key is used up.
+    #: Only validate the request; nothing is created.
     dry_run: bool = False
 
 
@@ -97,7 +92,7 @@ class Policy(WireModel):
 
 class Agent(WireModel):
     id: str
-    #: The same as `id`: the part of the model id after the colon.
+    #: The same as `id`.
     agent_id: str
     object: Literal["agent"] = "agent"
     #: The model id, as listed for OpenAI clients.
@@ -106,9 +101,9 @@ class Agent(WireModel):
     role: str
     instructions: str
     policy: Policy
-    #: Why the stored policy is invalid, so that the agent retrieves nothing; null if it is valid.
+    #: Why the stored policy is invalid, so that nothing is retrieved; null if it is valid.
     policy_error: str | None
-    #: Whether buckets or sources are omitted from `policy` because the key has no access to them.
+    #: Whether `policy` lacks buckets or sources that the key has no access to.
     policy_withheld: bool = False
     bound_surface: str | None
     created_at: str
@@ -121,7 +116,7 @@ class AgentAnswer(Agent):
 
 class AgentList(WireModel):
     team_id: str
-    #: The agents, ordered by id, including the default agent.
+    #: Ordered by id, with the default agent.
     agents: list[Agent]
     has_more: bool | None = None
     last_id: str | None = None
@@ -137,7 +132,7 @@ class AgentDeleted(WireModel):
 
 
 class Model(WireModel):
-    """An agent, as a model in the format of OpenAI's API."""
+    """An agent as a model of OpenAI's API."""
 
     id: str
     object: Literal["model"] = "model"

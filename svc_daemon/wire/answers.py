@@ -1,4 +1,4 @@
-"""Models shared by responses and chat completions: message parts, annotations and cited sources."""
+"""Models that responses and chat completions share: annotations and cited sources."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -8,18 +8,18 @@ from svc_daemon.wire.sources import Location
 
 
 def in_parts(kind: str) -> Callable[[Any], Any]:
-    """Return a validator that accepts plain text as content, and converts it to a list with one part of this kind."""
+    """Return a validator that converts plain text to a list with one part of this kind."""
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
 
 
 class Annotation(WireModel):
-    """A citation mark in the text, in the format of OpenAI's API, with the quote that it refers to."""
+    """A citation mark in the text, in OpenAI's format, with its quote."""
 
     type: Literal["file_citation"] = "file_citation"
     #: The id of the source.
     file_id: str
     filename: str
-    #: Where the mark, such as `[1]`, begins in the answer's text, in characters.
+    #: Offset of the mark, such as `[1]`, in the answer's text, in characters.
     index: int
     #: The number in the mark.
     number: int
@@ -30,7 +30,7 @@ class Annotation(WireModel):
 class AnswerSource(WireModel):
     """A quote that supports the answer, and its location."""
 
-    #: The number in the marks that cite this source, from 1.
+    #: The number in the marks that cite this source.
     number: int
     source_id: str
     chunk_id: str
@@ -40,7 +40,7 @@ class AnswerSource(WireModel):
     source_url: str | None
     #: The passage's score in the search.
     score: float
-    #: The exact extracted text from `location.char_start` to `location.char_end`.
+    #: The extracted text from `location.char_start` to `location.char_end`.
     quote: str
     #: The location of the quote, not of the whole passage.
     location: Location

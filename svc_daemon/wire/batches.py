@@ -1,4 +1,4 @@
-"""Models of batches (specification, Batch): up to 100 files that are uploaded together."""
+"""Models of batches: up to 100 files that are uploaded together."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -24,37 +24,37 @@ class ManifestItem(NoDryRunBody):
     sha256: str | None = None
     replaces: str | None = None
     mapping: str | None = None
-    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
+    #: Always refused: only URL imports can have a webhook.
     webhook: Any = None
 
 
 class Manifest(NoDryRunBody):
     version: Annotated[int, Field(ge=1, le=1)]
-    #: Used as the Idempotency-Key if the header is missing.
+    #: Used if the header Idempotency-Key is missing.
     batch_idempotency_key: str | None = None
     items: Sequence[ManifestItem]
 
 
 class BatchFile(NoDryRunBody):
-    """The name and size of a file. The item of the manifest with the same `client_file_id` has its metadata."""
+    """The name and size of a file. The manifest's item with the same `client_file_id` has its metadata."""
 
     client_file_id: ClientFileId
     filename: str
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
-    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
+    #: Always refused: only URL imports can have a webhook.
     webhook: Any = None
 
 
 class BatchFields(RequestBody):
-    """The fields that the bodies of all requests to create a batch have in common."""
+    """The fields of every request to create a batch."""
 
     manifest: Manifest
     files: list[BatchFile]
-    #: Whether to return a URL that accepts the bytes of all files in one request; each file then needs a `sha256`.
+    #: Whether to return a URL that takes all files in one request; each file then needs a `sha256`.
     pack: bool = False
     dry_run: bool = False
-    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
+    #: Always refused: only URL imports can have a webhook.
     webhook: Any = None
 
 
@@ -63,23 +63,20 @@ class BatchCreate(BatchFields):
 
 
 class BatchTarget(WireModel):
-    """The address to which one file is sent."""
+    """Where to send one file."""
 
     client_file_id: str
     session_id: str
     upload_url: str
     bucket_ids: list[str]
-    #: Offset of the file's first byte in the pack (the bytes of all files joined); missing if the batch has no pack.
+    #: Offset of the file in the pack (the bytes of all files joined); missing without a pack.
     offset: int | None = None
     size_bytes: int | None = None
     expires_at: str
 
 
 class BatchPack(WireModel):
-    """The address to which the bytes of all files are sent in one request.
-
-    `upload_url` needs no API key, so it must not be logged.
-    """
+    """Where to send the bytes of all files in one request. `upload_url` needs no API key, so don't log it."""
 
     upload_url: str
     size_bytes: int
@@ -101,14 +98,14 @@ class Batch(WireModel):
     bucket_ids: list[str]
     items: list[BatchTarget]
     rejected: list[RejectedItem]
-    #: Missing unless a pack was requested and the batch is small enough for one.
+    #: Only if a pack was requested and the batch is small enough.
     pack: BatchPack | None = None
     expires_at: str
     request_id: str
 
 
 class BatchFinalize(RequestBody):
-    """Body of a finalize request. `abandon_pending` cancels uploads that are incomplete, so that the batch can end."""
+    """Body of a finalize request. `abandon_pending` cancels incomplete uploads, so that the batch can end."""
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
     dry_run: bool = False
@@ -124,7 +121,7 @@ class FinalizedItem(WireModel):
 class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
-    #: Why the source is not `ready` although it is indexed and synced; the same as in the source.
+    #: Why an indexed and synced source is not `ready`.
     ready_withheld_by: str | None = None
 
 
@@ -141,7 +138,7 @@ class FailedItem(WireModel):
 
 
 class BatchFinalized(WireModel):
-    """Response to a finalize request: each `client_file_id` is in exactly one of the lists."""
+    """Response to a finalize request. Each `client_file_id` is in one of the lists."""
 
     batch_id: str
     status: str
@@ -153,7 +150,7 @@ class BatchFinalized(WireModel):
 
 
 class BatchItem(WireModel):
-    """The state of one file, in the status of its batch."""
+    """The state of one file of a batch."""
 
     client_file_id: str
     session_id: str
@@ -163,7 +160,7 @@ class BatchItem(WireModel):
     status: str
     ready: bool
     error: ErrorBody | None
-    #: Warnings about the source, such as pages without text.
+    #: Such as pages without text.
     warnings: list[str]
 
 
@@ -177,17 +174,16 @@ class BatchCounters(WireModel):
 
 
 class BatchStatus(WireModel):
-    """The status of a batch. It includes `items` only if the request has `include_items=true`."""
+    """The status of a batch, with `items` only for `include_items=true`."""
 
     batch_id: str
     object: Literal["batch"] = "batch"
     bucket_ids: list[str]
-    #: `open`, `partial` or `processing`; when the batch has ended, `completed`, `completed_with_failures`, `failed` or
-    #: `expired`.
+    #: `open`, `partial` or `processing`; at the end `completed`, `completed_with_failures`, `failed` or `expired`.
     status: str
     terminal: bool
     ready: bool
-    #: Why no file of the batch is `ready` at the moment: the error code with which searches are refused.
+    #: The error code with which searches are refused now, so that no file is `ready`.
     ready_withheld_by: str | None = None
     counters: BatchCounters
     created_at: str

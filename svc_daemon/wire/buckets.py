@@ -1,4 +1,4 @@
-"""Models of buckets (specification, Bucket). Some fields are in camel case because the specification names them so."""
+"""Models of buckets. Some fields are in camel case, as in the specification."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -7,8 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
-#: Pattern of slugs: 1 to 63 lowercase letters, digits and inner hyphens. Bucket ids contain `_`, so no slug looks like
-#: an id.
+#: 1 to 63 lowercase letters, digits and inner hyphens. Bucket ids contain `_`, so no slug looks like one.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 Slug = Annotated[str, Field(pattern=SLUG_PATTERN)]
@@ -24,7 +23,7 @@ class Chunking(RequestBody):
     `min` <= `target` <= `max`, and the overlap is at most half of `min`.
     """
 
-    #: Unknown fields are refused: if a misspelled size were ignored, all documents would be rechunked with wrong sizes.
+    #: A misspelled size must not be ignored.
     model_config = ConfigDict(extra="forbid")
 
     target: PieceSize = 1000
@@ -42,7 +41,7 @@ class Chunking(RequestBody):
 
 
 class ChunkingUpdate(RequestBody):
-    """Changes to a bucket's chunk sizes. Omitted sizes are kept, but an empty object resets all to the defaults."""
+    """Changes to a bucket's chunk sizes. Omitted sizes are kept; an empty object resets all."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,13 +52,13 @@ class ChunkingUpdate(RequestBody):
 
 
 class BucketFields(RequestBody):
-    """Optional body of `PUT /v1/buckets/{slug}`, which is ignored if the bucket already exists."""
+    """Optional body of `PUT /v1/buckets/{slug}`, ignored if the bucket exists."""
 
     name: Name | None = None
     description: Description | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     chunking: Chunking | None = None
-    #: Only validate the request; nothing is created, and no idempotency key is used up.
+    #: Only validate the request; nothing is created.
     dry_run: bool = False
 
 
@@ -72,8 +71,7 @@ class BucketCreate(BucketFields):
 class BucketUpdate(NoDryRunBody):
     """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
-    If `chunking` changes, the documents are split into chunks again in the background; until then, searches use the old
-    chunks. If `chunking` is an empty object, the default sizes are restored.
+    If `chunking` changes, the documents are split again in the background. An empty `chunking` restores the defaults.
     """
 
     name: Name | None = None
@@ -84,10 +82,7 @@ class BucketUpdate(NoDryRunBody):
 
 
 class BucketCounts(WireModel):
-    """Number of the bucket's sources by type, in any state.
-
-    `retrievable` counts those that searches of the bucket can find.
-    """
+    """Number of the bucket's sources by type, in any state. `retrievable` counts those that searches can find."""
 
     total: int
     file: int
@@ -105,9 +100,9 @@ class BucketStore(WireModel):
     member_count: int
     indexed_member_count: int
     pending_member_count: int
-    #: Number of sources whose document could not be indexed.
+    #: Number of sources that could not be indexed.
     failed_member_count: int
-    #: Number of sources that still have chunks of the previous sizes; searches find them.
+    #: Number of sources that still have chunks of the previous sizes, which searches find.
     rechunking_member_count: int
 
 
@@ -122,15 +117,15 @@ class Bucket(WireModel):
     status: str
     metadata: dict[str, Any]
     chunking: Chunking | None
-    #: Ids of the active sources, oldest first; omitted if the request has `members=false`.
+    #: Ids of the active sources, oldest first; none for `members=false`.
     knowledgeIds: list[str] = Field(default_factory=list)
     #: Number of active sources.
     memberCount: int
     counts: BucketCounts
     bucketStore: BucketStore
-    #: Total size of the stored files of the bucket's sources, in bytes. A source in two buckets counts in both.
+    #: Total bytes of the sources' stored files. A source in two buckets counts in both.
     size_bytes: int = 0
-    #: Incremented whenever the sources of the bucket change.
+    #: Incremented when the bucket's sources change.
     revision: int
     lastDeleteError: str | None
     createdAt: str
@@ -142,29 +137,29 @@ class BucketAnswer(Bucket):
 
 
 class BucketPutAnswer(BucketAnswer):
-    #: True only in the response to the request that created the bucket.
+    #: Whether this request created the bucket.
     created: bool
 
 
 class Deletion(WireModel):
-    """Progress of a bucket's deletion. In the end, `deleted`, `detached` and `failed` add up to `total`."""
+    """Progress of a bucket's deletion. At the end, `deleted`, `detached` and `failed` add up to `total`."""
 
-    #: The id of the deletion's task, whose status shows when the deletion has finished.
+    #: The id of the deletion's task.
     task_id: str
-    #: Number of the bucket's sources when the deletion was requested.
+    #: Number of sources when the deletion was requested.
     total: int
-    #: Number of sources that were deleted, because they were in no other bucket.
+    #: Number of deleted sources.
     deleted: int
-    #: Number of sources that were kept because they are also in other buckets.
+    #: Number of sources kept because they are in other buckets too.
     detached: int
-    #: Number of sources that could not be deleted. If there are any, the bucket is active again, and shows the reason.
+    #: Number of sources that could not be deleted. If any, the bucket becomes active again and shows the reason.
     failed: int
 
 
 class BucketDeleted(WireModel):
     """The response to the deletion of a bucket.
 
-    The bucket and the sources that are only in it can no longer be accessed; a task deletes them in the background.
+    The bucket and the sources that are only in it are inaccessible at once, and deleted in the background.
     """
 
     id: str

@@ -1,15 +1,13 @@
-"""Error codes, by which programs distinguish errors (specification, Errors).
+"""Error codes, by which programs distinguish errors.
 
-`svc_daemon.errors` has the HTTP status of each.
-
-This module doesn't import pydantic, so that importing it is fast.
+`svc_daemon.errors` has the HTTP status of each. Without pydantic, this is fast to import.
 """
 
 from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """Stable error codes. Clients should branch on the code, never on the message."""
+    """Stable error codes. Use these, never the message."""
 
     INVALID_PROJECT_KEY = "invalid_project_key"
     FORBIDDEN_PROJECT_KEY = "forbidden_project_key"
@@ -81,23 +79,23 @@ class ErrorCode(StrEnum):
 
 
 class SourceErrorCode(StrEnum):
-    """Why a source is `failed`. These codes are only in `source.error.code`, never in an HTTP error."""
+    """Why a source is `failed`: the values of `source.error.code`, which no HTTP error has."""
 
-    #: The document contains no text, for example because it is a scanned PDF or an empty page.
+    #: The document contains no text, such as a scanned PDF.
     NO_EXTRACTABLE_TEXT = "no_extractable_text"
     #: No extractor supports this media type.
     UNSUPPORTED_FORMAT = "unsupported_format"
-    #: The bytes are not a complete and valid document of their media type.
+    #: The bytes are not a valid document of their media type.
     DOCUMENT_UNREADABLE = "document_unreadable"
     #: The document needs a password.
     DOCUMENT_ENCRYPTED = "document_encrypted"
-    #: Extracting the text took more time or memory, or decompressed more bytes, than is allowed for one document.
+    #: Extraction exceeded a limit on time, memory or decompressed bytes.
     EXTRACTION_LIMIT_EXCEEDED = "extraction_limit_exceeded"
     #: The parser crashed on this document; the extraction is retried.
     EXTRACTION_CRASHED = "extraction_crashed"
     #: The search provider refused or lost the document; the indexing is retried.
     PROVIDER_FAILED = "provider_failed"
-    #: The stored bytes are missing, or differ from those that were uploaded.
+    #: The stored bytes are missing or damaged.
     STORED_BYTES_LOST = "stored_bytes_lost"
-    #: All attempts failed; the message has the cause of the last failure.
+    #: All attempts failed; the message has the last cause.
     MAX_ATTEMPTS_EXHAUSTED = "max_attempts_exhausted"

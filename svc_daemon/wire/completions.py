@@ -1,4 +1,4 @@
-"""The request and response of OpenAI's chat completions API. The field `model` names an agent by its model id."""
+"""OpenAI's chat completions API. The field `model` names an agent."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,7 +19,7 @@ class ChatPart(RequestBody):
 
 
 class ChatMessage(RequestBody):
-    """One message of the conversation. A message without content, such as a tool call, is treated as empty."""
+    """One message of the conversation. Without content, as in a tool call, it counts as empty."""
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
     content: Annotated[
@@ -36,10 +36,11 @@ class ResponseFormat(RequestBody):
 
 
 class CompletionCreate(ScopedBody):
-    """Body of `POST /v1/chat/completions`. Other parameters of OpenAI's API are ignored, like any unknown field.
+    """Body of `POST /v1/chat/completions`. Other parameters of OpenAI's API are ignored.
 
     A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and similar fields of other services, such as `vector_store_ids`, are refused.
+    accepted,
+    and fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
@@ -49,13 +50,13 @@ class CompletionCreate(ScopedBody):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     stream: bool = False
     stream_options: StreamOptions = Field(default_factory=StreamOptions)
-    #: Search only these buckets, given by id or slug.
+    #: Search only these buckets (ids or slugs).
     buckets: list[str] | None = None
-    #: Number of alternative answers; only one is supported.
+    #: Number of answers; only one is supported.
     n: Literal[1] = 1
-    #: The format of the answer; only plain text is supported.
+    #: Only plain text is supported.
     response_format: ResponseFormat = Field(default_factory=ResponseFormat)
-    #: The types of the following fields are checked, but their values are ignored.
+    #: The following fields have no effect.
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
@@ -67,7 +68,7 @@ class CompletionCreate(ScopedBody):
 
 
 class CompletionUsage(WireModel):
-    """Number of tokens that the language model's server reports; without a model, number of words."""
+    """Number of tokens; without a language model, of words."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -89,19 +90,19 @@ class CompletionChoice(WireModel):
 
 
 class Completion(WireModel):
-    """One answer. The fields `grounded`, `sources` and `request_id` are not part of OpenAI's format."""
+    """One answer. OpenAI's format has no `grounded`, `sources` and `request_id`."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
     #: Unix time in seconds.
     created: int
-    #: The model id as given in the request.
+    #: As in the request.
     model: str
     choices: list[CompletionChoice]
     usage: CompletionUsage
     system_fingerprint: None = None
     grounded: bool
     sources: list[AnswerSource]
-    #: Warnings from the search for passages.
+    #: Warnings of the search for passages.
     warnings: list[str]
     request_id: str

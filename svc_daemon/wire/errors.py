@@ -1,24 +1,23 @@
-"""The two formats of error responses (specification, Errors), and limits on how much they repeat of the request."""
+"""The two formats of error responses, and limits on how much they repeat of the request."""
 
 from typing import Any
 
 from svc_daemon.wire.models import WireModel
 
-#: Maximum length of a text and of a list in an error. An invalid value may be as long as the whole request, so the
-#: middle of a longer text and the end of a longer list are left out.
+#: Maximum length of a text and of a list in an error, since an invalid value may be as long as the request.
 MAX_ERROR_CHARACTERS, MAX_ERROR_ITEMS = 600, 100
 _ERROR_END_CHARACTERS = 200
 
 
 def shorten(text: str) -> str:
-    """Return the text, with its middle omitted if it is too long."""
+    """Return the text, without its middle if it is too long."""
     if len(text) <= MAX_ERROR_CHARACTERS:
         return text
     return f"{text[: MAX_ERROR_CHARACTERS - _ERROR_END_CHARACTERS - 1]}…{text[-_ERROR_END_CHARACTERS:]}"
 
 
 def shorten_all(value: Any) -> Any:
-    """Shorten every text in an error's details, and cut every list that is too long."""
+    """Shorten the texts and lists in an error's details."""
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, dict):
@@ -34,7 +33,7 @@ class ErrorBody(WireModel):
 
 
 class ErrorEnvelope(WireModel):
-    """The format of error responses, except for the routes of OpenAI's API."""
+    """The error responses, except on the routes of OpenAI's API."""
 
     error: ErrorBody
     request_id: str
@@ -43,13 +42,13 @@ class ErrorEnvelope(WireModel):
 class OpenAIErrorBody(WireModel):
     code: str
     message: str
-    #: The kind of error, such as `invalid_request_error`, by which OpenAI's clients distinguish errors.
+    #: The kind of error for OpenAI's clients, such as `invalid_request_error`.
     type: str
-    #: The first invalid field of the request, as a dotted path; null if no field is invalid.
+    #: The dotted path of the first invalid field, if any.
     param: str | None
 
 
 class OpenAIError(WireModel):
-    """The format of error responses of the routes of OpenAI's API."""
+    """The error responses on the routes of OpenAI's API."""
 
     error: OpenAIErrorBody

@@ -1,4 +1,4 @@
-"""Messages about invalid fields. They replace pydantic's messages, whose Python terms API users may not know."""
+"""Messages about invalid fields, without the Python terms of pydantic."""
 
 import re
 
@@ -20,7 +20,7 @@ _WORDS = (
 
 
 def plain(message: str) -> str:
-    """Replace Python terms in a message of pydantic. Messages of our own validators aren't changed."""
+    """Replace Python terms in a message of pydantic."""
     for pattern, words in _WORDS:
         message = pattern.sub(words, message)
     return message if message.endswith((".", "!", "?")) else f"{message}."

@@ -1,4 +1,4 @@
-"""Bodies of requests to import URLs, as files or as web pages (specification, Upload and Webhook registration)."""
+"""Bodies of requests to import URLs, as files or web pages."""
 
 from typing import Annotated, Any
 
@@ -11,16 +11,16 @@ class Webhook(RequestBody):
     """The URL to call when the source is ready or has failed."""
 
     url: Annotated[str, Field(min_length=1)]
-    #: Any object; it is included unchanged in the call.
+    #: Any object, sent unchanged in the call.
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class UrlImport(RequestBody):
-    """Body of `POST /v1/buckets/{bucket}/files/import` and of `POST /v1/buckets/{bucket}/pages`."""
+    """Body of `POST /v1/buckets/{bucket}/files/import` and `…/pages`."""
 
     url: Annotated[str, Field(min_length=1)]
     webhook: Webhook | None = None
-    #: Import the URL even if its content is not of the requested kind (file or web page).
+    #: Import the URL whether it is a file or a web page.
     force: bool = False
     title: str | None = None
     tags: list[str] = Field(default_factory=list)
@@ -34,5 +34,5 @@ class UrlImport(RequestBody):
 class Refresh(NoDryRunBody):
     """Body of `POST /v1/sources/{id}/refresh`; optional."""
 
-    #: Refresh the source even if a web page has become a file, or a file has become a web page.
+    #: Refresh even if a web page has become a file, or a file a web page.
     force: bool = False

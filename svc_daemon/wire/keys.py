@@ -1,4 +1,4 @@
-"""Models of API keys. The secret key itself is only in the first response to the request that creates it."""
+"""Models of API keys. Only the first response to a create request has the secret key."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -9,14 +9,14 @@ from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
-#: A list of names, which must not be empty: with an empty list, the key could access nothing.
+#: An empty list is refused: the key could access nothing.
 Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(min_length=1, max_length=1000)]
 
 
 class KeyFields(ScopedBody):
-    """The fields of a new key, which must include either `capabilities` or `preset`.
+    """The fields of a new key, with either `capabilities` or `preset`.
 
-    A limit that is omitted, such as `buckets`, is taken over from the key that makes the request.
+    Omitted limits, such as `buckets`, are those of the key that makes the request.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "buckets", AGENT: "models"}
@@ -26,18 +26,18 @@ class KeyFields(ScopedBody):
     #: A named set of capabilities: `admin`, `ingest` or `read`.
     preset: str | None = None
     capabilities: Names | None = None
-    #: The only buckets that the key may access: ids or slugs; slugs are stored as ids.
+    #: The only buckets that the key may access (ids or slugs).
     buckets: Names | None = None
-    #: The only models that the key may use, as model ids or agent ids.
+    #: The only models that the key may use (model ids or agent ids).
     models: Names | None = None
-    #: The time at which the key expires, in ISO 8601 with a time zone; omitted for never.
+    #: When the key expires, in ISO 8601 with a time zone; omitted for never.
     expires_at: str | None = None
 
 
 class KeyCreate(KeyFields):
     """Body of `POST /v1/keys`."""
 
-    #: Only validate the request; nothing is created, and no idempotency key is used up.
+    #: Only validate the request; nothing is created.
     dry_run: bool = False
 
 
@@ -48,9 +48,9 @@ class Key(WireModel):
     #: The beginning of the key, without its secret.
     hint: str
     capabilities: list[str]
-    #: Ids of the buckets that the key may access; null means all buckets.
+    #: Ids of the only buckets that the key may access; null means all.
     buckets: list[str] | None
-    #: Ids of the models that the key may use; null means all models.
+    #: Ids of the only models that the key may use; null means all.
     models: list[str] | None
     expires_at: str | None
     revoked_at: str | None
@@ -62,7 +62,7 @@ class KeyAnswer(Key):
 
 
 class NewKey(Key):
-    #: The secret key itself, which is never shown again; null if the response is a replay.
+    #: The secret key, which is shown only once; null in a replay.
     key: str | None
 
 

@@ -1,4 +1,4 @@
-"""Bodies for legacy routes (specification, Legacy aliases): those of current routes, plus fields for the buckets."""
+"""Bodies for legacy routes: those of current routes, plus fields for the buckets."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,7 +10,7 @@ from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import UploadCreate
 
-#: An id or a slug. Valid ones never have more than 255 characters.
+#: An id or a slug, never longer than this.
 Text = Annotated[str, Field(max_length=255)]
 
 
@@ -21,7 +21,7 @@ class DestinationFields(RequestBody):
     bucket_slugs: list[Text] = Field(default_factory=list)
     #: An id or a slug.
     bucket: Text = ""
-    #: Create the buckets whose slugs don't exist yet.
+    #: Create missing buckets from their slugs.
     create_missing_buckets: bool = False
 
 
@@ -34,11 +34,11 @@ class LegacyUrlImport(UrlImport, DestinationFields):
 
 
 class LegacyManifestItem(ManifestItem, DestinationFields):
-    """One file of a batch. It must name its buckets, unless the manifest names buckets for all files."""
+    """One file of a batch. It names its buckets unless the manifest does for all files."""
 
 
 class LegacyManifest(Manifest, DestinationFields):
-    """The files of a batch. Either the manifest names the buckets for all of them, or each file names its own."""
+    """The files of a batch. Either the manifest names the buckets, or each file does."""
 
     items: Sequence[LegacyManifestItem]
 

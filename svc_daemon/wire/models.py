@@ -4,9 +4,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class WireModel(BaseModel):
-    """A body, or a part of one.
-
-    Its pydantic schema is built when it is first used, because a daemon usually needs only a few of the 150 models.
-    """
+    """A body or a part of one. Its schema is built at its first use, because a daemon needs few of the 150 models."""
 
     model_config = ConfigDict(defer_build=True)

@@ -1,4 +1,4 @@
-"""The body of a request to create a Q&A source: a question with its answer."""
+"""The body of a request to create a Q&A source."""
 
 from typing import Any
 
@@ -19,5 +19,5 @@ class QaCreate(RequestBody):
     replaces: str | None = None
     mapping: str | None = None
     dry_run: bool = False
-    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
+    #: Always refused: only URL imports can have a webhook.
     webhook: Any = None

@@ -1,7 +1,4 @@
-"""Base classes of JSON request bodies: types are strict, and null is the same as omitting a field.
-
-Unsupported dry runs are refused.
-"""
+"""Base classes of request bodies: types are strict, and null is the same as omitting a field."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,7 +8,7 @@ from svc_daemon.wire.models import WireModel
 
 
 def _describe_nulls(schema: dict[str, Any]) -> None:
-    """Allow null in a body's schema for each field that is not required."""
+    """Allow null in a body's schema for each optional field."""
     fields = schema.get("properties", {})
     for name in fields.keys() - schema.get("required", ()):
         if "anyOf" not in fields[name] and fields[name].keys() & {"type", "$ref"}:
@@ -19,14 +16,14 @@ def _describe_nulls(schema: dict[str, Any]) -> None:
 
 
 class RequestBody(WireModel):
-    """A body, or a part of one. Numbers and strings aren't converted to each other; unknown fields are ignored."""
+    """A body or a part of one. Numbers and strings aren't converted; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, json_schema_extra=_describe_nulls)
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Remove fields that are null, because some clients send null for every field that they don't set."""
+        """Remove fields that are null, which some clients send for every unset field."""
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}
@@ -39,8 +36,7 @@ def _refuse_dry_run(sent: Any) -> Any:
 
 
 class NoDryRunBody(RequestBody):
-    """A body, or a part of one, for which a dry run isn't supported: requests for one are refused."""
+    """A body, or a part of one, that refuses dry runs."""
 
-    #: Only requests to create, attach or finalize support dry runs, and only with this field at the top level of the
-    #: body.
+    #: Only create, attach and finalize requests have dry runs, with this field at the top level.
     dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False

@@ -1,4 +1,4 @@
-"""The request and response of OpenAI's Responses API. The field `model` names an agent by its model id."""
+"""OpenAI's Responses API. The field `model` names an agent."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -40,22 +40,23 @@ def _refuse(_: Any) -> None:
     raise ValueError("No answer is stored: send the conversation as input instead.")
 
 
-#: The type of fields that refer to earlier responses. They are refused, because this service doesn't store responses.
+#: For fields that refer to earlier responses, which aren't stored.
 Refused = BeforeValidator(_refuse, json_schema_input_type=None)
 
 
 def _as_messages(sent: Any) -> Any:
-    """Convert a question that is a plain string to a conversation with one message."""
+    """Convert a plain string to a conversation with one message."""
     if not isinstance(sent, str | list):
         raise ValueError("must be a string, or a list of messages.")  # noqa: TRY004 - pydantic reports only this one
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
 
 
 class ResponseCreate(ScopedBody):
-    """Body of `POST /v1/responses`. Other parameters of OpenAI's API are ignored, like any unknown field.
+    """Body of `POST /v1/responses`. Other parameters of OpenAI's API are ignored.
 
     A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and similar fields of other services, such as `vector_store_ids`, are refused.
+    accepted,
+    and fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
@@ -64,21 +65,20 @@ class ResponseCreate(ScopedBody):
     model: Annotated[str, Field(min_length=1)]
     #: The question, or a conversation that ends with it.
     input: Annotated[list[InputMessage], BeforeValidator(_as_messages, json_schema_input_type=str | list[InputMessage])]
-    #: Instructions on how to answer; used only if a language model writes the answer.
+    #: How to answer; used only by a language model.
     instructions: str | None = None
     stream: bool = False
     #: Returned unchanged in the response.
     metadata: dict[str, str] = Field(default_factory=dict)
-    #: Search only these buckets, given by id or slug.
+    #: Search only these buckets (ids or slugs).
     buckets: list[str] | None = None
-    #: For this field and the next two, only the default is accepted: responses are not stored, so they can't be
-    #: continued or computed in the background.
+    #: For this field and the next two, only the default is accepted, since responses are not stored.
     previous_response_id: Annotated[None, Refused] = None
     conversation: Annotated[None, Refused] = None
     background: Literal[False] = False
     #: Only plain text is supported.
     text: TextOptions = Field(default_factory=TextOptions)
-    #: The types of the following fields are checked, but their values are ignored.
+    #: The following fields have no effect.
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
@@ -112,7 +112,7 @@ class OutputTokensDetails(WireModel):
 
 
 class ResponseUsage(WireModel):
-    """Number of tokens that the language model's server reports; without a model, number of words."""
+    """Number of tokens; without a language model, of words."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails = Field(default_factory=InputTokensDetails)
@@ -122,9 +122,9 @@ class ResponseUsage(WireModel):
 
 
 class ResponseFault(WireModel):
-    """Why a response failed, with an error code that OpenAI's clients know.
+    """Why a response failed, with an error code of OpenAI's.
 
-    In a stream, an `error` event with the service's own error code is sent first.
+    In a stream, an `error` event with the service's own code comes first.
     """
 
     code: Literal["server_error"] = "server_error"
@@ -144,13 +144,13 @@ class TextConfig(WireModel):
 
 
 class Response(WireModel):
-    """One answer. The fields of OpenAI's API come first; those that have no meaning here have neutral values."""
+    """One answer. OpenAI's fields without meaning here have neutral values."""
 
     id: str
     object: Literal["response"] = "response"
-    #: When the answer was begun, as Unix time in seconds.
+    #: When the answer was begun, in Unix seconds.
     created_at: int
-    #: When the answer was completed, as Unix time in seconds; null until then.
+    #: When the answer was completed, in Unix seconds; null until then.
     completed_at: int | None = None
     status: Literal["in_progress", "completed", "incomplete", "failed"]
     background: bool = False
@@ -159,7 +159,7 @@ class Response(WireModel):
     instructions: str | None = None
     max_output_tokens: int | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
-    #: The model id as given in the request.
+    #: As in the request.
     model: str
     output: list[OutputMessage]
     parallel_tool_calls: bool = False
@@ -174,9 +174,9 @@ class Response(WireModel):
     usage: ResponseUsage | None = None
     user: str | None = None
 
-    #: Whether every sentence is supported by a passage that was found and is relevant enough; null until this is known.
+    #: Whether a relevant passage supports every sentence; null until known.
     grounded: bool | None = None
     sources: list[AnswerSource] = Field(default_factory=list)
-    #: Warnings from the search for passages.
+    #: Warnings of the search for passages.
     warnings: list[str] = Field(default_factory=list)
     request_id: str

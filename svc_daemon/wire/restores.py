@@ -1,4 +1,4 @@
-"""The response of the operator's route that `svc-daemon restore` calls after it has restored a cluster's state."""
+"""The response to `svc-daemon restore` after it has restored a cluster's state."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from svc_daemon.wire.models import WireModel
 
 
 class RestoreMark(WireModel):
-    """The number to which a restore has raised the buckets' revisions, and the time at which that was recorded."""
+    """Recorded after a restore: the least revision of all buckets, and the time."""
 
     object: Literal["restore_mark"] = "restore_mark"
     restored_at: str
-    #: The revision of every bucket is at least this number now.
+    #: Every bucket's revision is at least this now.
     revision: int

@@ -1,8 +1,7 @@
 """Recognizes request fields that limit which documents are retrieved (scopes), even under another name.
 
-If an unknown field that was meant to limit a search were ignored, the search would return documents that the caller
-wanted to exclude. So each kind of scope has one field name. Obvious synonyms are accepted, such as `bucket: "a"` for
-`buckets: ["a"]`. Names that only other services use, and scopes in the wrong place of the body, are refused.
+An ignored limit would return documents that the caller wanted to exclude. So obvious synonyms are accepted, such as
+`bucket: "a"` for `buckets: ["a"]`. Names of other services, and scopes in the wrong place, are refused.
 """
 
 import re
@@ -18,8 +17,7 @@ from svc_daemon.wire.requests import RequestBody
 
 BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"
 
-#: Obvious synonyms for each kind of scope. In this and the following tables, names are in lowercase and without `_` and
-#: `-`.
+#: Synonyms for each kind of scope. Names in these tables are lowercase, without `_` and `-`.
 PLAIN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: ("bucket", "buckets", "bucketid", "bucketids", "bucketslug", "bucketslugs"),
     SOURCES: ("source", "sources", "sourceid", "sourceids"),
@@ -27,8 +25,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("filter", "filters"),
     AGENT: ("agent",),
 }
-#: Names of scopes in other services, or in other places of our own request bodies. Their plurals with `s` are
-#: recognized too, and `_HINTS` recognizes further names.
+#: Names of scopes in other services, or in our own bodies elsewhere. Plurals with `s` count too.
 FOREIGN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: (
         "vectorstore", "vectorstoreid", "store", "storeid", "bucketstore", "bucketstoreid", "collection",
@@ -39,30 +36,30 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("metadatafilter", "tagfilter", "where"),
     AGENT: ("agentid",),
 }  # fmt: skip
-#: Fields with the caller's own data or with descriptions of functions. They are not searched for scopes.
+#: Fields with the caller's own data, where no scopes are sought.
 _FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
-#: Types of OpenAI tools that don't search this service's documents. They are ignored, with all their fields.
+#: OpenAI tools that don't search this service's documents. They are ignored.
 _OTHER_TOOLS = re.compile(r"function|custom|web_search|code_interpreter|computer|image_generation|mcp|(local_)?shell")
 
-#: Matches further names that can only mean a scope, such as `allowed_buckets`, `sourceName` or `tags_any`.
+#: More names that can only mean a scope, such as `allowed_buckets`, `sourceName` or `tags_any`.
 _HINTS = re.compile(
     r"bucket|^bkts?|(?<!re)sources?(name|title|slug|id|filter|in|$)|filename|filter|^tag(s|name|ged)|tags$"
 )
 
 _KINDS = {name: kind for kind, names in PLAIN.items() for name in names}
-#: All names in `FOREIGN` and their plurals, except two names that have another meaning in OpenAI's API.
+#: `FOREIGN` with plurals, except two names with another meaning in OpenAI's API.
 _FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled in (name, f"{name}s")} - {
     "store",
     "file",
 }
 
 Place = tuple[str | int, ...]
-#: The path of a field, and an error message.
+#: A field's path and an error message.
 Fault = tuple[Place, str]
 
 
 def bare(name: str) -> str:
-    """Reduce a name to its letters and digits, so that different spellings are equal."""
+    """Reduce a name to its letters and digits."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
@@ -73,22 +70,22 @@ class ScopedBody(RequestBody):
     scopes: ClassVar[Mapping[str, str]] = {}
     #: More names that mean a scope in this body, with the kind of scope. Requests with them are refused.
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
-    #: More names that this body accepts for a kind of scope, such as `model` for the agent.
+    #: More names for a kind of scope, such as `model` for the agent.
     plain_scopes: ClassVar[Mapping[str, str]] = {}
-    #: Names that have another meaning in this body, so they don't count as scopes.
+    #: Names that mean something else in this body.
     unscoped: ClassVar[Collection[str]] = ()
-    #: The error message for a scope that this body doesn't accept.
+    #: The error for a scope that this body doesn't accept.
     refusal: ClassVar[str] = "There is no such field."
 
     @classmethod
     def field_meant_by(cls, name: str) -> str | None:
-        """Return the field for which a name is an accepted synonym, or None."""
+        """Return the field for which a name is a synonym, or None."""
         kind = _KINDS.get(bare(name)) or cls.plain_scopes.get(bare(name))
         return cls.scopes.get(kind) if kind else None
 
     @classmethod
     def means_scope(cls, name: str) -> bool:
-        """Return whether the name means a scope, whether or not this body accepts it."""
+        """Return whether the name means a scope, even one that this body doesn't accept."""
         named = bare(name)
         known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
         return (known or _HINTS.search(named) is not None) and named not in cls.unscoped
@@ -112,10 +109,7 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
-        """Add a field of the request to `taken`. Returns the errors.
-
-        If the name is an accepted synonym for a field, the value is added under that field's name.
-        """
+        """Add a field of the request to `taken`, under the field's own name for a synonym. Returns the errors."""
         field = cls.field_meant_by(name)
         if field is None:
             taken[name] = value
@@ -136,14 +130,14 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
     """Return the paths and messages of validation errors, without the values that were sent."""
     found: list[tuple[str, str]] = []
     for each in error.errors(include_url=False, include_input=False):
-        # The validator of scopes reports all its errors in one exception; list each of them.
+        # The validator of scopes reports all its errors in one exception.
         faults = each.get("ctx", {}).get("faults", [((), each["msg"])])
         found += [(".".join(map(str, (*each["loc"], *place))), plain(message)) for place, message in faults]
     return found
 
 
 def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
-    """Yield the paths of all fields in an ignored value that have the name of a scope and aren't null."""
+    """Yield the paths of fields in an ignored value that have a scope's name and aren't null."""
     if bare(str(path[-1])) in _FREE:
         return
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Models of searches: the request, the page of results, and the explanation of each result."""
+"""Models of searches: the request, the results, and their explanations."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,7 +16,8 @@ class SearchRequest(ScopedBody):
     """Body of `POST /v1/search`.
 
     A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and similar fields of other services are refused. All other unknown fields are ignored.
+    accepted,
+    and fields of other services are refused. Other unknown fields are ignored.
     """
 
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
@@ -24,9 +25,9 @@ class SearchRequest(ScopedBody):
     foreign_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("metadata", "mapping", "title", "type"), FILTERS)
 
     query: Annotated[str, Field(min_length=1)]
-    #: A model id, such as `svc-agent`. The agent's policy further limits what the API key may search.
+    #: A model id, such as `svc-agent`. The agent's policy limits the search further.
     agent: str | None = None
-    #: Ids or slugs of the buckets to search; if omitted, all active buckets of the team.
+    #: Ids or slugs of the buckets to search; if omitted, all active ones.
     buckets: list[str] | None = None
     source_ids: list[str] | None = None
     #: A filter in OpenAI's syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or.
@@ -43,28 +44,27 @@ class ExplainedTerm(WireModel):
     """A word of the query that occurs in the passage."""
 
     term: str
-    #: Inverse document frequency: the rarer the word is in the team's passages, the higher.
+    #: Inverse document frequency: the rarer the word, the higher.
     idf: float
-    #: The parts of the document in which the word occurs.
+    #: Where in the document the word occurs.
     parts: list[Literal["title", "headings", "text"]]
 
 
 class ExplainedKeyword(WireModel):
-    """The rank and scores of the passage in the keyword search."""
+    """The passage in the keyword search."""
 
     rank: int
     bm25: float
-    #: How similar the words of this passage are to those of the best passages (pseudo-relevance feedback), from 0 to 1.
-    #: Null if too few passages were found to compute it.
+    #: Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1. Null if there are too few.
     feedback: float | None
 
 
 class ExplainedMeaning(WireModel):
-    """The rank and similarity of the passage in the semantic search."""
+    """The passage in the semantic search."""
 
-    #: The rank in the semantic search; null if only the keyword search found the passage.
+    #: Null if only the keyword search found the passage.
     rank: int | None
-    #: Cosine similarity of the vectors of the query and the passage, from -1 to 1.
+    #: Cosine similarity of query and passage, -1 to 1.
     cosine: float
     #: The model that computed both vectors.
     model: str
@@ -75,15 +75,14 @@ class Explanation(WireModel):
 
     #: Rank in the results, from 1.
     rank: int
-    #: The score by which a hybrid search ranks its results; null in other modes.
+    #: The score for the rank in a hybrid search; null in other modes.
     fused: float | None
-    #: From 0 to 1: how much of the query the passage covers. This is the sum of its matching words' idf, divided by the
-    #: sum of the idf of all words in the query.
+    #: How much of the query the passage covers, 0 to 1: the share of its matching words in the total idf.
     coverage: float
     terms: list[ExplainedTerm]
-    #: The match in the keyword search; null if the passage is not among its best.
+    #: Null if the passage is not among the best of the keyword search.
     keyword: ExplainedKeyword | None
-    #: The match in the semantic search; null if there was none, or if the passage has no vector.
+    #: Null without a semantic search, or if the passage has no vector.
     semantic: ExplainedMeaning | None
 
 
@@ -94,14 +93,14 @@ class SearchResult(WireModel):
     filename: str
     title: str
     source_url: str | None
-    #: From 0 to 1, comparable between searches. In a keyword search, how much of the query the passage covers; in a
-    #: semantic search, the cosine similarity, at least 0; in a hybrid search, the mean of both.
+    #: 0 to 1, comparable between searches: coverage of the query in a keyword search, cosine similarity in a semantic
+    #: search, their mean in a hybrid search.
     score: float
     tags: list[str]
     metadata: dict[str, Any]
     text: str
     location: Location
-    #: The explanation of the result; null unless the request has `explain`.
+    #: Null unless the request has `explain`.
     explain: Explanation | None = None
 
 

@@ -7,7 +7,7 @@ from svc_daemon.wire.sources import Shortage
 
 
 class WriterCounters(WireModel):
-    """Number of write operations and of commits since the daemon started. One commit can contain several operations."""
+    """Write operations and commits since the daemon started. One commit can contain several operations."""
 
     operations: int
     commits: int
@@ -19,22 +19,16 @@ class QueueCounters(WireModel):
 
 
 class Embedding(WireModel):
-    """The embedding model for semantic search.
-
-    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
-    """
+    """The embedding model for semantic search. State `off` means none; for `failing`, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
-    #: The name of the model in use, with a suffix that changes if the same text would get another vector than before.
+    #: The model in use, with a suffix that changes when its vectors do.
     model: str | None = None
     message: str | None = None
 
 
 class Writing(WireModel):
-    """The language model that writes answers.
-
-    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
-    """
+    """The language model that writes answers. State `off` means none; for `failing`, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None = None
@@ -42,37 +36,36 @@ class Writing(WireModel):
 
 
 class SetAside(WireModel):
-    """Stored files that were moved to a separate folder because they have no row in the state database.
+    """Stored files moved to a separate folder because the state database has no row for them.
 
-    `message` says what the operator should do; it is null if a killed process probably left the files.
+    `message` says what the operator should do; null if a killed process probably left the files.
     """
 
     files: int
-    #: Number of these files that a search index still lists as documents in a bucket.
+    #: Number of these files that a search index still lists in a bucket.
     known: int
     message: str | None
 
 
 class Health(WireModel):
-    """Response of `/healthz`, which needs no key, and reveals nothing about the content of any team."""
+    """Response of `/healthz`, which needs no key and reveals no content."""
 
-    #: `unavailable` means that the database doesn't answer, so that requests fail until it is back.
+    #: `unavailable` means that the database doesn't answer.
     status: Literal["ok", "read_only", "unavailable"]
     installation_id: str
     version: str
     api: str
     uptime_seconds: float
     writer: WriterCounters
-    #: Numbers of queued and of running tasks; null while the database doesn't answer.
+    #: Number of queued and running tasks; null while the database doesn't answer.
     queue: QueueCounters | None
     embedding: Embedding
     set_aside: SetAside
-    #: The resource of which the daemon currently has too little, if any.
+    #: What the daemon has too little of, if anything.
     shortage: Shortage | None = None
-    #: Whether the fault lab is on, which makes errors happen so that clients can be tested.
+    #: Whether the fault lab is on, which makes errors on purpose.
     faults: bool = False
-    #: The proof for the nonce in the request: only a daemon that has the installation's secret can compute it (see
-    #: `wire.proofs`).
+    #: Proof that the daemon has the installation's secret, for the nonce in the request.
     proof: str | None = None
     request_id: str
 
@@ -82,7 +75,7 @@ class Version(WireModel):
     version: str
     api_oldest: int
     api_newest: int
-    #: The language model's state; null unless the request has `?verify=writing`.
+    #: Null unless the request has `?verify=writing`.
     writing: Writing | None = None
     request_id: str
 
@@ -90,7 +83,7 @@ class Version(WireModel):
 class Limit(WireModel):
     value: int
     unit: str
-    #: How much of the limit is used at the moment; null if that has no meaning for this limit.
+    #: How much of the limit is used now, if that has a meaning.
     used: int | None = None
 
 
@@ -100,7 +93,7 @@ class ReadFormat(WireModel):
     name: str
     extensions: list[str]
     content_types: list[str]
-    #: The optional dependency (extra) that must be installed for this format; null if none is needed.
+    #: The optional dependency (extra) for this format, if any.
     extra: str | None
 
 

@@ -1,4 +1,4 @@
-"""The JSON of sources. A source is a file, a web page or a Q&A, however it was uploaded."""
+"""Models of sources: a file, a web page or a Q&A, however it was uploaded."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,7 @@ class TaskReference(WireModel):
 class Shortage(WireModel):
     """A resource of which the daemon has too little, such as disk space or memory.
 
-    Work that needs the resource waits, which doesn't count as an attempt.
+    Waiting for it doesn't count as an attempt.
     """
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
@@ -26,7 +26,7 @@ class Shortage(WireModel):
 
 
 class SourceError(WireModel):
-    """Why a source is `failed`: a `SourceErrorCode`, a message, and whether a retry can help."""
+    """Why a source is `failed`, and whether a retry can help. `code` is a `SourceErrorCode`."""
 
     code: str
     message: str
@@ -34,7 +34,7 @@ class SourceError(WireModel):
 
 
 class ExtractionFacts(WireModel):
-    """Facts about the extracted text, available once the source is indexed."""
+    """Facts about the extracted text of an indexed source."""
 
     characters: int
     pages: int | None
@@ -44,7 +44,7 @@ class ExtractionFacts(WireModel):
 
 
 class ProviderState(WireModel):
-    """The state of the source in the search index, as read from the index itself instead of the source's row."""
+    """The source's state as the search index itself reports it."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
@@ -57,9 +57,9 @@ class Source(WireModel):
     type: str
     #: `queued`, `indexing`, `active` or `failed`.
     status: str
-    #: Whether the source is indexed, active in all of its buckets, and found by searches.
+    #: Whether searches find the source, in all of its buckets.
     ready: bool
-    #: Why the source is not `ready` although it is indexed and synced: the error code with which searches are refused.
+    #: Why an indexed and synced source is not `ready`: the error code with which searches are refused.
     ready_withheld_by: str | None = None
     #: `queued`, `syncing`, `active` or `failed` (which is retried automatically).
     bucket_sync_status: str
@@ -71,22 +71,22 @@ class Source(WireModel):
     task: TaskReference | None
     tags: list[str]
     metadata: dict[str, Any]
-    #: The name of the mapping (a folder that `svc sync` keeps in a bucket) that created the source, if any.
+    #: The folder that `svc sync` keeps in a bucket (mapping) and that created the source, if any.
     mapping: str | None
     source_url: str | None
-    #: The URL after all redirects. This field and the next four are only set for sources that were fetched from a URL.
+    #: The URL after all redirects. This field and the next four are only set for sources from a URL.
     final_url: str | None = None
     http_status: int | None = None
     etag: str | None = None
     last_modified: str | None = None
-    #: When the URL was last fetched successfully, even if its content had not changed.
+    #: When the URL was last fetched successfully, changed or not.
     fetched_at: str | None = None
-    #: The question. This field and the next two are only set for a Q&A source.
+    #: This field and the next two are only set for a Q&A source.
     question: str | None = None
     answer: str | None = None
     alternate_questions: list[str] | None = None
     bucket_ids: list[str]
-    #: Id of the source that is replaced by this one as soon as this one is ready.
+    #: Id of the source that this one replaces as soon as it is ready.
     replaces: str | None
     error: SourceError | None
     warnings: list[str]
@@ -96,7 +96,7 @@ class Source(WireModel):
 
 
 class SourceAnswer(Source):
-    #: The resource for which this source is waiting, if there is a shortage of one.
+    #: What the source is waiting for, if there is a shortage.
     waits_for: Shortage | None = None
     request_id: str
 
@@ -104,28 +104,25 @@ class SourceAnswer(Source):
 class SourceRefreshed(SourceAnswer):
     """A source after a refresh."""
 
-    #: Whether the content has changed, so that it is being indexed again.
+    #: Whether the content has changed and is being indexed again.
     changed: bool
 
 
 class SourceVerified(SourceAnswer):
-    """A source that was requested by its id. Its state in the index is only included with `?verify=provider`."""
+    """A source requested by its id. Its state in the index is only included with `?verify=provider`."""
 
     provider: ProviderState | None = None
 
 
 class SourceMember(Source):
-    """A source in the list of a bucket's sources, with its state in this bucket.
-
-    Some fields are also given in camel case.
-    """
+    """A source in a bucket's list, with its state in this bucket. Some fields are repeated in camel case."""
 
     bucketSyncStatus: str
 
 
 class BucketSources(WireModel):
     bucket_id: str
-    #: The bucket's `revision`. While it is the same, the list is the same too.
+    #: The bucket's `revision`. The list changes only with it.
     revision: int
     sources: list[SourceMember]
     has_more: bool | None = None
@@ -136,11 +133,11 @@ class BucketSources(WireModel):
 class SourceList(WireModel):
     """The sources with the requested ids."""
 
-    #: The sources that exist, in the order of the requested ids.
+    #: The existing sources, in the order of the requested ids.
     sources: list[Source]
-    #: The requested ids for which there is no source.
+    #: Requested ids without a source.
     missing: list[str]
-    #: Maps each missing id whose source was replaced to the id of the source that replaced it.
+    #: Maps each missing id to the id of the source that replaced it, if any.
     replaced_by: dict[str, str]
     request_id: str
 
@@ -173,13 +170,13 @@ class Detached(WireModel):
     object: Literal["knowledge_file"] = "knowledge_file"
     bucket_id: str
     detached: Literal[True] = True
-    #: Ids of the buckets that still contain the source.
+    #: Buckets that still contain the source.
     bucket_ids: list[str]
     request_id: str
 
 
 class Location(WireModel):
-    """A location in the original document. Fields that the document's format doesn't have are null."""
+    """A location in the original document. Fields that the format doesn't have are null."""
 
     page: int | None
     line_start: int | None
@@ -196,7 +193,7 @@ class TextChunk(WireModel):
 
 
 class SourceText(WireModel):
-    """The extracted text, and the chunks into which it was split for searching."""
+    """The extracted text, and its chunks for searching."""
 
     id: str
     object: Literal["source_text"] = "source_text"
@@ -206,29 +203,29 @@ class SourceText(WireModel):
 
 
 class StoredContent(WireModel):
-    """The current state of the source's stored bytes."""
+    """The source's stored bytes now."""
 
-    #: The SHA-256 of the stored bytes, in hexadecimal; null if they are missing.
+    #: SHA-256 in hexadecimal; null if the bytes are missing.
     sha256: str | None
-    #: Whether the stored bytes are the same as when they were received.
+    #: Whether the bytes are the same as received.
     unchanged: bool
     #: Why no text could be extracted; null if it could be.
     error: SourceError | None
 
 
 class SourceReread(SourceText):
-    """The text that was extracted from the stored bytes for this request; empty if the extraction failed."""
+    """The text extracted from the stored bytes for this request; empty if that failed."""
 
     content: StoredContent
 
 
 class DryRun(WireModel):
-    """The result of a dry run of a create, attach or finalize request. Nothing was stored or counted."""
+    """The result of a dry run. Nothing was stored or counted."""
 
     dry_run: Literal[True] = True
     valid: Literal[True] = True
-    #: What would be created; null if it already exists, or if the same request was already made.
+    #: Null if it exists, or if the same request was made already.
     would_create: dict[str, Any] | None
-    #: The `path` and `message` of each invalid part of the request, which would be skipped.
+    #: `path` and `message` of each invalid part, which would be skipped.
     errors: list[dict[str, str]] = Field(default_factory=list)
     request_id: str

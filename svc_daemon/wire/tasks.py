@@ -1,4 +1,4 @@
-"""Models of tasks: background work on a source, bucket or index, with its attempts and progress."""
+"""Models of tasks: background work on a source, bucket or index."""
 
 from typing import Literal
 
@@ -13,13 +13,13 @@ TEAM_REMOVAL = "team_removal"
 
 
 class TaskProgress(WireModel):
-    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for the deletion of a bucket; `clear` and then
-    #: `index` for a rebuild. Null before the first stage.
+    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket; `clear`, then `index` for a
+    #: rebuild.
+    #: Null at first.
     stage: str | None
-    #: Number of finished chunks; for the deletion of a bucket, of finished sources; for a rebuild, of finished
-    #: documents.
+    #: Finished chunks; for a bucket's deletion, sources; for a rebuild, documents.
     chunks_done: int
-    #: Total number of chunks, sources or documents; null until it is known.
+    #: Their total; null until known.
     chunks_total: int | None
 
 
@@ -30,9 +30,9 @@ class Task(WireModel):
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str
     source_id: str | None
-    #: The bucket that this task deletes; null for other tasks.
+    #: The bucket that this task deletes, if any.
     bucket_id: str | None = None
-    #: The progress of a bucket's deletion; null for other tasks.
+    #: The progress of a bucket's deletion.
     deletion: Deletion | None = None
     attempt: int
     max_attempts: int
@@ -45,6 +45,6 @@ class Task(WireModel):
 
 
 class TaskAnswer(Task):
-    #: The resource for which this task is waiting, if there is a shortage of one.
+    #: What the task is waiting for, if there is a shortage.
     waits_for: Shortage | None = None
     request_id: str

@@ -1,4 +1,4 @@
-"""Requests and responses of the operator's routes that `svc-daemon team` and `svc-daemon key` use."""
+"""Models of the operator's routes for `svc-daemon team` and `svc-daemon key`."""
 
 from typing import Final, Literal
 
@@ -21,7 +21,7 @@ class OperatorKeyCreate(KeyFields, NoDryRunBody):
     team: str
 
 
-#: The statuses that a team can have.
+#: The statuses of a team.
 ACTIVE: Final = "active"
 REMOVING: Final = "removing"
 
@@ -30,16 +30,16 @@ class Team(WireModel):
     id: str
     object: Literal["team"] = "team"
     name: str
-    #: `removing` once the removal of the team was requested, until all of its data is deleted.
+    #: `removing` until all data of a removed team is deleted.
     status: Literal["active", "removing"]
-    #: Number of the team's sources, and the total size of their stored files.
+    #: Number of sources, and total size of their stored files.
     sources: int
     size_bytes: int
     created_at: str
 
 
 class TeamKey(WireModel):
-    """A team and its new API key, which is only shown in this response."""
+    """A team and its new API key, which is shown only once."""
 
     team: Team
     key: NewKey

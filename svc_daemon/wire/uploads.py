@@ -1,4 +1,4 @@
-"""Models of upload sessions (specification, Upload session)."""
+"""Models of upload sessions."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from pydantic import Field
 from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import RequestBody
 
-#: The only upload strategy: the bytes are sent to an upload URL, in chunks that can be resumed.
+#: The only strategy: send the bytes to an upload URL, in chunks that can be resumed.
 STRATEGY = "storage_resumable"
 
 
@@ -15,7 +15,7 @@ class UploadCreate(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/uploads`."""
 
     filename: str
-    #: The media type; if omitted, it is derived from the file's extension, or otherwise from its content.
+    #: If omitted, derived from the file's extension, or else from its content.
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
     title: str | None = None
@@ -25,12 +25,12 @@ class UploadCreate(RequestBody):
     replaces: str | None = None
     mapping: str | None = None
     dry_run: bool = False
-    #: Refused if sent: only requests to import a URL as a file or as a page can have a webhook.
+    #: Always refused: only URL imports can have a webhook.
     webhook: Any = None
 
 
 class Upload(WireModel):
-    """Response to the creation of an upload session. `upload_url` needs no API key, so it must not be logged."""
+    """Response to the creation of an upload session. `upload_url` needs no API key, so don't log it."""
 
     session_id: str
     object: Literal["upload_session"] = "upload_session"
@@ -53,7 +53,7 @@ class UploadStatus(WireModel):
     size_bytes: int
     received_bytes: int
     bucket_ids: list[str]
-    #: Id of the source that was created from the upload; null until the session is finalized.
+    #: The source created from the upload; null until the session is finalized.
     source_id: str | None
     expires_at: str
     created_at: str
@@ -61,13 +61,13 @@ class UploadStatus(WireModel):
 
 
 class UploadFinalize(RequestBody):
-    """Body of a request to finalize a session: an object, which may be empty."""
+    """Body of a finalize request, which may be empty."""
 
     dry_run: bool = False
 
 
 class StorageAnswer(WireModel):
-    """Response to a PUT request after which the session has all of its bytes."""
+    """Response to the PUT request that completes a session's bytes."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]
@@ -77,7 +77,7 @@ class StorageAnswer(WireModel):
 
 
 class PackAnswer(WireModel):
-    """Response to a PUT request after which no file of the batch needs or accepts more bytes."""
+    """Response to the PUT request after which no file of the batch takes more bytes."""
 
     batch_id: str
     object: Literal["pack"] = "pack"

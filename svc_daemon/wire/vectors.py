@@ -1,4 +1,4 @@
-"""Vectors of passages: how many a bucket has, and those that an import offers."""
+"""Models of the vectors of passages."""
 
 from typing import Annotated, Literal
 
@@ -10,16 +10,16 @@ from svc_daemon.wire.sources import Location
 
 
 class BucketVectors(WireModel):
-    """How many passages of a bucket have a vector of the model in use."""
+    """How many passages of a bucket have a vector of the current model."""
 
     object: Literal["bucket.vectors"] = "bucket.vectors"
     bucket_id: str
-    #: The state of the embedding model, as in `/healthz`.
+    #: State of the embedding model, as in `/healthz`.
     state: Literal["off", "loading", "ready", "failing"]
     #: Null if no model is in use.
     model: str | None
     passages: int
-    #: Number of passages that have no vector of the model yet.
+    #: Number of passages without a vector yet.
     missing: int
     request_id: str
 
@@ -27,7 +27,7 @@ class BucketVectors(WireModel):
 class OfferedVector(RequestBody):
     """A vector for all passages with one text."""
 
-    #: SHA-256, in hexadecimal, of the text that is embedded: title, headings and text of the passage.
+    #: SHA-256, in hexadecimal, of the embedded text: title, headings and text.
     text_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     #: 32-bit floats, little-endian, in base64.
     vector: str
@@ -41,15 +41,12 @@ class VectorOffers(NoDryRunBody):
 
 
 class OffersKept(WireModel):
-    """The result of offering vectors: how many the service keeps for later use, and how many it leaves out.
-
-    For texts whose vectors are left out, the service computes the vectors itself.
-    """
+    """How many offered vectors the service keeps, and how many it will compute itself (`left_out`)."""
 
     object: Literal["vector_offers"] = "vector_offers"
     kept: int
     left_out: int
-    #: The model in use; null if there is none.
+    #: The model in use, if any.
     model: str | None
     request_id: str
 
@@ -60,19 +57,19 @@ class EmbeddedChunk(WireModel):
     chunk_id: str
     text: str
     location: Location
-    #: SHA-256, in hexadecimal, of the text that is embedded: title, headings and text of the passage.
+    #: SHA-256, in hexadecimal, of the embedded text: title, headings and text.
     text_sha256: str
-    #: 32-bit floats, little-endian, in base64; null if the chunk has no vector of the model in use yet.
+    #: 32-bit floats, little-endian, in base64; null if there is no vector yet.
     vector: str | None
 
 
 class SourceVectors(WireModel):
-    """The extracted text, and its chunks with their vectors."""
+    """The extracted text, and its chunks with vectors."""
 
     id: str
     object: Literal["source_vectors"] = "source_vectors"
     text: str
-    #: The model in use; null if there is none.
+    #: The model in use, if any.
     model: str | None
     chunks: list[EmbeddedChunk]
     request_id: str

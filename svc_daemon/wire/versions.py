@@ -1,11 +1,11 @@
-"""The version of this release, and the range of API versions that it supports.
+"""The version of this release, and the API versions that it supports.
 
-This module imports nothing, so that `svc --version` takes no longer than starting Python.
+This module imports nothing, so that `svc --version` is fast.
 """
 
 VERSION = "0.1.0"
 
-#: The name of the Python package to install. On PyPI, `svc` is another project, so hints must not mention that name.
+#: The package on PyPI, where `svc` is another project.
 DISTRIBUTION = "svc-knowledge"
 
 #: The oldest API version that this release supports.
@@ -16,5 +16,5 @@ API_RANGE = f"{API_OLDEST}-{API_NEWEST}"
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an optional dependency (extra)."""
+    """Return the command that installs an optional extra."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -1,10 +1,8 @@
 """Webhook calls: their payload, retries and signatures (Standard Webhooks, v1: HMAC-SHA256).
 
-    pending    a call is due: the first one, the retry after a pause, or a resend that was requested
-    delivered  the receiver has answered with a 2xx status
-    failed     no call was answered with a 2xx status, and no attempt is left
-
-The daemon makes these calls, and so does `svc webhook listen`.
+pending    a call is due: the first one, its retry, or a requested resend
+delivered  the receiver has answered with a 2xx status
+failed     no attempt is left, and no call was answered with a 2xx status
 """
 
 import json
@@ -21,26 +19,26 @@ SIGNATURE = "webhook-signature"
 
 READY, FAILED = "source.ready", "source.failed"
 PENDING, DELIVERED, GIVEN_UP = "pending", "delivered", "failed"
-#: Number of calls for an event: the first call and one retry (specification, Events).
+#: Number of calls for an event: one retry.
 TRIES = 2
 
-#: The fields of a source that are sent in a webhook call.
+#: Fields of a source in a webhook call.
 _FACTS = ("id", "status", "ready", "bucket_sync_status", "type", "source_url")
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The status of a delivery after a call, and how many attempts are left."""
+    """The status of a delivery after a call."""
 
     status: str
     tries_left: int
 
 
 def judge_call(http_status: int | None, tries_left: int) -> Standing:
-    """Compute the status of a delivery after a call. An `http_status` of None means that there was no response."""
+    """Compute the status of a delivery after a call. `http_status` is None if nobody answered."""
     if http_status is not None and 200 <= http_status <= 299:
         return Standing(DELIVERED, 0)
-    # The number must not become negative if `tries_left` is already 0.
+    # `tries_left` may already be 0.
     left = max(tries_left - 1, 0)
     return Standing(PENDING if left else GIVEN_UP, left)
 
@@ -48,10 +46,7 @@ def judge_call(http_status: int | None, tries_left: int) -> Standing:
 def encode_body(
     event: str, event_id: str, timestamp: str, metadata: Mapping[str, Any], source: Mapping[str, Any]
 ) -> str:
-    """Build the payload: Standard Webhooks' `type`, `timestamp` and `data`, and the specification's own fields.
-
-    `source` is the source in the format of the API.
-    """
+    """Build the payload: Standard Webhooks' `type`, `timestamp` and `data`, and the specification's own fields."""
     error = source.get("error")
     body = {
         "id": event_id,
@@ -69,14 +64,15 @@ def encode_body(
 def signed_headers(secrets: Sequence[str], event_id: str, at: datetime, body: bytes) -> dict[str, str]:
     """Build the headers for a UTF-8 `body` that is sent at `at`, an aware datetime.
 
-    There is one signature per secret, newest secret first, because a receiver may still use the old secret during a
-    rotation. All attempts for an event have the same id, but different timestamps.
+    There is one signature per secret, the newest first, for receivers that still use the old secret. All attempts for
+    an
+    event have the same id.
     """
     if not secrets:
         raise ValueError("a webhook is signed with one secret at least")
     if at.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    # `standardwebhooks` ignores the time zone and treats the time as UTC, so convert it first.
+    # `standardwebhooks` ignores the time zone, so convert to UTC first.
     moment, text = at.astimezone(UTC), body.decode("utf-8")
     signatures = [Webhook(secret).sign(event_id, moment, text) for secret in secrets]
     signed = {ID: event_id, TIMESTAMP: str(int(moment.timestamp())), SIGNATURE: " ".join(signatures)}

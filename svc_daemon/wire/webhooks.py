@@ -1,4 +1,4 @@
-"""Models of webhooks: deliveries with their attempts, and the secret that signs the calls."""
+"""Models of webhooks: deliveries, and the secret that signs the calls."""
 
 from typing import Literal
 
@@ -6,11 +6,11 @@ from svc_daemon.wire.models import WireModel
 
 
 class CallError(WireModel):
-    """The error of a webhook call that received no response."""
+    """The error of a webhook call without a response."""
 
     code: str
     message: str
-    #: The reason, with the same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`.
+    #: Like `details.reason` of `url_fetch_failed` and `url_fetch_blocked`.
     reason: str | None
 
 
@@ -19,7 +19,7 @@ class DeliveryAttempt(WireModel):
     attempt: int
     started_at: str
     duration_ms: int
-    #: The status of the receiver's response; null if there was none.
+    #: Status of the receiver's response, if any.
     http_status: int | None
     error: CallError | None
 
@@ -27,7 +27,7 @@ class DeliveryAttempt(WireModel):
 class Delivery(WireModel):
     """The delivery of one event to one URL, with its attempts."""
 
-    #: The event's id, which the receiver gets with every call.
+    #: The event's id, sent with every call.
     id: str
     object: Literal["webhook_delivery"] = "webhook_delivery"
     #: `source.ready` or `source.failed`.
@@ -53,13 +53,13 @@ class DeliveryList(WireModel):
 
 
 class WebhookSecret(WireModel):
-    """The secret with which a team's calls are signed."""
+    """The secret that signs a team's calls."""
 
     object: Literal["webhook_secret"] = "webhook_secret"
     secret: str
-    #: The secret before the rotation. Until it expires, calls are signed with both secrets.
+    #: The secret before the rotation, with which calls are also signed until it expires.
     previous_secret: str | None
     previous_expires_at: str | None
-    #: When the secret was last rotated; null if it never was.
+    #: Null if the secret was never rotated.
     rotated_at: str | None
     request_id: str

@@ -4,11 +4,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class PolicyFieldsDict(TypedDict):
-    """What an agent may retrieve; omitted fields are unchanged. Sending a list of buckets or sources also sets
-    `scope`.
+    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
 
-    Unknown fields are refused: if a misspelled limit were ignored, the agent would retrieve more than intended.
-    Synonyms, such as `buckets` for `bucket_ids`, are accepted.
+    Unknown fields are refused, since a misspelled limit would not limit anything. Synonyms, such as `buckets` for
+    `bucket_ids`, are accepted.
     """
 
     scope: NotRequired[Literal["buckets", "sources", "team"] | None]
@@ -31,7 +30,7 @@ class AgentUpdateDict(TypedDict):
     instructions: NotRequired[str | None]
     policy: NotRequired[PolicyFieldsDict | None]
     bound_surface: NotRequired[str | None]
-    """The place where the agent is used, such as `widget`; an empty string removes the value."""
+    """Where the agent is used, such as `widget`; an empty string removes the value."""
 
 
 class AgentCreateDict(TypedDict):
@@ -42,7 +41,7 @@ class AgentCreateDict(TypedDict):
     instructions: NotRequired[str | None]
     policy: NotRequired[PolicyFieldsDict | None]
     bound_surface: NotRequired[str | None]
-    """The place where the agent is used, such as `widget`; an empty string removes the value."""
+    """Where the agent is used, such as `widget`; an empty string removes the value."""
     agent_id: NotRequired[str | None]
     """The new agent's id; generated if omitted."""
 
@@ -61,7 +60,7 @@ class PolicyDict(TypedDict):
 class AgentDict(TypedDict):
     id: str
     agent_id: str
-    """The same as `id`: the part of the model id after the colon."""
+    """The same as `id`."""
     object: Literal["agent"]
     model: str
     """The model id, as listed for OpenAI clients."""
@@ -70,9 +69,9 @@ class AgentDict(TypedDict):
     instructions: str
     policy: PolicyDict
     policy_error: str | None
-    """Why the stored policy is invalid, so that the agent retrieves nothing; null if it is valid."""
+    """Why the stored policy is invalid, so that nothing is retrieved; null if it is valid."""
     policy_withheld: bool
-    """Whether buckets or sources are omitted from `policy` because the key has no access to them."""
+    """Whether `policy` lacks buckets or sources that the key has no access to."""
     bound_surface: str | None
     created_at: str
     updated_at: str
@@ -85,7 +84,7 @@ class AgentAnswerDict(AgentDict):
 class AgentListDict(TypedDict):
     team_id: str
     agents: list[AgentDict]
-    """The agents, ordered by id, including the default agent."""
+    """Ordered by id, with the default agent."""
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str
@@ -100,7 +99,7 @@ class AgentDeletedDict(TypedDict):
 
 
 class ModelDict(TypedDict):
-    """An agent, as a model in the format of OpenAI's API."""
+    """An agent as a model of OpenAI's API."""
 
     id: str
     object: Literal["model"]

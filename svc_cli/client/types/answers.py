@@ -6,14 +6,14 @@ from svc_cli.client.types.sources import LocationDict
 
 
 class AnnotationDict(TypedDict):
-    """A citation mark in the text, in the format of OpenAI's API, with the quote that it refers to."""
+    """A citation mark in the text, in OpenAI's format, with its quote."""
 
     type: Literal["file_citation"]
     file_id: str
     """The id of the source."""
     filename: str
     index: int
-    """Where the mark, such as `[1]`, begins in the answer's text, in characters."""
+    """Offset of the mark, such as `[1]`, in the answer's text, in characters."""
     number: int
     """The number in the mark."""
     quote: str
@@ -24,7 +24,7 @@ class AnswerSourceDict(TypedDict):
     """A quote that supports the answer, and its location."""
 
     number: int
-    """The number in the marks that cite this source, from 1."""
+    """The number in the marks that cite this source."""
     source_id: str
     chunk_id: str
     bucket_ids: list[str]
@@ -34,6 +34,6 @@ class AnswerSourceDict(TypedDict):
     score: float
     """The passage's score in the search."""
     quote: str
-    """The exact extracted text from `location.char_start` to `location.char_end`."""
+    """The extracted text from `location.char_start` to `location.char_end`."""
     location: LocationDict
     """The location of the quote, not of the whole passage."""

@@ -6,23 +6,20 @@ from svc_cli.client.types.errors import ErrorBodyDict
 
 
 class BatchTargetDict(TypedDict):
-    """The address to which one file is sent."""
+    """Where to send one file."""
 
     client_file_id: str
     session_id: str
     upload_url: str
     bucket_ids: list[str]
     offset: NotRequired[int]
-    """Offset of the file's first byte in the pack (the bytes of all files joined); missing if the batch has no pack."""
+    """Offset of the file in the pack (the bytes of all files joined); missing without a pack."""
     size_bytes: NotRequired[int]
     expires_at: str
 
 
 class BatchPackDict(TypedDict):
-    """The address to which the bytes of all files are sent in one request.
-
-    `upload_url` needs no API key, so it must not be logged.
-    """
+    """Where to send the bytes of all files in one request. `upload_url` needs no API key, so don't log it."""
 
     upload_url: str
     size_bytes: int
@@ -45,7 +42,7 @@ class BatchDict(TypedDict):
     items: list[BatchTargetDict]
     rejected: list[RejectedItemDict]
     pack: NotRequired[BatchPackDict]
-    """Missing unless a pack was requested and the batch is small enough for one."""
+    """Only if a pack was requested and the batch is small enough."""
     expires_at: str
     request_id: str
 
@@ -61,7 +58,7 @@ class ReplayedItemDict(FinalizedItemDict):
     status: str
     ready: bool
     ready_withheld_by: str | None
-    """Why the source is not `ready` although it is indexed and synced; the same as in the source."""
+    """Why an indexed and synced source is not `ready`."""
 
 
 class PendingItemDict(TypedDict):
@@ -77,7 +74,7 @@ class FailedItemDict(TypedDict):
 
 
 class BatchFinalizedDict(TypedDict):
-    """Response to a finalize request: each `client_file_id` is in exactly one of the lists."""
+    """Response to a finalize request. Each `client_file_id` is in one of the lists."""
 
     batch_id: str
     status: str
@@ -89,7 +86,7 @@ class BatchFinalizedDict(TypedDict):
 
 
 class BatchItemDict(TypedDict):
-    """The state of one file, in the status of its batch."""
+    """The state of one file of a batch."""
 
     client_file_id: str
     session_id: str
@@ -100,7 +97,7 @@ class BatchItemDict(TypedDict):
     ready: bool
     error: ErrorBodyDict | None
     warnings: list[str]
-    """Warnings about the source, such as pages without text."""
+    """Such as pages without text."""
 
 
 class BatchCountersDict(TypedDict):
@@ -113,19 +110,17 @@ class BatchCountersDict(TypedDict):
 
 
 class BatchStatusDict(TypedDict):
-    """The status of a batch. It includes `items` only if the request has `include_items=true`."""
+    """The status of a batch, with `items` only for `include_items=true`."""
 
     batch_id: str
     object: Literal["batch"]
     bucket_ids: list[str]
     status: str
-    """`open`, `partial` or `processing`; when the batch has ended, `completed`, `completed_with_failures`, `failed`
-    or `expired`.
-    """
+    """`open`, `partial` or `processing`; at the end `completed`, `completed_with_failures`, `failed` or `expired`."""
     terminal: bool
     ready: bool
     ready_withheld_by: str | None
-    """Why no file of the batch is `ready` at the moment: the error code with which searches are refused."""
+    """The error code with which searches are refused now, so that no file is `ready`."""
     counters: BatchCountersDict
     created_at: str
     expires_at: str

@@ -16,7 +16,7 @@ class ChunkingDict(TypedDict):
 
 
 class ChunkingUpdateDict(TypedDict):
-    """Changes to a bucket's chunk sizes. Omitted sizes are kept, but an empty object resets all to the defaults."""
+    """Changes to a bucket's chunk sizes. Omitted sizes are kept; an empty object resets all."""
 
     target: NotRequired[int | None]
     min: NotRequired[int | None]
@@ -25,7 +25,7 @@ class ChunkingUpdateDict(TypedDict):
 
 
 class BucketFieldsDict(TypedDict):
-    """Optional body of `PUT /v1/buckets/{slug}`, which is ignored if the bucket already exists."""
+    """Optional body of `PUT /v1/buckets/{slug}`, ignored if the bucket exists."""
 
     name: NotRequired[str | None]
     description: NotRequired[str | None]
@@ -36,8 +36,8 @@ class BucketFieldsDict(TypedDict):
 class BucketUpdateDict(TypedDict):
     """Body of `PATCH /v1/buckets/{bucket}`; omitted fields are unchanged.
 
-    If `chunking` changes, the documents are split into chunks again in the background; until then, searches use
-    the old chunks. If `chunking` is an empty object, the default sizes are restored.
+    If `chunking` changes, the documents are split again in the background. An empty `chunking` restores the
+    defaults.
     """
 
     name: NotRequired[str | None]
@@ -48,10 +48,7 @@ class BucketUpdateDict(TypedDict):
 
 
 class BucketCountsDict(TypedDict):
-    """Number of the bucket's sources by type, in any state.
-
-    `retrievable` counts those that searches of the bucket can find.
-    """
+    """Number of the bucket's sources by type, in any state. `retrievable` counts those that searches can find."""
 
     total: int
     file: int
@@ -70,9 +67,9 @@ class BucketStoreDict(TypedDict):
     indexed_member_count: int
     pending_member_count: int
     failed_member_count: int
-    """Number of sources whose document could not be indexed."""
+    """Number of sources that could not be indexed."""
     rechunking_member_count: int
-    """Number of sources that still have chunks of the previous sizes; searches find them."""
+    """Number of sources that still have chunks of the previous sizes, which searches find."""
 
 
 class BucketDict(TypedDict):
@@ -87,15 +84,15 @@ class BucketDict(TypedDict):
     metadata: dict[str, Any]
     chunking: ChunkingDict | None
     knowledgeIds: NotRequired[list[str]]
-    """Ids of the active sources, oldest first; omitted if the request has `members=false`."""
+    """Ids of the active sources, oldest first; none for `members=false`."""
     memberCount: int
     """Number of active sources."""
     counts: BucketCountsDict
     bucketStore: BucketStoreDict
     size_bytes: int
-    """Total size of the stored files of the bucket's sources, in bytes. A source in two buckets counts in both."""
+    """Total bytes of the sources' stored files. A source in two buckets counts in both."""
     revision: int
-    """Incremented whenever the sources of the bucket change."""
+    """Incremented when the bucket's sources change."""
     lastDeleteError: str | None
     createdAt: str
     updatedAt: str
@@ -107,31 +104,28 @@ class BucketAnswerDict(BucketDict):
 
 class BucketPutAnswerDict(BucketAnswerDict):
     created: bool
-    """True only in the response to the request that created the bucket."""
+    """Whether this request created the bucket."""
 
 
 class DeletionDict(TypedDict):
-    """Progress of a bucket's deletion. In the end, `deleted`, `detached` and `failed` add up to `total`."""
+    """Progress of a bucket's deletion. At the end, `deleted`, `detached` and `failed` add up to `total`."""
 
     task_id: str
-    """The id of the deletion's task, whose status shows when the deletion has finished."""
+    """The id of the deletion's task."""
     total: int
-    """Number of the bucket's sources when the deletion was requested."""
+    """Number of sources when the deletion was requested."""
     deleted: int
-    """Number of sources that were deleted, because they were in no other bucket."""
+    """Number of deleted sources."""
     detached: int
-    """Number of sources that were kept because they are also in other buckets."""
+    """Number of sources kept because they are in other buckets too."""
     failed: int
-    """Number of sources that could not be deleted. If there are any, the bucket is active again, and shows the
-    reason.
-    """
+    """Number of sources that could not be deleted. If any, the bucket becomes active again and shows the reason."""
 
 
 class BucketDeletedDict(TypedDict):
     """The response to the deletion of a bucket.
 
-    The bucket and the sources that are only in it can no longer be accessed; a task deletes them in the
-    background.
+    The bucket and the sources that are only in it are inaccessible at once, and deleted in the background.
     """
 
     id: str

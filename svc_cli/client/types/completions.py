@@ -6,7 +6,7 @@ from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 
 class CompletionUsageDict(TypedDict):
-    """Number of tokens that the language model's server reports; without a model, number of words."""
+    """Number of tokens; without a language model, of words."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -28,19 +28,19 @@ class CompletionChoiceDict(TypedDict):
 
 
 class CompletionDict(TypedDict):
-    """One answer. The fields `grounded`, `sources` and `request_id` are not part of OpenAI's format."""
+    """One answer. OpenAI's format has no `grounded`, `sources` and `request_id`."""
 
     id: str
     object: Literal["chat.completion"]
     created: int
     """Unix time in seconds."""
     model: str
-    """The model id as given in the request."""
+    """As in the request."""
     choices: list[CompletionChoiceDict]
     usage: CompletionUsageDict
     system_fingerprint: None
     grounded: bool
     sources: list[AnswerSourceDict]
     warnings: list[str]
-    """Warnings from the search for passages."""
+    """Warnings of the search for passages."""
     request_id: str

@@ -9,27 +9,25 @@ class LogEventDict(TypedDict):
     id: str
     object: Literal["event"]
     type: str
-    """One of the types in `event_types.EventType`; later releases may add more."""
+    """An `EventType`; later releases may add more."""
     created_at: str
     bucket_id: str | None
     """The bucket, if the event concerns exactly one."""
     bucket_ids: list[str] | None
-    """The buckets that the event concerned at the time, without those that the key may not access; null if the event
-    concerns the whole team.
-    """
+    """The buckets that it concerned then, if the key may access them; null if it concerns the whole team."""
     source_id: str | None
     batch_id: str | None
     key_id: str | None
-    """The key whose request caused the event; null if no request did, or if the caller may not see the key."""
+    """The key whose request caused it; null if none did, or if the caller may not see it."""
     data: dict[str, Any]
-    """Fields of the new state, such as `status`, `ready`, `title` and `error` of a source."""
+    """The new state, such as a source's `status`, `ready`, `title` and `error`."""
 
 
 class EventListDict(TypedDict):
     object: Literal["list"]
     data: list[LogEventDict]
     has_more: bool
-    """Whether there are already more events."""
+    """Whether there are more events already."""
     last_id: str | None
-    """The value of `after` for the next request; null if there are no events yet."""
+    """`after` for the next request; null if there are no events yet."""
     request_id: str

@@ -4,9 +4,9 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class KeyFieldsDict(TypedDict):
-    """The fields of a new key, which must include either `capabilities` or `preset`.
+    """The fields of a new key, with either `capabilities` or `preset`.
 
-    A limit that is omitted, such as `buckets`, is taken over from the key that makes the request.
+    Omitted limits, such as `buckets`, are those of the key that makes the request.
     """
 
     name: str
@@ -14,11 +14,11 @@ class KeyFieldsDict(TypedDict):
     """A named set of capabilities: `admin`, `ingest` or `read`."""
     capabilities: NotRequired[list[str] | None]
     buckets: NotRequired[list[str] | None]
-    """The only buckets that the key may access: ids or slugs; slugs are stored as ids."""
+    """The only buckets that the key may access (ids or slugs)."""
     models: NotRequired[list[str] | None]
-    """The only models that the key may use, as model ids or agent ids."""
+    """The only models that the key may use (model ids or agent ids)."""
     expires_at: NotRequired[str | None]
-    """The time at which the key expires, in ISO 8601 with a time zone; omitted for never."""
+    """When the key expires, in ISO 8601 with a time zone; omitted for never."""
 
 
 class KeyDict(TypedDict):
@@ -29,9 +29,9 @@ class KeyDict(TypedDict):
     """The beginning of the key, without its secret."""
     capabilities: list[str]
     buckets: list[str] | None
-    """Ids of the buckets that the key may access; null means all buckets."""
+    """Ids of the only buckets that the key may access; null means all."""
     models: list[str] | None
-    """Ids of the models that the key may use; null means all models."""
+    """Ids of the only models that the key may use; null means all."""
     expires_at: str | None
     revoked_at: str | None
     created_at: str
@@ -43,7 +43,7 @@ class KeyAnswerDict(KeyDict):
 
 class NewKeyDict(KeyDict):
     key: str | None
-    """The secret key itself, which is never shown again; null if the response is a replay."""
+    """The secret key, which is shown only once; null in a replay."""
 
 
 class KeyCreatedDict(NewKeyDict):

@@ -7,11 +7,11 @@ from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 class AskOptions(TypedDict):
     instructions: NotRequired[str | None]
-    """Instructions on how to answer; used only if a language model writes the answer."""
+    """How to answer; used only by a language model."""
     metadata: NotRequired[dict[str, str]]
     """Returned unchanged in the response."""
     buckets: NotRequired[list[str] | None]
-    """Search only these buckets, given by id or slug."""
+    """Search only these buckets (ids or slugs)."""
 
 
 class OutputTextDict(TypedDict):
@@ -39,7 +39,7 @@ class OutputTokensDetailsDict(TypedDict):
 
 
 class ResponseUsageDict(TypedDict):
-    """Number of tokens that the language model's server reports; without a model, number of words."""
+    """Number of tokens; without a language model, of words."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetailsDict
@@ -49,9 +49,9 @@ class ResponseUsageDict(TypedDict):
 
 
 class ResponseFaultDict(TypedDict):
-    """Why a response failed, with an error code that OpenAI's clients know.
+    """Why a response failed, with an error code of OpenAI's.
 
-    In a stream, an `error` event with the service's own error code is sent first.
+    In a stream, an `error` event with the service's own code comes first.
     """
 
     code: Literal["server_error"]
@@ -71,14 +71,14 @@ class TextConfigDict(TypedDict):
 
 
 class ResponseDict(TypedDict):
-    """One answer. The fields of OpenAI's API come first; those that have no meaning here have neutral values."""
+    """One answer. OpenAI's fields without meaning here have neutral values."""
 
     id: str
     object: Literal["response"]
     created_at: int
-    """When the answer was begun, as Unix time in seconds."""
+    """When the answer was begun, in Unix seconds."""
     completed_at: int | None
-    """When the answer was completed, as Unix time in seconds; null until then."""
+    """When the answer was completed, in Unix seconds; null until then."""
     status: Literal["in_progress", "completed", "incomplete", "failed"]
     background: bool
     error: ResponseFaultDict | None
@@ -87,7 +87,7 @@ class ResponseDict(TypedDict):
     max_output_tokens: int | None
     metadata: dict[str, str]
     model: str
-    """The model id as given in the request."""
+    """As in the request."""
     output: list[OutputMessageDict]
     parallel_tool_calls: bool
     previous_response_id: str | None
@@ -101,10 +101,8 @@ class ResponseDict(TypedDict):
     usage: ResponseUsageDict | None
     user: str | None
     grounded: bool | None
-    """Whether every sentence is supported by a passage that was found and is relevant enough; null until this is
-    known.
-    """
+    """Whether a relevant passage supports every sentence; null until known."""
     sources: list[AnswerSourceDict]
     warnings: list[str]
-    """Warnings from the search for passages."""
+    """Warnings of the search for passages."""
     request_id: str

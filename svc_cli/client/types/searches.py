@@ -7,9 +7,9 @@ from svc_cli.client.types.sources import LocationDict
 
 class SearchOptions(TypedDict):
     agent: NotRequired[str | None]
-    """A model id, such as `svc-agent`. The agent's policy further limits what the API key may search."""
+    """A model id, such as `svc-agent`. The agent's policy limits the search further."""
     buckets: NotRequired[list[str] | None]
-    """Ids or slugs of the buckets to search; if omitted, all active buckets of the team."""
+    """Ids or slugs of the buckets to search; if omitted, all active ones."""
     source_ids: NotRequired[list[str] | None]
     filters: NotRequired[dict[str, Any] | None]
     """A filter in OpenAI's syntax: eq, ne, gt, gte, lt, lte, in, nin, and, or."""
@@ -26,29 +26,27 @@ class ExplainedTermDict(TypedDict):
 
     term: str
     idf: float
-    """Inverse document frequency: the rarer the word is in the team's passages, the higher."""
+    """Inverse document frequency: the rarer the word, the higher."""
     parts: list[Literal["title", "headings", "text"]]
-    """The parts of the document in which the word occurs."""
+    """Where in the document the word occurs."""
 
 
 class ExplainedKeywordDict(TypedDict):
-    """The rank and scores of the passage in the keyword search."""
+    """The passage in the keyword search."""
 
     rank: int
     bm25: float
     feedback: float | None
-    """How similar the words of this passage are to those of the best passages (pseudo-relevance feedback), from 0 to
-    1. Null if too few passages were found to compute it.
-    """
+    """Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1. Null if there are too few."""
 
 
 class ExplainedMeaningDict(TypedDict):
-    """The rank and similarity of the passage in the semantic search."""
+    """The passage in the semantic search."""
 
     rank: int | None
-    """The rank in the semantic search; null if only the keyword search found the passage."""
+    """Null if only the keyword search found the passage."""
     cosine: float
-    """Cosine similarity of the vectors of the query and the passage, from -1 to 1."""
+    """Cosine similarity of query and passage, -1 to 1."""
     model: str
     """The model that computed both vectors."""
 
@@ -59,16 +57,14 @@ class ExplanationDict(TypedDict):
     rank: int
     """Rank in the results, from 1."""
     fused: float | None
-    """The score by which a hybrid search ranks its results; null in other modes."""
+    """The score for the rank in a hybrid search; null in other modes."""
     coverage: float
-    """From 0 to 1: how much of the query the passage covers. This is the sum of its matching words' idf, divided by
-    the sum of the idf of all words in the query.
-    """
+    """How much of the query the passage covers, 0 to 1: the share of its matching words in the total idf."""
     terms: list[ExplainedTermDict]
     keyword: ExplainedKeywordDict | None
-    """The match in the keyword search; null if the passage is not among its best."""
+    """Null if the passage is not among the best of the keyword search."""
     semantic: ExplainedMeaningDict | None
-    """The match in the semantic search; null if there was none, or if the passage has no vector."""
+    """Null without a semantic search, or if the passage has no vector."""
 
 
 class SearchResultDict(TypedDict):
@@ -79,15 +75,15 @@ class SearchResultDict(TypedDict):
     title: str
     source_url: str | None
     score: float
-    """From 0 to 1, comparable between searches. In a keyword search, how much of the query the passage covers; in a
-    semantic search, the cosine similarity, at least 0; in a hybrid search, the mean of both.
+    """0 to 1, comparable between searches: coverage of the query in a keyword search, cosine similarity in a
+    semantic search, their mean in a hybrid search.
     """
     tags: list[str]
     metadata: dict[str, Any]
     text: str
     location: LocationDict
     explain: ExplanationDict | None
-    """The explanation of the result; null unless the request has `explain`."""
+    """Null unless the request has `explain`."""
 
 
 class SearchPageDict(TypedDict):

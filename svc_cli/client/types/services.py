@@ -6,7 +6,7 @@ from svc_cli.client.types.sources import ShortageDict
 
 
 class WriterCountersDict(TypedDict):
-    """Number of write operations and of commits since the daemon started. One commit can contain several operations."""
+    """Write operations and commits since the daemon started. One commit can contain several operations."""
 
     operations: int
     commits: int
@@ -18,24 +18,16 @@ class QueueCountersDict(TypedDict):
 
 
 class EmbeddingDict(TypedDict):
-    """The embedding model for semantic search.
-
-    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
-    """
+    """The embedding model for semantic search. State `off` means none; for `failing`, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
     model: str | None
-    """The name of the model in use, with a suffix that changes if the same text would get another vector than
-    before.
-    """
+    """The model in use, with a suffix that changes when its vectors do."""
     message: str | None
 
 
 class WritingDict(TypedDict):
-    """The language model that writes answers.
-
-    Its state `off` means that there is none. If its state is `failing`, `message` has the reason.
-    """
+    """The language model that writes answers. State `off` means none; for `failing`, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None
@@ -43,39 +35,37 @@ class WritingDict(TypedDict):
 
 
 class SetAsideDict(TypedDict):
-    """Stored files that were moved to a separate folder because they have no row in the state database.
+    """Stored files moved to a separate folder because the state database has no row for them.
 
-    `message` says what the operator should do; it is null if a killed process probably left the files.
+    `message` says what the operator should do; null if a killed process probably left the files.
     """
 
     files: int
     known: int
-    """Number of these files that a search index still lists as documents in a bucket."""
+    """Number of these files that a search index still lists in a bucket."""
     message: str | None
 
 
 class HealthDict(TypedDict):
-    """Response of `/healthz`, which needs no key, and reveals nothing about the content of any team."""
+    """Response of `/healthz`, which needs no key and reveals no content."""
 
     status: Literal["ok", "read_only", "unavailable"]
-    """`unavailable` means that the database doesn't answer, so that requests fail until it is back."""
+    """`unavailable` means that the database doesn't answer."""
     installation_id: str
     version: str
     api: str
     uptime_seconds: float
     writer: WriterCountersDict
     queue: QueueCountersDict | None
-    """Numbers of queued and of running tasks; null while the database doesn't answer."""
+    """Number of queued and running tasks; null while the database doesn't answer."""
     embedding: EmbeddingDict
     set_aside: SetAsideDict
     shortage: ShortageDict | None
-    """The resource of which the daemon currently has too little, if any."""
+    """What the daemon has too little of, if anything."""
     faults: bool
-    """Whether the fault lab is on, which makes errors happen so that clients can be tested."""
+    """Whether the fault lab is on, which makes errors on purpose."""
     proof: str | None
-    """The proof for the nonce in the request: only a daemon that has the installation's secret can compute it (see
-    `wire.proofs`).
-    """
+    """Proof that the daemon has the installation's secret, for the nonce in the request."""
     request_id: str
 
 
@@ -85,7 +75,7 @@ class VersionDict(TypedDict):
     api_oldest: int
     api_newest: int
     writing: WritingDict | None
-    """The language model's state; null unless the request has `?verify=writing`."""
+    """Null unless the request has `?verify=writing`."""
     request_id: str
 
 
@@ -93,7 +83,7 @@ class LimitDict(TypedDict):
     value: int
     unit: str
     used: int | None
-    """How much of the limit is used at the moment; null if that has no meaning for this limit."""
+    """How much of the limit is used now, if that has a meaning."""
 
 
 class ReadFormatDict(TypedDict):
@@ -103,7 +93,7 @@ class ReadFormatDict(TypedDict):
     extensions: list[str]
     content_types: list[str]
     extra: str | None
-    """The optional dependency (extra) that must be installed for this format; null if none is needed."""
+    """The optional dependency (extra) for this format, if any."""
 
 
 class LimitsAnswerDict(TypedDict):

@@ -12,7 +12,7 @@ class TaskReferenceDict(TypedDict):
 class ShortageDict(TypedDict):
     """A resource of which the daemon has too little, such as disk space or memory.
 
-    Work that needs the resource waits, which doesn't count as an attempt.
+    Waiting for it doesn't count as an attempt.
     """
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
@@ -21,7 +21,7 @@ class ShortageDict(TypedDict):
 
 
 class SourceErrorDict(TypedDict):
-    """Why a source is `failed`: a `SourceErrorCode`, a message, and whether a retry can help."""
+    """Why a source is `failed`, and whether a retry can help. `code` is a `SourceErrorCode`."""
 
     code: str
     message: str
@@ -29,7 +29,7 @@ class SourceErrorDict(TypedDict):
 
 
 class ExtractionFactsDict(TypedDict):
-    """Facts about the extracted text, available once the source is indexed."""
+    """Facts about the extracted text of an indexed source."""
 
     characters: int
     pages: int | None
@@ -39,7 +39,7 @@ class ExtractionFactsDict(TypedDict):
 
 
 class ProviderStateDict(TypedDict):
-    """The state of the source in the search index, as read from the index itself instead of the source's row."""
+    """The source's state as the search index itself reports it."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
@@ -53,11 +53,9 @@ class SourceDict(TypedDict):
     status: str
     """`queued`, `indexing`, `active` or `failed`."""
     ready: bool
-    """Whether the source is indexed, active in all of its buckets, and found by searches."""
+    """Whether searches find the source, in all of its buckets."""
     ready_withheld_by: str | None
-    """Why the source is not `ready` although it is indexed and synced: the error code with which searches are
-    refused.
-    """
+    """Why an indexed and synced source is not `ready`: the error code with which searches are refused."""
     bucket_sync_status: str
     """`queued`, `syncing`, `active` or `failed` (which is retried automatically)."""
     title: str
@@ -69,24 +67,22 @@ class SourceDict(TypedDict):
     tags: list[str]
     metadata: dict[str, Any]
     mapping: str | None
-    """The name of the mapping (a folder that `svc sync` keeps in a bucket) that created the source, if any."""
+    """The folder that `svc sync` keeps in a bucket (mapping) and that created the source, if any."""
     source_url: str | None
     final_url: str | None
-    """The URL after all redirects. This field and the next four are only set for sources that were fetched from a
-    URL.
-    """
+    """The URL after all redirects. This field and the next four are only set for sources from a URL."""
     http_status: int | None
     etag: str | None
     last_modified: str | None
     fetched_at: str | None
-    """When the URL was last fetched successfully, even if its content had not changed."""
+    """When the URL was last fetched successfully, changed or not."""
     question: str | None
-    """The question. This field and the next two are only set for a Q&A source."""
+    """This field and the next two are only set for a Q&A source."""
     answer: str | None
     alternate_questions: list[str] | None
     bucket_ids: list[str]
     replaces: str | None
-    """Id of the source that is replaced by this one as soon as this one is ready."""
+    """Id of the source that this one replaces as soon as it is ready."""
     error: SourceErrorDict | None
     warnings: list[str]
     extraction: ExtractionFactsDict | None
@@ -96,7 +92,7 @@ class SourceDict(TypedDict):
 
 class SourceAnswerDict(SourceDict):
     waits_for: ShortageDict | None
-    """The resource for which this source is waiting, if there is a shortage of one."""
+    """What the source is waiting for, if there is a shortage."""
     request_id: str
 
 
@@ -104,20 +100,17 @@ class SourceRefreshedDict(SourceAnswerDict):
     """A source after a refresh."""
 
     changed: bool
-    """Whether the content has changed, so that it is being indexed again."""
+    """Whether the content has changed and is being indexed again."""
 
 
 class SourceVerifiedDict(SourceAnswerDict):
-    """A source that was requested by its id. Its state in the index is only included with `?verify=provider`."""
+    """A source requested by its id. Its state in the index is only included with `?verify=provider`."""
 
     provider: NotRequired[ProviderStateDict]
 
 
 class SourceMemberDict(SourceDict):
-    """A source in the list of a bucket's sources, with its state in this bucket.
-
-    Some fields are also given in camel case.
-    """
+    """A source in a bucket's list, with its state in this bucket. Some fields are repeated in camel case."""
 
     bucketSyncStatus: str
 
@@ -125,7 +118,7 @@ class SourceMemberDict(SourceDict):
 class BucketSourcesDict(TypedDict):
     bucket_id: str
     revision: int
-    """The bucket's `revision`. While it is the same, the list is the same too."""
+    """The bucket's `revision`. The list changes only with it."""
     sources: list[SourceMemberDict]
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
@@ -136,11 +129,11 @@ class SourceListDict(TypedDict):
     """The sources with the requested ids."""
 
     sources: list[SourceDict]
-    """The sources that exist, in the order of the requested ids."""
+    """The existing sources, in the order of the requested ids."""
     missing: list[str]
-    """The requested ids for which there is no source."""
+    """Requested ids without a source."""
     replaced_by: dict[str, str]
-    """Maps each missing id whose source was replaced to the id of the source that replaced it."""
+    """Maps each missing id to the id of the source that replaced it, if any."""
     request_id: str
 
 
@@ -166,12 +159,12 @@ class DetachedDict(TypedDict):
     bucket_id: str
     detached: Literal[True]
     bucket_ids: list[str]
-    """Ids of the buckets that still contain the source."""
+    """Buckets that still contain the source."""
     request_id: str
 
 
 class LocationDict(TypedDict):
-    """A location in the original document. Fields that the document's format doesn't have are null."""
+    """A location in the original document. Fields that the format doesn't have are null."""
 
     page: int | None
     line_start: int | None
@@ -188,7 +181,7 @@ class TextChunkDict(TypedDict):
 
 
 class SourceTextDict(TypedDict):
-    """The extracted text, and the chunks into which it was split for searching."""
+    """The extracted text, and its chunks for searching."""
 
     id: str
     object: Literal["source_text"]
@@ -198,31 +191,31 @@ class SourceTextDict(TypedDict):
 
 
 class StoredContentDict(TypedDict):
-    """The current state of the source's stored bytes."""
+    """The source's stored bytes now."""
 
     sha256: str | None
-    """The SHA-256 of the stored bytes, in hexadecimal; null if they are missing."""
+    """SHA-256 in hexadecimal; null if the bytes are missing."""
     unchanged: bool
-    """Whether the stored bytes are the same as when they were received."""
+    """Whether the bytes are the same as received."""
     error: SourceErrorDict | None
     """Why no text could be extracted; null if it could be."""
 
 
 class SourceRereadDict(SourceTextDict):
-    """The text that was extracted from the stored bytes for this request; empty if the extraction failed."""
+    """The text extracted from the stored bytes for this request; empty if that failed."""
 
     content: StoredContentDict
 
 
 class DryRunDict(TypedDict):
-    """The result of a dry run of a create, attach or finalize request. Nothing was stored or counted."""
+    """The result of a dry run. Nothing was stored or counted."""
 
     dry_run: Literal[True]
     valid: Literal[True]
     would_create: dict[str, Any] | None
-    """What would be created; null if it already exists, or if the same request was already made."""
+    """Null if it exists, or if the same request was made already."""
     errors: list[dict[str, str]]
-    """The `path` and `message` of each invalid part of the request, which would be skipped."""
+    """`path` and `message` of each invalid part, which would be skipped."""
     request_id: str
 
 

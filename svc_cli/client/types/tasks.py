@@ -8,15 +8,13 @@ from svc_cli.client.types.sources import ShortageDict, SourceErrorDict
 
 class TaskProgressDict(TypedDict):
     stage: str | None
-    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for the deletion of a bucket; `clear` and then
-    `index` for a rebuild. Null before the first stage.
+    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket; `clear`, then `index` for a
+    rebuild. Null at first.
     """
     chunks_done: int
-    """Number of finished chunks; for the deletion of a bucket, of finished sources; for a rebuild, of finished
-    documents.
-    """
+    """Finished chunks; for a bucket's deletion, sources; for a rebuild, documents."""
     chunks_total: int | None
-    """Total number of chunks, sources or documents; null until it is known."""
+    """Their total; null until known."""
 
 
 class TaskDict(TypedDict):
@@ -27,9 +25,9 @@ class TaskDict(TypedDict):
     """`queued`, `running`, `succeeded`, `failed` or `canceled`."""
     source_id: str | None
     bucket_id: str | None
-    """The bucket that this task deletes; null for other tasks."""
+    """The bucket that this task deletes, if any."""
     deletion: DeletionDict | None
-    """The progress of a bucket's deletion; null for other tasks."""
+    """The progress of a bucket's deletion."""
     attempt: int
     max_attempts: int
     progress: TaskProgressDict
@@ -42,5 +40,5 @@ class TaskDict(TypedDict):
 
 class TaskAnswerDict(TaskDict):
     waits_for: ShortageDict | None
-    """The resource for which this task is waiting, if there is a shortage of one."""
+    """What the task is waiting for, if there is a shortage."""
     request_id: str

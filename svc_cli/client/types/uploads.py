@@ -4,7 +4,7 @@ from typing import Literal, TypedDict
 
 
 class UploadDict(TypedDict):
-    """Response to the creation of an upload session. `upload_url` needs no API key, so it must not be logged."""
+    """Response to the creation of an upload session. `upload_url` needs no API key, so don't log it."""
 
     session_id: str
     object: Literal["upload_session"]
@@ -28,14 +28,14 @@ class UploadStatusDict(TypedDict):
     received_bytes: int
     bucket_ids: list[str]
     source_id: str | None
-    """Id of the source that was created from the upload; null until the session is finalized."""
+    """The source created from the upload; null until the session is finalized."""
     expires_at: str
     created_at: str
     request_id: str
 
 
 class StorageAnswerDict(TypedDict):
-    """Response to a PUT request after which the session has all of its bytes."""
+    """Response to the PUT request that completes a session's bytes."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]
@@ -45,7 +45,7 @@ class StorageAnswerDict(TypedDict):
 
 
 class PackAnswerDict(TypedDict):
-    """Response to a PUT request after which no file of the batch needs or accepts more bytes."""
+    """Response to the PUT request after which no file of the batch takes more bytes."""
 
     batch_id: str
     object: Literal["pack"]

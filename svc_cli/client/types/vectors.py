@@ -6,17 +6,17 @@ from svc_cli.client.types.sources import LocationDict
 
 
 class BucketVectorsDict(TypedDict):
-    """How many passages of a bucket have a vector of the model in use."""
+    """How many passages of a bucket have a vector of the current model."""
 
     object: Literal["bucket.vectors"]
     bucket_id: str
     state: Literal["off", "loading", "ready", "failing"]
-    """The state of the embedding model, as in `/healthz`."""
+    """State of the embedding model, as in `/healthz`."""
     model: str | None
     """Null if no model is in use."""
     passages: int
     missing: int
-    """Number of passages that have no vector of the model yet."""
+    """Number of passages without a vector yet."""
     request_id: str
 
 
@@ -24,22 +24,19 @@ class OfferedVectorDict(TypedDict):
     """A vector for all passages with one text."""
 
     text_sha256: str
-    """SHA-256, in hexadecimal, of the text that is embedded: title, headings and text of the passage."""
+    """SHA-256, in hexadecimal, of the embedded text: title, headings and text."""
     vector: str
     """32-bit floats, little-endian, in base64."""
 
 
 class OffersKeptDict(TypedDict):
-    """The result of offering vectors: how many the service keeps for later use, and how many it leaves out.
-
-    For texts whose vectors are left out, the service computes the vectors itself.
-    """
+    """How many offered vectors the service keeps, and how many it will compute itself (`left_out`)."""
 
     object: Literal["vector_offers"]
     kept: int
     left_out: int
     model: str | None
-    """The model in use; null if there is none."""
+    """The model in use, if any."""
     request_id: str
 
 
@@ -50,18 +47,18 @@ class EmbeddedChunkDict(TypedDict):
     text: str
     location: LocationDict
     text_sha256: str
-    """SHA-256, in hexadecimal, of the text that is embedded: title, headings and text of the passage."""
+    """SHA-256, in hexadecimal, of the embedded text: title, headings and text."""
     vector: str | None
-    """32-bit floats, little-endian, in base64; null if the chunk has no vector of the model in use yet."""
+    """32-bit floats, little-endian, in base64; null if there is no vector yet."""
 
 
 class SourceVectorsDict(TypedDict):
-    """The extracted text, and its chunks with their vectors."""
+    """The extracted text, and its chunks with vectors."""
 
     id: str
     object: Literal["source_vectors"]
     text: str
     model: str | None
-    """The model in use; null if there is none."""
+    """The model in use, if any."""
     chunks: list[EmbeddedChunkDict]
     request_id: str

@@ -4,12 +4,12 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class CallErrorDict(TypedDict):
-    """The error of a webhook call that received no response."""
+    """The error of a webhook call without a response."""
 
     code: str
     message: str
     reason: str | None
-    """The reason, with the same values as `details.reason` of the errors `url_fetch_failed` and `url_fetch_blocked`."""
+    """Like `details.reason` of `url_fetch_failed` and `url_fetch_blocked`."""
 
 
 class DeliveryAttemptDict(TypedDict):
@@ -18,7 +18,7 @@ class DeliveryAttemptDict(TypedDict):
     started_at: str
     duration_ms: int
     http_status: int | None
-    """The status of the receiver's response; null if there was none."""
+    """Status of the receiver's response, if any."""
     error: CallErrorDict | None
 
 
@@ -26,7 +26,7 @@ class DeliveryDict(TypedDict):
     """The delivery of one event to one URL, with its attempts."""
 
     id: str
-    """The event's id, which the receiver gets with every call."""
+    """The event's id, sent with every call."""
     object: Literal["webhook_delivery"]
     event: str
     """`source.ready` or `source.failed`."""
@@ -51,13 +51,13 @@ class DeliveryListDict(TypedDict):
 
 
 class WebhookSecretDict(TypedDict):
-    """The secret with which a team's calls are signed."""
+    """The secret that signs a team's calls."""
 
     object: Literal["webhook_secret"]
     secret: str
     previous_secret: str | None
-    """The secret before the rotation. Until it expires, calls are signed with both secrets."""
+    """The secret before the rotation, with which calls are also signed until it expires."""
     previous_expires_at: str | None
     rotated_at: str | None
-    """When the secret was last rotated; null if it never was."""
+    """Null if the secret was never rotated."""
     request_id: str

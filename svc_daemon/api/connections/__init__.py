@@ -1,1 +1,1 @@
-"""How the server handles the connections of clients, and limits their number."""
+"""The connections of clients to the server."""

@@ -1,9 +1,8 @@
-"""TLS handshakes: connections have a time limit, and count towards the maximum number, from their first packet on.
+"""TLS handshakes with a time limit, counted as connections from their first packet on.
 
-    accepted -> handshake -> ClientProtocol      closed after `head_s`, or earlier if there are too many connections
+accepted -> handshake -> ClientProtocol      closed after `head_s`, or earlier if there are too many connections
 
-asyncio could do the handshake itself, but then the daemon would not know of a connection until its handshake has ended,
-and clients that only connect could use up the file descriptors.
+If asyncio did the handshake itself, clients that only connect could use up the file descriptors unnoticed.
 """
 
 import asyncio
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Handshake(asyncio.Protocol):
-    """A connection during its TLS handshake. After that, `client` takes it over."""
+    """A connection during its TLS handshake. Afterwards, `client` takes it over."""
 
-    #: A connection in its handshake has no request yet, so `Crowd` can close it to make room for another.
+    #: Lets `Crowd` close this connection to make room.
     is_serving = False
 
     def __init__(self, client: "ClientProtocol", tls: ssl.SSLContext) -> None:
@@ -34,10 +33,10 @@ class Handshake(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("a handshake needs a stream")
         self._transport = transport
-        # Don't read the bytes of the handshake here: the TLS layer reads them from the socket.
+        # The TLS layer reads the handshake from the socket.
         transport.pause_reading()
         self.waiting_since_s = self._client.loop.time()
-        # Register the connection with uvicorn, which calls `shutdown` of all connections that it knows.
+        # uvicorn calls `shutdown` of all connections in this set.
         self._connections.add(self)
         self._client.crowd.enter(self)
         self._task = self._client.loop.create_task(self._secure())
@@ -55,7 +54,7 @@ class Handshake(asyncio.Protocol):
         limits, early = self._client.limits, _Early()
         secured: asyncio.Transport | None = None
         try:
-            # Don't log a failed handshake: the log would fill with those of port scanners.
+            # Don't log failed handshakes: port scanners would fill the log.
             with contextlib.suppress(OSError):
                 secured = await self._client.loop.start_tls(
                     self._transport,
@@ -63,14 +62,13 @@ class Handshake(asyncio.Protocol):
                     self._tls,
                     server_side=True,
                     ssl_handshake_timeout=limits.head_s,
-                    # How long to wait until a slow client has received all of the response, before the connection is
-                    # closed.
+                    # How long a slow client may take to receive the rest of a response.
                     ssl_shutdown_timeout=limits.unread_answer_s,
                 )
         finally:
             self._connections.discard(self)
             self._client.crowd.leave(self)
-        # `secured` is None if the handshake failed, or if the connection was closed or lost during the handshake.
+        # The handshake failed, or the connection was closed meanwhile.
         if secured is None:
             return
         secured.set_protocol(self._client)
@@ -81,7 +79,7 @@ class Handshake(asyncio.Protocol):
 
 
 class _Early(asyncio.Protocol):
-    """Keeps data that arrives together with the end of the handshake, until the client's protocol can take it."""
+    """Keeps data that arrives with the end of the handshake, until the client's protocol takes it."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -1,19 +1,12 @@
-"""The server's side of one connection: uvicorn's h11 protocol with a deadline for every state.
+"""The server's side of one connection: uvicorn's h11 protocol with a time limit for every state.
 
-Theory of operation. A connection is in one of four states:
-
+A connection is in one of four states:
     idle            no byte of a request yet; closed by uvicorn's keep-alive timer, or after `head_s` if it is new
     reading a head  closed after `head_s`, with 408
-    serving         the application has the request; its body (`Deadlines`) and an unread response have time limits
-    lingering       answered before the whole body arrived (`transports`); closed after `linger_s` or `linger_bytes`
+    serving         the application has the request; `Deadlines` limits its body, a timer limits an unread response
+    lingering       answered before the whole body arrived; closed after `linger_s` or `linger_bytes`
 
-One timer per connection covers all four states, so requests need no timers of their own.
-
-The number of open connections is limited. When the limit is exceeded, the connection that has been idle longest is
-closed, unless its socket has unread bytes. Idle connections therefore never keep new clients out.
-
-Requests that h11 refuses never reach the application; they are answered here, with the same error envelope and a
-request id.
+One timer per connection covers all states. Requests that h11 refuses are answered here, not by the application.
 """
 
 import asyncio
@@ -42,11 +35,11 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: Two events belong to the same series if less than this many seconds are between them.
+#: Events less than this many seconds apart belong to one series.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
-#: A request line with a whole URL (RFC 9112, section 3.2.2), as clients send it to a proxy.
+#: A request line with a whole URL, as sent to a proxy (RFC 9112, section 3.2.2).
 _ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -61,8 +54,7 @@ def server_config(
 ) -> uvicorn.Config:
     """Create the uvicorn configuration for a server on sockets that the caller has bound.
 
-    `new_id` creates request ids. `stop_s` is how long shutdown waits for requests that are being served. If `tls` is
-    given, the server accepts only HTTPS.
+    `new_id` creates request ids. Shutdown waits `stop_s` for open requests. With `tls`, the server accepts only HTTPS.
     """
     fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
     protocol: Any = type("LimitedProtocol", (ClientProtocol,), fields)
@@ -71,7 +63,7 @@ def server_config(
         made: ClientProtocol = protocol(**options)
         return made if tls is None else Handshake(made, tls)
 
-    # uvicorn's type hint requires a class, but a function works too, because uvicorn only calls it.
+    # uvicorn only calls it, so a function works despite its type hint.
     http: Any = make
     return uvicorn.Config(
         app,
@@ -80,8 +72,7 @@ def server_config(
         lifespan="on",
         log_config=None,
         access_log=False,
-        # By default, uvicorn believes the forwarding headers of local clients, so any of them could claim any
-        # address.
+        # Otherwise any local client could claim any address with forwarding headers.
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=limits.keep_alive_s,
@@ -91,13 +82,13 @@ def server_config(
 
 
 class Episodes:
-    """Recognizes the first event of each series of events, so that a series is logged only once."""
+    """Recognizes the first event of a series, so that a series is logged only once."""
 
     def __init__(self) -> None:
         self._last_s = -QUIET_S
 
     def begins(self) -> bool:
-        """Record an event. Returns whether it is the first one of a new series."""
+        """Record an event. Returns whether it begins a new series."""
         last_s, self._last_s = self._last_s, time.monotonic()
         return self._last_s - last_s >= QUIET_S
 
@@ -108,7 +99,7 @@ class CrowdMember(Protocol):
     @property
     def is_serving(self) -> bool: ...
 
-    #: When the connection last began to wait for its client, in seconds of the monotonic clock.
+    #: When the connection began to wait for its client, in seconds of the monotonic clock.
     waiting_since_s: float
 
     def has_unread(self) -> bool: ...
@@ -117,7 +108,7 @@ class CrowdMember(Protocol):
 
 
 class Crowd:
-    """The open connections of one server, whose number is limited."""
+    """The open connections of one server, up to a maximum number."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -125,17 +116,14 @@ class Crowd:
         self._episodes = Episodes()
 
     def enter(self, newcomer: CrowdMember) -> None:
-        """Add a connection.
-
-        If there are too many, close an idle one, or the new one if all others are serving requests.
-        """
+        """Add a connection. If there are too many, close an idle one, or the new one if none is idle."""
         self._members.add(newcomer)
         if len(self._members) <= self.most:
             return
         waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
         waiting.sort(key=lambda member: member.waiting_since_s)
         leaving = next((member for member in waiting if not member.has_unread()), newcomer)
-        # Remove the connection at once, so that the next new connection does not select it again.
+        # Otherwise the next new connection could select it again.
         self.leave(leaving)
         leaving.cut()
         if self._episodes.begins():
@@ -145,12 +133,12 @@ class Crowd:
             )
 
     def leave(self, member: CrowdMember) -> None:
-        """Remove a connection; does nothing if it was already removed."""
+        """Remove a connection, if it is still there."""
         self._members.discard(member)
 
 
 class ClientProtocol(H11Protocol):
-    """A client's connection: passes its requests to the application, and is closed when it exceeds a limit."""
+    """A client's connection: passes requests to the application, and closes at a limit."""
 
     limits: ClientLimits
     new_id: Callable[[], str]
@@ -208,10 +196,8 @@ class ClientProtocol(H11Protocol):
             self._head_since_s = None
 
     def eof_received(self) -> None:
-        """Handle the end of the client's input.
-
-        If its request is incomplete, the client may still read the error response.
-        """
+        """Handle the end of the client's input. If its request is incomplete, send an error, which it may still
+        read."""
         self._has_ended = True
         if self.conn.their_state is h11.SEND_BODY and not self.link.is_closing():
             self._refuse(refusal("", "The connection ended before the body did."))
@@ -244,8 +230,7 @@ class ClientProtocol(H11Protocol):
             super().shutdown()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are text, ours an envelope
-        # uvicorn calls this method while it handles an error of h11. Only the error's message shows that a Host header
-        # is missing or repeated.
+        # Only the message of h11's error shows that a Host header is missing or repeated.
         error = sys.exception()
         if getattr(error, "error_status_hint", 400) == 431:
             self._refuse(ServiceError(ErrorCode.HEADERS_TOO_LARGE))
@@ -257,9 +242,8 @@ class ClientProtocol(H11Protocol):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application. A response sent before the whole body has arrived gets `Connection: close`.
 
-        If the request line contains a whole URL, it is replaced by its path. `Guards` checks the URL's host, which is
-        passed on as `authority`. If the client disconnects, the application first receives what the client had sent,
-        and then the disconnect.
+        A whole URL in the request line is replaced by its path; its host is passed on as `authority`. If the client
+        disconnects, the application first receives what was sent before.
         """
         cycle = self.cycle
         # The fault lab calls this to close the connection.
@@ -271,7 +255,7 @@ class ClientProtocol(H11Protocol):
         async def receive_all() -> Message:
             message: Message = await receive()
             if message["type"] == "http.disconnect" and cycle.body and not cycle.response_complete:
-                # uvicorn reports the disconnect first, and would drop these bytes of an upload.
+                # uvicorn would drop these bytes of an upload.
                 message = {"type": "http.request", "body": bytes(cycle.body), "more_body": cycle.more_body}
                 cycle.body = bytearray()
             return message
@@ -286,12 +270,12 @@ class ClientProtocol(H11Protocol):
     # Methods that close the connection.
 
     def _cut_off(self) -> None:
-        """Abort the connection in the middle of a request. After that, the application need not respond."""
+        """Abort the connection during a request. The application need not respond."""
         self.cycle.disconnected = True
         self.link.abort()
 
     def _look(self) -> None:
-        """Close the connection if one of its time limits has passed; otherwise check again at the next one."""
+        """Close the connection if a time limit has passed; otherwise check again at the next one."""
         now_s, limits = self.loop.time(), self.limits
         head_end_s = now_s + limits.head_s if self._head_since_s is None else self._head_since_s + limits.head_s
         if now_s < head_end_s:
@@ -302,15 +286,14 @@ class ClientProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
         else:
-            # The client has sent nothing. Close the connection without a response: browsers open connections in
-            # advance, before they have a request for them.
+            # Browsers open connections in advance. Close them without a response.
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:
         """Send an error response, unless the application has already begun to respond, and close the connection."""
         request_id = ""
         if self.is_serving:
-            # Report to the application that the client has disconnected, so that it stops.
+            # Make the application stop, as if the client had disconnected.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             request_id = str(self.cycle.scope["state"].get("request_id", ""))
@@ -318,7 +301,7 @@ class ClientProtocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             fields = {"status": error.rule.status, "code": error.code}
             logger.info("refused before routing", extra={"request_id": request_id, "fields": fields})
-            # Write the response without h11, because h11 is in an error state.
+            # h11 is in an error state, so write the response without it.
             response = response_of(error, request_id)
             lines = [b"HTTP/1.1 %d %s" % (response.status, STATUS_PHRASES[response.status])]
             lines += [b"%s: %s" % header for header in (*response.headers, *identity_headers(request_id), _CLOSE)]

@@ -1,12 +1,10 @@
 """The transport of one connection: combines writes, and closes only after the client has stopped sending.
 
-uvicorn writes the head and the body of a response separately. Two packets cost a second system call, wake the client
-twice, and may be delayed by 40 ms because of Nagle's algorithm. So all data that is written in one iteration of the
-event loop is sent together.
+uvicorn writes a response's head and body separately, which would send two packets. All data of one iteration of the
+event loop is sent together instead.
 
-If a socket with unread bytes is closed, the connection is reset, and the client may see the reset before it has read
-the response. So after the response, the transport stops sending but keeps the connection open, discards what still
-arrives, and closes the connection when the client does or when the time limit has passed.
+Closing a socket with unread bytes resets the connection, possibly before the client has read the response. So the
+transport stops sending, discards what arrives, and closes when the client does or after a time limit.
 """
 
 import asyncio
@@ -16,21 +14,21 @@ from typing import Any
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 
-#: If this many bytes are buffered, they are sent at once, so that a handler is slowed down if its client is slow.
+#: With this many bytes buffered, send at once, so that a slow client slows its handler down.
 _GATHERED_BYTES = 64 * 1024
-#: After a response over TLS, how often to check whether all of it was sent, in seconds.
+#: How often to check whether a response over TLS was sent, in seconds.
 _SENT_CHECK_S = 0.05
 
 
 def has_arrivals(transport: asyncio.BaseTransport) -> bool:
-    """Return whether the client has sent bytes that the daemon has not read yet."""
+    """Return whether the client has sent bytes that are not read yet."""
     arrivals = select.poll()
     arrivals.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
     return bool(arrivals.poll(0))
 
 
 class ClientTransport(asyncio.Transport):
-    """Wraps the event loop's transport of a connection. The loop itself uses the wrapped transport."""
+    """Wraps the event loop's transport of a connection."""
 
     def __init__(
         self,
@@ -41,7 +39,7 @@ class ClientTransport(asyncio.Transport):
     ) -> None:
         """Wrap a transport. `wire` is the transport below TLS; None without TLS."""
         super().__init__()
-        #: Whether the response was sent and the bytes that still arrive are discarded.
+        #: Whether the response was sent, and arriving bytes are discarded.
         self.lingering = False
         self._transport = transport
         self._wire = wire
@@ -50,12 +48,12 @@ class ClientTransport(asyncio.Transport):
         #: Returns whether the client is still sending its request.
         self._is_sending = is_sending
         self._cut: asyncio.TimerHandle | None = None
-        #: Data that was written, but not yet passed on to the wrapped transport.
+        #: Data not yet passed on to the wrapped transport.
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
 
     def close(self) -> None:
-        """Send what is buffered and close, but wait until a client that is still sending has finished."""
+        """Send what is buffered and close, after a client that is still sending has finished."""
         if self.is_closing():
             return
         self._flush()
@@ -67,8 +65,7 @@ class ClientTransport(asyncio.Transport):
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
         self._transport.resume_reading()
         try:
-            # TLS can't end only one direction. A client with TLS learns from `Connection: close` that nothing follows
-            # this response.
+            # TLS can't end only one direction. `Connection: close` shows clients that nothing follows.
             if self._transport.can_write_eof():
                 self._transport.write_eof()
         except OSError:
@@ -76,7 +73,7 @@ class ClientTransport(asyncio.Transport):
             self._transport.abort()
 
     def _end_tls(self) -> None:
-        """Close the socket once everything is sent, without waiting for the client to end TLS on its side."""
+        """Close the socket once everything is sent, without waiting for the client's end of TLS."""
         if self._wire is None or self._wire.is_closing():
             return
         if self._transport.get_write_buffer_size() or self._wire.get_write_buffer_size():
@@ -85,13 +82,13 @@ class ClientTransport(asyncio.Transport):
             self._wire.close()
 
     def throw_away(self, size_bytes: int) -> None:
-        """Count bytes that were discarded after the response. If there are too many, abort the connection."""
+        """Count bytes discarded after the response; abort the connection if they are too many."""
         self._left_bytes -= size_bytes
         if self._left_bytes < 0:
             self._transport.abort()
 
     def forget(self) -> None:
-        """Discard what is still buffered, because the connection is lost."""
+        """Discard the buffer of a lost connection."""
         self._unsent.clear()
         if self._cut is not None:
             self._cut.cancel()
@@ -100,7 +97,7 @@ class ClientTransport(asyncio.Transport):
         return self.lingering or self._transport.is_closing()
 
     def write(self, data: Any) -> None:
-        """Buffer data, which is sent at the end of this iteration of the event loop."""
+        """Buffer data, to send at the end of this iteration of the event loop."""
         if not data:
             return
         self._unsent.append(data)

@@ -1,4 +1,1 @@
-"""The handlers, one module per noun: they parse a request, call one operation and respond.
-
-Each module ends with its endpoints.
-"""
+"""The handlers, one module per noun: they parse a request, call one operation and respond."""

@@ -1,4 +1,4 @@
-"""HTTP handlers for agents: create, list, show, change and delete them, and list them as OpenAI models."""
+"""HTTP handlers for agents, which are also listed as OpenAI models."""
 
 from math import floor
 
@@ -77,7 +77,7 @@ async def delete(request: Request) -> Response:
 
 
 async def list_models(request: Request) -> Response:
-    """List every agent that the key may use, the default agent first."""
+    """List the agents that the key may use, the default one first."""
     key = caller(request)
     found = await list_visible_agents(context_of(request), key)
     models = sorted((_view_model(agent, model_of(agent.id)) for agent in found), key=lambda model: model.id)
@@ -97,7 +97,7 @@ def _view_model(agent: TeamAgent, model: str) -> wire.Model:
 
 
 async def _profile(request: Request, model: type[Model]) -> Model:
-    """Read an agent's fields from the body; raises `invalid_agent_profile` if they are invalid."""
+    """Read an agent's fields from the body. Raises `invalid_agent_profile`."""
     refuse_scopes_in_query(request, model)
     sent = await read_json(request, max_bytes=context_of(request).limits.json_bytes)
     try:

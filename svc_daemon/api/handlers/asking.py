@@ -1,4 +1,4 @@
-"""Functions that `responses` and `completions` share: read the conversation, convert an answer's sources."""
+"""What `responses` and `completions` share: reading the conversation, collecting the answer."""
 
 import logging
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _GUIDING = ("system", "developer")
 
 
 def read_turns(path: str, messages: Iterable[tuple[str, str]], limits: Limits) -> tuple[Turn, ...]:
-    """Return the messages of the user and the assistant, up to the question, which is the last one.
+    """Return the messages of the user and the assistant, up to the question at the end.
 
     Raises `invalid_request` if the question is missing or too long.
     """
@@ -47,7 +47,7 @@ def read_guidance(messages: Iterable[tuple[str, str]]) -> str:
 
 
 async def collect(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
-    """Wait for the complete answer. Raises ClientDisconnect if the client disconnects."""
+    """Wait for the complete answer. Raises ClientDisconnect."""
 
     async def last() -> AnswerOutcome:
         async with aclosing(answer(context_of(request), key, ask)) as pieces:
@@ -57,7 +57,7 @@ async def collect(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
 
 
 def error_halfway(error: Exception) -> ServiceError:
-    """Convert an exception to the error that ends a stream that has begun; unexpected exceptions are logged."""
+    """Convert an exception to the error that ends a stream. Logs unexpected exceptions."""
     if not isinstance(error, ServiceError):
         logger.error("unexpected %s in a stream", type(error).__name__, exc_info=error)
     return service_error(error)

@@ -57,12 +57,12 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
-#: Fields of the response that are sent only for a batch with a pack (a single request with the bytes of all files).
+#: Fields sent only for a batch with a pack (one request with the bytes of all files).
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: The fields of the body by which old clients name buckets. The fingerprint contains the buckets themselves instead.
+#: Fields by which old clients name buckets. The fingerprint has the buckets themselves.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -91,11 +91,11 @@ async def open_batch(
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
-    # If all files have the same buckets, use these once, otherwise list them for each file.
+    # Name the buckets only once if all files have the same ones.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    # Ignore `pack`, which only selects how the files are sent: requests that differ only in it count as repetitions.
+    # `pack` only selects how the files are sent, so requests that differ in it count as the same.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):
@@ -174,7 +174,7 @@ async def show(request: Request) -> Response:
 
 
 def refuse_unhashed(body: wire.BatchFields) -> None:
-    """Raise `invalid_request` unless every file has a `sha256`, which is needed to find damaged files in a pack."""
+    """Raise `invalid_request` unless every file has a `sha256`, to detect damaged files in a pack."""
     lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
     if lacking:
         raise refusals([(path, "is required for a pack.") for path in lacking])
@@ -196,7 +196,7 @@ def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
 def _judge_files(
     context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchFields
 ) -> verbs.Opening:
-    """Validate each file. Returns the batch to open: upload sessions of the valid files, and errors of the others."""
+    """Validate each file. Returns upload sessions for the valid files, and errors for the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
     batch = BatchRow(
         id=context.ids.make(ids.BATCH),
@@ -212,7 +212,7 @@ def _judge_files(
         begun = SessionStart(
             id=session_id,
             created_at=batch.created_at,
-            # All sessions of a batch expire with it.
+            # All sessions expire with their batch.
             expires_at=batch.expires_at,
             ends_at=batch.expires_at,
             batch_id=batch.id,
@@ -234,10 +234,10 @@ def _new_item(
     file: wire.BatchFile,
     begun: SessionStart,
 ) -> UploadRow:
-    """Build the upload session of one file, from its item in the manifest."""
+    """Build the upload session of one file from its manifest item."""
     described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
     sized = file.model_dump(exclude={"client_file_id", "webhook"})
-    # Both the item and the file are validated already, so skip the validation.
+    # Both parts are validated already.
     upload = new_upload(context, key, destination, UploadCreate.model_construct(**described, **sized), begun)
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
@@ -301,7 +301,7 @@ def _item(item: BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)
     if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
-        # Replace the message, since it may name a bucket that the key can't reach.
+        # The original message may name a bucket that the key can't reach.
         error = error.model_copy(update={"message": ERRORS[E(error.code)].sentence})
     return wire.BatchItem(
         client_file_id=member.client_file_id,

@@ -1,8 +1,7 @@
 """The HTTP handler for OpenAI's chat completions API.
 
-A stream starts with the role, followed by the text in pieces. The final chunk has the annotations, and also `grounded`,
-`sources` and `warnings`. If usage was requested, it is sent in another chunk. `[DONE]` ends the stream. An error after
-the stream has begun is sent as an `error` in OpenAI's format, and ends the stream.
+A stream has the role, the text in pieces, a final chunk with annotations and sources, the usage if requested, and
+`[DONE]`. An error during the stream is sent as an `error` in OpenAI's format, and ends the stream.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -68,18 +67,18 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_CompletionDr
 
 
 class _CompletionDraft:
-    """A chat completion that is being written, and its chunks."""
+    """A chat completion while it is written, and its chunks."""
 
     def __init__(self, request: Request, body: wire.CompletionCreate) -> None:
         context = context_of(request)
         self._body = body
         self._request_id = request_id_of(request.scope)
-        # OpenAI's ids begin with `chatcmpl-`, with a dash instead of our underscore.
+        # OpenAI's ids begin with `chatcmpl-`, not with our underscore.
         self._id = context.ids.make(ids.COMPLETION).replace("_", "-")
         self._created = int(context.clock.now().timestamp())
 
     def end(self, outcome: AnswerOutcome) -> wire.Completion:
-        """Return the complete chat completion, for a request without streaming."""
+        """Return the complete chat completion."""
         usage = outcome.usage
         message = wire.CompletionMessage(
             content=outcome.text, annotations=[view_annotation(each) for each in outcome.cited]
@@ -106,7 +105,7 @@ class _CompletionDraft:
         return self._event(choices=[choice], **usage, **more)
 
     def finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
-        """Yield the chunks after the text: annotations and sources, the usage if requested, and `[DONE]`."""
+        """Yield the chunks after the text: annotations and sources, requested usage, and `[DONE]`."""
         whole = self.end(outcome)
         annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
         added = whole.model_dump(include={"grounded", "sources", "warnings", "request_id"})

@@ -1,8 +1,7 @@
-"""HTTP handlers for the event log: a page of it as JSON, or a stream of server-sent events without an end.
+"""HTTP handlers for the event log: a page as JSON, or an endless stream of server-sent events.
 
-A stream reads the next events when its client has taken the earlier ones. So a slow client delays nobody else, and has
-at most `STREAM_ROWS` events in memory. As with every response, a client that takes nothing for a minute is
-disconnected; it can connect again and continue.
+A stream reads more events only when its client has taken the earlier ones. So it keeps at most `STREAM_ROWS` in memory,
+and a slow client delays nobody else.
 """
 
 import asyncio
@@ -27,16 +26,16 @@ from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.event_types import EventType
 
-#: Maximum number of events that a stream reads in one query.
+#: Maximum number of events that a stream reads at once.
 STREAM_ROWS = 100
-#: Seconds without an event after which a comment is sent, to keep the connection alive.
+#: Seconds without an event until a comment is sent, to keep the connection alive.
 BEAT_S = 15.0
-#: If a stream is not woken, it reads the log after this many seconds, because another node may have written to it.
+#: Seconds until a stream reads the log without a wake-up, because another node may have written to it.
 LOOK_S = 1.0
-#: Seconds between two checks whether the key is still valid.
+#: Seconds between two checks that the key is still valid.
 CHECK_S = 1.0
-#: Minimum time in seconds between two reads of the log, so that one read gets the events of several commits. The longer
-#: one is used if the last read found something to send, since more is likely to follow.
+#: Minimum seconds between two reads, so that one read gets several commits. The longer one follows a read that found
+#: something to send.
 GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 
@@ -63,15 +62,14 @@ async def list_events(request: Request) -> Response:
 async def follow(
     request: Request, key: KeyRow, chosen: EventFilter, position: Position, last_id: str | None
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the stored events after `position` (the position of the event `last_id`), then new events as they happen.
+    """Yield the stored events after `position` (that of the event `last_id`), then new events as they happen.
 
     The stream ends when the service stops or the key is revoked.
     """
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic
     beat_s, check_s = monotonic(), monotonic() + CHECK_S
-    # Begin the response at once, so that the client knows that it is connected, and after which event to continue when
-    # it connects again.
+    # Begin the response at once, with the event after which to continue.
     yield comment(last_id)
     with context.followers.following() as woken:
         while not stopping.is_set():
@@ -88,12 +86,10 @@ async def follow(
             if page.has_more:
                 continue
             if monotonic() >= beat_s + BEAT_S:
-                # Send the id of the last event that was read, even if the filter excludes it. A client that reconnects
-                # continues after this event.
+                # A client that reconnects skips events that the filter excludes.
                 yield comment(last_id)
                 beat_s = monotonic()
-            # Don't use `asyncio.wait_for`: before Python 3.12, it ignores a cancellation that arrives together with a
-            # wake-up, so the stream of a client that has disconnected would never end.
+            # Before Python 3.12, `asyncio.wait_for` can ignore a cancellation, and the stream would never end.
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await woken.wait()
@@ -102,10 +98,8 @@ async def follow(
 
 
 def _types(text: str | None) -> frozenset[str] | None:
-    """Parse a comma-separated list of event types, or of their first words, such as `batch`.
-
-    Raises `invalid_request`.
-    """
+    """Parse a comma-separated list of event types, or of their first words, such as `batch`. Raises
+    `invalid_request`."""
     if text is None:
         return None
     chosen: set[str] = set()

@@ -48,7 +48,7 @@ async def _create(request: Request, kind: str, route: str) -> Response:
 async def take_url(
     request: Request, creating: Creating, destination: Destination, kind: str, body: wire.UrlImport
 ) -> Response:
-    """Create a source from the URL in the body, in the buckets of `destination`."""
+    """Create a source from the URL in the body."""
     context = context_of(request)
     limits, webhook = context.limits, None
     if body.webhook is not None:
@@ -66,8 +66,7 @@ async def take_url(
         force=body.force,
         webhook=webhook,
     )
-    # Only the idempotency key identifies a repeated import; its body is not compared (specification, UploadRow, rule
-    # 5).
+    # Only the idempotency key identifies a repeated import, not its body.
     repeatable = creating.claiming(None)
     if is_dry_run(request, body.dry_run):
         if find_outcome(context, repeatable) is not None:

@@ -1,7 +1,4 @@
-"""HTTP handlers for the legacy routes: permanent aliases of current routes, with the buckets named in the body.
-
-Their responses link to the successor route (`layers.response_headers`).
-"""
+"""HTTP handlers for legacy routes: aliases of current routes, with the buckets named in the body."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -54,10 +51,7 @@ def _creating(request: Request, route: str) -> Creating:
 
 
 def _destination(request: Request, creating: Creating, body: wire.DestinationFields) -> Destination:
-    """Return the buckets named in the body.
-
-    Raises `bucket_required` if there are none, and the errors of `find_destination`.
-    """
+    """Return the buckets named in the body. Raises `bucket_required`, and the errors of `find_destination`."""
     context, naming = context_of(request), in_body(body)
     destination = context.read(lambda connection: find_destination(connection, context, creating.key, naming))
     name_bucket(request, destination.slug)

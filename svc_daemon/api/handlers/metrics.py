@@ -1,7 +1,6 @@
-"""The HTTP handler for `GET /metrics`: counters and gauges for the operator, in Prometheus' format.
+"""The HTTP handler for `GET /metrics`, in Prometheus' format.
 
-Counters count since the start of this process, so each node of a cluster has its own. The waiting work is read from the
-state database, so all nodes of a cluster report the same.
+Each node counts since its own start. The waiting work is read from the state database, so all nodes report the same.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from svc_daemon.store.tasks import count_open_by_type
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.versions import VERSION
 
-#: Headers by which a proxy shows that it forwards a request from another machine.
+#: Headers that show that a proxy forwards a request from another machine.
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip")
 _RANGES = [*(f"{bound:g}" for bound in BOUNDS_S), "+Inf"]
 
@@ -42,7 +41,7 @@ async def metrics(request: Request) -> Response:
 
 
 class _Collected:
-    """The metrics of one response, as objects that the Prometheus library accepts."""
+    """The metrics of one response, as the Prometheus library accepts them."""
 
     def __init__(self, families: Iterable[Any]) -> None:
         self._families = families
@@ -52,7 +51,7 @@ class _Collected:
 
 
 def _work(core: Any, context: Context) -> Iterator[Any]:
-    """Build the metrics of what this process has done."""
+    """Build the metrics of this process's work."""
     counted, database = context.metrics, context.database
     yield core.InfoMetricFamily("svc", "The version of the service.", {"version": VERSION})
     requests = core.CounterMetricFamily(
@@ -93,12 +92,12 @@ def _work(core: Any, context: Context) -> Iterator[Any]:
 
 
 def _ranges(durations: Durations) -> list[tuple[str, float]]:
-    """Return cumulative counts, as Prometheus expects: each range includes the counts of all lower ranges."""
+    """Return cumulative counts: each range includes the counts of all lower ones."""
     return list(zip(_RANGES, accumulate(durations.counts), strict=True))
 
 
 def _queue(core: Any, context: Context, waiting: Iterable[tuple[str, str, int, str]]) -> Iterator[Any]:
-    """Build the metrics of the waiting work: how much there is, and for how long the oldest has waited."""
+    """Build the metrics of waiting work: how much, and how old the oldest is."""
     tasks = core.GaugeMetricFamily("svc_tasks", "Unfinished tasks.", labels=("type", "status"))
     oldest = core.GaugeMetricFamily(
         "svc_oldest_task_age_seconds", "The age of the oldest unfinished task.", labels=("type", "status")

@@ -1,6 +1,6 @@
 """The HTTP handler for OpenAI's Responses API.
 
-A stream has these events, in this order. They are numbered from 0, and all have the id of the response:
+A stream has these events, in this order, numbered from 0:
 
     response.created, response.in_progress, response.output_item.added, response.content_part.added
     response.output_text.delta                      for each piece of the text
@@ -8,8 +8,7 @@ A stream has these events, in this order. They are numbered from 0, and all have
     response.output_text.done, response.content_part.done, response.output_item.done
     response.completed                              or response.incomplete if the model's answer was cut off
 
-An error after the stream has begun is sent twice: as `error` with the service's own code, and as `response.failed`,
-which ends the stream.
+An error during the stream is sent as `error` with the service's own code, then as `response.failed`, and ends it.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -71,7 +70,7 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_ResponseDraf
 
 
 class _ResponseDraft:
-    """A response of OpenAI's API that is being written, and its events."""
+    """A response of OpenAI's API while it is written, and its events."""
 
     def __init__(self, request: Request, body: wire.ResponseCreate) -> None:
         context = context_of(request)
@@ -87,7 +86,7 @@ class _ResponseDraft:
         return self._events > 0
 
     def end(self, outcome: AnswerOutcome) -> wire.Response:
-        """Return the complete response, for a request without streaming."""
+        """Return the complete response."""
         usage, reason = outcome.usage, "max_output_tokens" if outcome.cut == "length" else outcome.cut
         return self._response(
             "incomplete" if outcome.cut else "completed",
@@ -105,10 +104,7 @@ class _ResponseDraft:
         )
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
-        """Yield the events of one piece of the answer.
-
-        The first piece is preceded by the events that open the response.
-        """
+        """Yield the events of one piece of the answer, after those that open the response."""
         if not self.has_begun:
             begun = self._response("in_progress", output=[]).model_dump()
             yield self._event("response.created", response=begun)
@@ -134,13 +130,13 @@ class _ResponseDraft:
             yield self._event(f"response.{response.status}", response=response.model_dump())
 
     def fail(self, error: ServiceError) -> Iterator[bytes]:
-        """Yield the events of an error that happened after the stream had begun."""
+        """Yield the events of an error during the stream."""
         yield self._event("error", code=error.code, message=error.message, param=None)
         fault = wire.ResponseFault(message=error.message)
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
-        """Build an event about the text of the response. The response has one message, whose only part is the text."""
+        """Build an event about the text, which is the only part of the response's only message."""
         return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> bytes:

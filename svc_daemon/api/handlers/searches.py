@@ -21,9 +21,9 @@ from svc_daemon.wire.codes import ErrorCode
 
 #: The query string parameter that corresponds to `query` in the body.
 QUERY = "q"
-#: Parameters that may be repeated, to give several values.
+#: Parameters that may be repeated.
 LISTS = ("buckets", "source_ids", "tags")
-#: Parameters that may be given only once, with the function that parses each.
+#: Parameters that may be given only once, with their parsers.
 SINGLES: dict[str, Callable[[str], Any]] = {
     QUERY: str,
     "agent": str,
@@ -47,7 +47,7 @@ async def get(request: Request) -> Response:
     except ServiceError as error:
         if error.code is not ErrorCode.INVALID_REQUEST:
             raise
-        # Errors must name the parameter of the query string, not the field of the body.
+        # Name the parameter of the query string, not the field of the body.
         errors = [(each["path"], each["message"]) for each in error.details["errors"]]
         raise refusals([(QUERY if path == "query" else path, message) for path, message in errors]) from error
 
@@ -65,10 +65,10 @@ async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> R
 
 
 def _fields(request: Request) -> dict[str, Any]:
-    """Convert the query string to the fields of the equivalent POST body. Raises `invalid_request` if it is invalid."""
+    """Convert the query string to the fields of a POST body. Raises `invalid_request`."""
     sent = request.query_params
     meant = {name: wire.SearchRequest.field_meant_by(name) for name in sent}
-    # Replace a synonym, such as `bucket_ids` for `buckets`, by the name of the field.
+    # Replace synonyms, such as `bucket_ids` for `buckets`.
     named = {name: field if field in (*SINGLES, *LISTS) else name for name, field in meant.items()}
     for name, field in named.items():
         if name != field and list(named.values()).count(field) > 1:

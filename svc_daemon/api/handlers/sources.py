@@ -1,4 +1,4 @@
-"""HTTP handlers for sources, for adding them to buckets and removing them, and for tasks."""
+"""HTTP handlers for sources, their membership in buckets, and tasks."""
 
 import base64
 from dataclasses import replace
@@ -49,7 +49,7 @@ from svc_daemon.wire.imports import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 from svc_daemon.wire.vectors import EmbeddedChunk, SourceVectors
 
-#: Values of the query parameter `status` of a list. Without it, only sources that are active in the bucket are listed.
+#: Values of `status` for a list. Without it, only sources that are active in the bucket are listed.
 STATUSES = ("all", "queued", "indexing", "active", "failed")
 TYPES = ("file", "page", "qa")
 
@@ -66,7 +66,7 @@ async def list_members(request: Request) -> Response:
         sha256=query.get("sha256"),
         mapping=query.get("mapping"),
         after=query.get("after", ""),
-        # Read one row more than requested, to find out whether there are more.
+        # One row more shows whether there are more.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
     bucket_id, revision, found = await verbs.list_members(
@@ -138,7 +138,7 @@ async def update(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.SourceUpdate)
     limits = context_of(request).limits
-    # The fields to change, each validated like the same field of a new source.
+    # Each field is validated like that of a new source.
     change: dict[str, Any] = {}
     if body.title is not None:
         change["title"] = source_fields.check_title(body.title, limits)
@@ -171,7 +171,7 @@ async def refresh(request: Request) -> Response:
     body = await optional_body_of(request, Refresh)
     source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
     response = answer(request, wire.SourceRefreshed, view_source(source, key), changed=changed)
-    # 202 means that the new content is accepted, but not yet found by searches, since it must be indexed first.
+    # 202: accepted, but searches find the new content only once it is indexed.
     response.status_code = 202 if changed else 200
     return response
 
@@ -182,9 +182,9 @@ async def content(request: Request) -> Response:
     blob = context_of(request).blobs.blob(source.blob_name)
     facts = await blob.find()
     if facts is None:
-        # The source was deleted, and its stored file with it, after the source was read.
+        # The source was deleted with its file after it was read.
         raise NotFound(E.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
-    # The file name that browsers suggest when they save the file (RFC 6266).
+    # Browsers save the file under this name (RFC 6266).
     quoted = quote(source.filename)
     name = f'filename="{quoted}"' if quoted == source.filename else f"filename*=utf-8''{quoted}"
     headers = {
@@ -194,7 +194,7 @@ async def content(request: Request) -> Response:
         "Last-Modified": format_datetime(facts.modified_at, usegmt=True),
         "Accept-Ranges": "none",
         "X-Content-Type-Options": "nosniff",
-        # The stored file may be a web page with scripts. They must not run with the rights of this service's own pages.
+        # Scripts in a stored web page must not run with the rights of this service's pages.
         "Content-Security-Policy": "sandbox",
     }
     if request.method == "HEAD":
@@ -289,10 +289,7 @@ def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
 
 
 def _verify(request: Request, by: str) -> bool:
-    """Return whether the query parameter `verify` was sent.
-
-    Raises `invalid_request` if it has another value than `by`.
-    """
+    """Return whether `verify` was sent. Raises `invalid_request` for a value other than `by`."""
     verify = request.query_params.get("verify")
     if verify not in (None, by):
         raise refusal("verify", f"must be {by}, not {verify!r}.")
@@ -303,7 +300,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # Read the counts after the task: otherwise a finished task could be shown with counts from before its end.
+    # Read the counts after the task, so that a finished task never shows older ones.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     chunks = context.progress.get((task.id, task.token)) if task.status == "running" else None
     if chunks is not None:

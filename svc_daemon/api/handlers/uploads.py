@@ -1,7 +1,6 @@
-"""HTTP handlers for upload sessions, and for their storage URLs, which receive bytes by Google's resumable protocol.
+"""HTTP handlers for upload sessions, and for storage URLs, which receive bytes by Google's resumable protocol.
 
-The token in a storage URL authorizes the request. Browsers upload directly to storage URLs, so requests from pages of
-any origin are allowed there (`response_headers`), but on no other route.
+The token in a storage URL authorizes the request, so browsers may upload there from pages of any origin.
 """
 
 from starlette.requests import Request
@@ -61,7 +60,7 @@ async def create(request: Request) -> Response:
 async def open_session(
     request: Request, creating: Creating, destination: Destination, body: wire.UploadCreate
 ) -> Response:
-    """Open the requested upload session, for a source in the buckets of `destination`."""
+    """Open the requested upload session."""
     context = context_of(request)
     wanted = new_upload(context, creating.key, destination, body, verbs.begin_session(context))
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
@@ -89,7 +88,7 @@ async def open_session(
         request_id=request_id_of(request.scope),
     )
     response = respond(request, opened, 200 if outcome.replayed else 201)
-    # Clients of Google's resumable protocol expect the upload URL in this header.
+    # Clients of Google's resumable protocol read the upload URL here.
     response.headers["Location"] = url
     response.headers["Cache-Control"] = "no-store"
     return mark_replayed(response) if outcome.replayed else response
@@ -114,7 +113,7 @@ async def finalize(request: Request) -> Response:
         judged = await judge_finalize(context_of(request), upload)
         if judged.error is not None:
             raise judged.error
-        # The fields of the new source that are known before it is created.
+        # Fields of the source that are known before it exists.
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
         source = judged.source
         return would_create(request, view_source(source, key).model_dump(include=known) if source else None)
@@ -131,17 +130,14 @@ async def finalize(request: Request) -> Response:
 def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
     """Return the session in the path. Raises `session_not_found` if it isn't in the path's bucket.
 
-    With `to_finalize`, also raises an error if the bucket isn't active.
+    With `to_finalize`, the bucket must be active.
     """
     bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
     return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
 
 
 def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """Return the session in the path.
-
-    Raises `forbidden_project_key` unless the key can reach all of the session's buckets.
-    """
+    """Return the session in the path. Raises `forbidden_project_key` unless the key reaches all its buckets."""
     upload = _find(request, key, to_finalize=to_finalize)
     refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
     return upload
@@ -150,7 +146,7 @@ def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) ->
 def new_upload(
     context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate, begun: SessionStart
 ) -> UploadRow:
-    """Build an upload session from the validated body. Raises the same errors as an upload in one request."""
+    """Build an upload session from the validated body."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
     # Refuse an empty file before the client sends it.
@@ -182,13 +178,13 @@ def new_upload(
 
 
 def url_of(request: Request, upload: UploadRow) -> str:
-    """Build the session's storage URL, which is not stored anywhere."""
+    """Build the session's storage URL, which is stored nowhere."""
     return storage_url(request, upload.id, verbs.upload_token(context_of(request), upload))
 
 
 def storage_url(request: Request, session_id: str, token: str) -> str:
-    """Build a storage URL with its token. The id is that of a session or, for the URL of a pack, that of a batch."""
-    # Don't use `url_for`: it would search all routes for each of up to a hundred files of a batch.
+    """Build a storage URL. The id is that of a session or, for a pack, of a batch."""
+    # `url_for` would search all routes for each file of a batch.
     return f"{str(request.base_url).rstrip('/')}{STORAGE_PREFIX}{session_id}/{token}"
 
 
@@ -213,7 +209,7 @@ async def preflight(_request: Request) -> Response:
         "Access-Control-Allow-Methods": "PUT, OPTIONS",
         "Access-Control-Allow-Headers": "Content-Type, Content-Range, X-Guploader-No-308",
         "Access-Control-Max-Age": "3600",
-        # Allow pages on the public internet to upload to a service in a private network or on the user's own machine.
+        # Lets public web pages upload to a service in a private network.
         "Access-Control-Allow-Private-Network": "true",
     }
     return Response(status_code=204, headers=headers)
@@ -252,10 +248,10 @@ def _chunk_body(request: Request) -> verbs.ChunkBody:
 
 
 def _partial(request: Request, received_bytes: int) -> Response:
-    """Respond with the stored range of an upload that is not complete."""
+    """Respond with the stored range of an incomplete upload."""
     stored = rules.stored_range(received_bytes)
     headers = {} if stored is None else {"Range": stored}
-    # Clients in browsers send this header, because `fetch` can't read a response with status 308.
+    # In browsers, `fetch` can't read a response with status 308.
     if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
         return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
     return Response(status_code=308, headers=headers)

@@ -1,4 +1,4 @@
-"""HTTP handlers for the vectors of a bucket's passages: one counts them, one receives vectors for an import."""
+"""HTTP handlers for the vectors of a bucket's passages: count them, or receive them for an import."""
 
 from starlette.requests import Request
 from starlette.responses import Response

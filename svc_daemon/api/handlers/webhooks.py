@@ -1,4 +1,4 @@
-"""HTTP handlers for webhooks: list and resend deliveries, and show and rotate the secret."""
+"""HTTP handlers for webhook deliveries and the webhook secret."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,7 +23,7 @@ async def list_deliveries(request: Request) -> Response:
         status=one_of("status", query.get("status"), STATUSES),
         source_id=query.get("source_id"),
         after=query.get("after", ""),
-        # Read one row more than requested, to find out whether there are more.
+        # One row more shows whether there are more.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
     found = await verbs.list_deliveries(context_of(request), key, asked)

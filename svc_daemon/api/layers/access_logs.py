@@ -1,7 +1,4 @@
-"""The access log: one line per request, with the route's template instead of the path, so that no token is logged.
-
-Each request is also counted for `/metrics`.
-"""
+"""The access log: one line per request, with the route's template, since paths may contain tokens."""
 
 import logging
 from collections.abc import Callable
@@ -10,15 +7,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
-#: Logged instead of a route if a request matches none. The path is not logged, since it may contain anything.
+#: Logged if no route matches, since the path may contain anything.
 NO_ROUTE = "-"
 
-#: Counts a request, given its method, route, status (None if the client disconnected) and duration in seconds.
+#: Counts a request: method, route, status (None if the client disconnected) and seconds.
 CountRequest = Callable[[str, str, int | None, float], None]
 
 
 class AccessLogs:
-    """Middleware that logs each response. It wraps the `Faults` middleware, so that it also logs error responses."""
+    """Middleware that logs and counts each response, including error responses."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float], count: CountRequest) -> None:
         self.app = app
@@ -48,11 +45,11 @@ class AccessLogs:
             fields = {
                 "method": scope["method"],
                 "route": route,
-                # None if the client disconnected before the response.
+                # None if the client disconnected first.
                 "status": status,
                 "duration_ms": round(seconds * 1000, 1),
                 "sent_bytes": sent_bytes,
             }
             logger.info("answered", extra={"fields": fields})
-            # If there is no route, the method is replaced too, because a client may send any word as a method.
+            # Without a route, the method may be any word that a client sends.
             self.count(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status, seconds)

@@ -1,7 +1,6 @@
-"""Deadlines: limits how long a client may take to send a body.
+"""Limits how long a client may take to send a body.
 
-Only time spent waiting for the client counts: a handler may take as long as it needs between two pieces of the body.
-`Deadlines` limits bodies; `connections.protocols` limits request heads, idle connections and unread responses.
+Only time spent waiting for the client counts. `connections.protocols` limits request heads and idle connections.
 """
 
 import asyncio
@@ -14,29 +13,29 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 
-#: Headers that a request has only if it has a body.
+#: Only requests with a body have these headers.
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """The limits of one connection, in time and in bytes."""
+    """The limits of one connection."""
 
-    #: Maximum time from the first byte of a request (or the opening of the connection) to the end of its headers.
+    #: Maximum seconds for the head of a request.
     head_s: float = Limits.header_seconds
-    #: Seconds that a client gets to send a body in addition to the time that the minimum rate allows.
+    #: Seconds for a body beyond those that the minimum rate allows.
     body_grace_s: float = 10
-    #: Minimum rate of a body, in bytes per second.
+    #: Minimum rate of a body.
     body_bytes_per_s: float = Limits.body_bytes_per_second
-    #: Maximum time in total to wait for a body, whatever its rate.
+    #: Maximum seconds for a body, whatever its rate.
     body_total_s: float = Limits.body_seconds
-    #: How long an idle connection stays open for another request.
+    #: Seconds that an idle connection stays open for another request.
     keep_alive_s: int = 15
-    #: How long a client may leave a response unread, once the network buffers are full.
+    #: Seconds that a client may leave a response unread, once the network buffers are full.
     unread_answer_s: float = 60
-    #: How long a client may continue to send a request that was already answered, before the connection is closed.
+    #: Seconds that a client may continue to send a request that was already answered.
     linger_s: float = 5
-    #: How many bytes of a request that was already answered a client may still send, before the connection is closed.
+    #: Bytes that a client may still send of a request that was already answered.
     linger_bytes: int = 64 * 1024 * 1024
     #: Maximum number of open connections.
     max_connections: int = 800
@@ -45,7 +44,7 @@ class ClientLimits:
 class Deadlines:
     """Middleware that raises ServiceError `request_timeout` from `receive` if a body arrives too slowly.
 
-    It must run inside the `Faults` middleware, which turns the error into a response.
+    It must run inside `Faults`, which turns the error into a response.
     """
 
     def __init__(self, app: ASGIApp, limits: ClientLimits, clock: Callable[[], float]) -> None:
@@ -73,8 +72,7 @@ class _PacedBody:
 
     async def receive(self) -> Message:
         if not self._more:
-            # After the end of the body, the only remaining message is that the client has disconnected. Waiting for it
-            # has no deadline.
+            # Waiting for the client to disconnect has no deadline.
             return await self._receive()
         began, limits = self._clock(), self._limits
         pace_s = limits.body_grace_s + self._received_bytes / limits.body_bytes_per_s

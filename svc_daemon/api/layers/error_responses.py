@@ -1,12 +1,7 @@
 """Converts exceptions to responses, in the service's own error format or in OpenAI's.
 
-Every exception is converted to a ServiceError, and every ServiceError to one JSON response. An unexpected exception
-becomes `internal_error`: its traceback is logged with the request's id, and is not part of the response. Once the
-response has begun, no error can be sent, so the server closes the connection.
-
-On the routes that OpenAI's clients call, errors have the format that these clients expect (specification, Errors):
-`{"error": {"code", "message", "type", "param"}}` and nothing else. Every response has a header with the request's id,
-and every error has one that shows whether to retry.
+An unexpected exception becomes `internal_error`; its traceback is only logged. If the response has already begun, the
+server closes the connection instead.
 """
 
 import errno
@@ -35,26 +30,26 @@ from svc_daemon.wire.scopes import faults_of
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of invalid fields that are listed in one error.
+#: Maximum number of invalid fields in one error.
 MAX_ERRORS_SHOWN = 20
 
-#: Maximum number of characters of an unknown path that the error message contains.
+#: Maximum length of an unknown path in an error.
 MAX_PATH_SHOWN = 200
 
 SHOULD_RETRY = names.SHOULD_RETRY.lower().encode()
 
-#: The error code for each status of Starlette's own HTTPExceptions.
+#: Error codes of Starlette's own HTTPExceptions.
 _OF_STATUS = {
     400: ErrorCode.INVALID_REQUEST,
     404: ErrorCode.NOT_FOUND,
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: Errors of the operating system if a disk can't be written for a reason other than a lack of space.
+#: Errors of a disk that can't be written, but not for lack of space.
 _DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
-#: The `type` of an error in OpenAI's format, by its status.
+#: The `type` of an error in OpenAI's format.
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
@@ -68,17 +63,17 @@ class ErrorResponse:
 
 
 def response_of(error: ServiceError, request_id: str, *, openai_style: bool = False) -> ErrorResponse:
-    """Build the response to an error, in the service's format or in OpenAI's, whose body has no request id."""
+    """Build the response to an error. OpenAI's format has no request id in the body."""
     if openai_style:
         document = openai_error(error).model_dump()
     else:
         document = {"error": {**error.as_error(), "details": error.details}, "request_id": request_id}
-    # Use ASCII only, so that a message with half a surrogate pair can be sent.
+    # ASCII, so that half a surrogate pair can be sent.
     body = json.dumps(document, default=str, separators=(",", ":")).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
-        # OpenAI's clients obey this header. Without it, they would retry 408, 409, 429 and every 5xx.
+        # Without this header, OpenAI's clients would retry 408, 409, 429 and every 5xx.
         (SHOULD_RETRY, b"true" if error.rule.retryable else b"false"),
     ]
     if isinstance(error, FramingFault):
@@ -88,7 +83,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
     if "retry_after_seconds" in error.details:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.details["retry_after_seconds"]))))
     if error.details.get("range"):
-        # Clients of resumable uploads expect the offset at which to continue in this header.
+        # Clients of resumable uploads continue at this offset.
         headers.append((b"range", error.details["range"].encode()))
     if "allowed_methods" in error.details:
         headers.append((b"allow", ", ".join(error.details["allowed_methods"]).encode()))
@@ -96,12 +91,12 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
 
 
 def is_openai_path(path: str) -> bool:
-    """Return whether OpenAI's clients call this path, and expect errors in OpenAI's format."""
+    """Return whether OpenAI's clients call this path."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _OPENAI_PATHS)
 
 
 def openai_error(error: ServiceError) -> OpenAIError:
-    """Convert the error to OpenAI's format; `param` is the first invalid field."""
+    """Convert an error to OpenAI's format. `param` is the first invalid field."""
     if error.code is ErrorCode.RAG_QUOTA_EXCEEDED:
         kind = "insufficient_quota"
     elif error.rule.status >= 500:
@@ -129,21 +124,21 @@ def service_error(error: Exception) -> ServiceError:
 
 
 def invalid_fields(error: ValidationError) -> ServiceError:
-    """Create a 400 `invalid_request` that lists paths and messages of the invalid fields, without their values."""
+    """Create a 400 `invalid_request` with the paths and messages of invalid fields, without their values."""
     return refusals(faults_of(error)[:MAX_ERRORS_SHOWN])
 
 
 async def raise_again(_request: Request, error: Exception) -> Response:
-    """Raise Starlette's exception again, so that `Faults` answers it, and not Starlette's own plain-text handler."""
+    """Raise the exception again, so that `Faults` answers it instead of Starlette."""
     raise error
 
 
 class Faults:
-    """Middleware that turns the application's exceptions into responses."""
+    """Middleware that turns exceptions into responses."""
 
     def __init__(self, app: ASGIApp, openai_style: Callable[[str], bool] = is_openai_path) -> None:
         self.app = app
-        #: Returns whether errors on this path (as the server decoded it) have OpenAI's format.
+        #: Whether errors on a path have OpenAI's format.
         self.openai_style = openai_style
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -173,13 +168,13 @@ class Faults:
     async def _respond(self, fault: ServiceError, scope: Scope, send: Send) -> None:
         path = scope["path"]
         if fault.code is ErrorCode.NOT_FOUND and fault.message == ERRORS[fault.code].sentence:
-            # The message contains the path, so that a client notices if its base URL has /v1 twice or not at all.
+            # The path shows a client that its base URL has /v1 twice or not at all.
             message = f"There is nothing at {path[:MAX_PATH_SHOWN]!r}."
             fault = ServiceError(
                 fault.code, f"{message} The API's paths begin with /v1 once; /openapi.json lists them all."
             )
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:
-            # Collect the methods of all routes with this path, since Starlette considers only those of the first.
+            # Starlette considers only the first route with this path.
             routes = scope["router"].routes if "router" in scope else []
             partial = [each for each in routes if isinstance(each, Route) and each.matches(scope)[0] is Match.PARTIAL]
             methods = sorted({method for route in partial for method in route.methods or ()})

@@ -1,4 +1,4 @@
-"""The middleware that wraps the routes to make the service robust, and the order in which it is applied.
+"""The middleware around the routes, and its order.
 
 From the outermost to the innermost:
 
@@ -32,27 +32,27 @@ from svc_daemon.process.traces import Traces
 class Hardening:
     """The settings of all middleware."""
 
-    #: Creates ids of requests, such as `req_01k2…`.
+    #: Creates request ids, such as `req_01k2…`.
     new_id: Callable[[], str]
     rules: GuardRules = field(default_factory=GuardRules)
     limits: ClientLimits = field(default_factory=ClientLimits)
-    #: Returns the seconds of a monotonic clock.
+    #: Seconds of a monotonic clock.
     clock: Callable[[], float] = time.monotonic
     #: Counts a request for `/metrics`.
     count: CountRequest = lambda *_: None
     traces: Traces = field(default_factory=Traces)
-    #: Returns whether errors on a path have OpenAI's format.
+    #: Whether errors on a path have OpenAI's format.
     openai_style: Callable[[str], bool] = is_openai_path
 
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
-#: Given to Starlette, because otherwise it would answer 404 and 405 itself, as plain text.
+#: Starlette would answer 404 and 405 as plain text.
 EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {HTTPException: raise_again}
 
 
 def middleware(hardening: Hardening, successors: Mapping[str, str] = NO_ALIASES) -> list[Middleware]:
-    """Return the middleware for `Starlette(middleware=…)`. `successors` is passed to `ResponseHeaders`."""
+    """Return the middleware for Starlette. `successors` is passed to `ResponseHeaders`."""
     return [
         Middleware(ResponseHeaders, new_id=hardening.new_id, successors=successors),
         Middleware(AccessLogs, clock=hardening.clock, count=hardening.count),

@@ -1,8 +1,7 @@
-"""Refuses some requests before they are routed, because no handler should ever see them.
+"""Refuses dangerous requests before they are routed.
 
-A web page can make a browser send requests to a local daemon, directly or through a host name that resolves to the
-local machine (DNS rebinding). The headers Host, Origin and Sec-Fetch-Site show this. Requests with both Content-Length
-and Transfer-Encoding are refused too, because a proxy could interpret them differently (request smuggling).
+A web page can make a browser send requests to a local daemon, for example by DNS rebinding. The headers Host, Origin
+and Sec-Fetch-Site show this. Content-Length together with Transfer-Encoding is refused too (request smuggling).
 """
 
 import re
@@ -18,14 +17,14 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: The headers that `Guards` checks; if one is repeated, all its values are checked.
+#: Headers that `Guards` checks, all values if repeated.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class FramingFault(ServiceError):
-    """Raised if it is unclear where a request ends. Nothing more may be read from its connection."""
+    """Raised if it is unclear where a request ends. Its connection must not be read further."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])
@@ -33,22 +32,20 @@ class FramingFault(ServiceError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """Which hosts and origins may use this daemon, and the maximum size of a request head."""
+    """Hosts and origins that may use this daemon, and the maximum size of a request head."""
 
-    #: Host names that are accepted, on any port, besides those of the local machine; IPv6 addresses are in brackets.
+    #: Accepted host names besides those of the local machine, on any port; IPv6 addresses in brackets.
     hosts: Collection[str] = ()
     #: Origins of web pages that may use this daemon, such as `https://docs.example.org`.
     origins: Collection[str] = ()
-    #: Maximum size in bytes of request line and headers together. h11's own limit applies only to heads that are still
-    #: incomplete.
+    #: Maximum size of request line and headers. h11 itself limits only incomplete heads.
     max_head_bytes: int = 16 * 1024
-    #: Returns whether Origin is not checked for a path (as the server decoded it), because a token in the path
-    #: authorizes the request.
+    #: Whether a path is open to all origins, because a token in it authorizes the request.
     exempt: Callable[[str], bool] | None = None
 
 
 class Guards:
-    """Middleware that refuses requests by raising ServiceError. It must be inside the `Faults` middleware."""
+    """Middleware that refuses requests by raising ServiceError, inside `Faults`."""
 
     def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
         self.app = app
@@ -61,7 +58,7 @@ class Guards:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        # The approximate size of request line and headers: each header has four bytes for colon, space and line end.
+        # An approximation: each header has four bytes for colon, space and line end.
         target_bytes = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         headers = scope["headers"]
         head_bytes = target_bytes + 4 * len(headers) + sum(map(len, chain.from_iterable(headers)))
@@ -69,16 +66,16 @@ class Guards:
             raise ServiceError(ErrorCode.HEADERS_TOO_LARGE, max_bytes=self.rules.max_head_bytes)
         watched = [header for header in headers if header[0] in _WATCHED]
         hosts = [value for name, value in watched if name == b"host"]
-        # A request line with a whole URL names another host, which is checked too.
+        # A request line with a whole URL also names a host.
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests have only one of these headers, Host, and need no further checks of their framing.
+        # Most requests have only Host.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
         query = scope["query_string"]
-        # Refuse NUL: SQLite and other C code may ignore everything after it.
+        # C code such as SQLite may ignore everything after NUL.
         if b"%00" in query or b"\0" in query:
             raise refusal("", "The query string has NUL in it.")
         if query and any(name == "team_id" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)):
@@ -88,8 +85,7 @@ class Guards:
     def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
         origins = [value.lower() for name, value in watched if name == b"origin"]
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
-        # Origin takes precedence over Sec-Fetch-Site, because requests from allowed origins may be cross-site. Browsers
-        # send Origin with every POST and every other request that may change something.
+        # Origin takes precedence, because requests from allowed origins may be cross-site.
         is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
         exempt = self.rules.exempt
         if is_foreign and not (exempt and exempt(scope["path"])):

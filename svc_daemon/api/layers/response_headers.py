@@ -1,11 +1,9 @@
-"""Response headers: added to every response, whatever the route.
+"""Adds headers to every response, including errors.
 
-    X-Request-Id, Svc-Version, Svc-Api   on every response
-    Svc-Fault                            on those that the fault lab has made or delayed: the name of its rule
-    Access-Control-*                     on the storage routes, which pages of any origin may use
-    Deprecation, Link                    on aliases; the link names the successor route
-
-This is the outermost middleware, so error responses have these headers too.
+X-Request-Id, Svc-Version, Svc-Api   on every response
+Svc-Fault                            the rule by which the fault lab has changed the response
+Access-Control-*                     on the storage routes, which pages of any origin may use
+Deprecation, Link                    on aliases; the link names the route that replaces them
 """
 
 from collections.abc import Callable, Mapping
@@ -20,10 +18,10 @@ from svc_daemon.logs import REQUEST_ID as LOGGED_REQUEST_ID
 from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_FAULT, SVC_VERSION
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
-#: A header as in ASGI: its name in lower case, and its value.
+#: Name in lower case, and value.
 Header = tuple[bytes, bytes]
 
-#: Beginning of the paths in which a token authorizes the request.
+#: Paths in which a token authorizes the request.
 STORAGE_PREFIX = "/v1/storage/"
 
 _REQUEST_ID = REQUEST_ID.lower().encode()
@@ -45,7 +43,7 @@ def identity_headers(request_id: str) -> list[Header]:
 
 
 def request_id_of(scope: Scope) -> str:
-    """Return the request's id; empty if ResponseHeaders has not processed the request."""
+    """Return the request's id; empty before ResponseHeaders has set it."""
     return str(scope.get("state", {}).get("request_id", ""))
 
 
@@ -54,18 +52,18 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Set the bucket in the path of the successor route, to which a header of the response links."""
+    """Set the bucket for the link to the route that replaces this one."""
     request.state.successor_bucket = slug
 
 
 class ResponseHeaders:
-    """Middleware that sets the id of each request, for the handlers and the logs, and adds headers to each response."""
+    """Middleware that sets each request's id and adds headers to its response."""
 
     def __init__(self, app: ASGIApp, new_id: Callable[[], str], successors: Mapping[str, str]) -> None:
         self.app = app
-        #: Creates ids of requests, such as `req_01k2…`.
+        #: Creates request ids, such as `req_01k2…`.
         self.new_id = new_id
-        #: Maps the path template of each alias to that of the route that replaces it.
+        #: Path template of each alias, and that of its replacement.
         self.successors = successors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,11 +89,10 @@ class ResponseHeaders:
         await self.app(scope, receive, send_with_headers)
 
     def _successor(self, scope: Scope) -> str | None:
-        """Return the path of the successor if the request's route is an alias; otherwise None."""
+        """Return the path that replaces the request's route if it is an alias, or None."""
         route = scope.get("route")
         if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
             return None
-        # Usually, the handler has set the bucket that the path of the successor needs. If it failed before that, the
-        # link contains a placeholder, whose braces are escaped as in every URL.
+        # If the handler failed before it set the bucket, the link keeps an escaped placeholder.
         bucket = scope["state"].get("successor_bucket", quote(_BUCKET))
         return self.successors.get(route.path, "").replace(_BUCKET, bucket)

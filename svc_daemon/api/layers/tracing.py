@@ -1,4 +1,4 @@
-"""Traces of requests: each request is a span with the route's template, so that no token is exported."""
+"""Traces of requests, with the route's template, since paths may contain tokens."""
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -8,7 +8,7 @@ from svc_daemon.process.traces import Traces
 
 
 class Tracing:
-    """Middleware that records each request as a span, which belongs to the trace of its caller."""
+    """Middleware that records each request as a span in its caller's trace."""
 
     def __init__(self, app: ASGIApp, traces: Traces) -> None:
         self.app = app
@@ -31,5 +31,5 @@ class Tracing:
                 await self.app(scope, receive, send_seen)
             finally:
                 route = getattr(scope.get("route"), "path", NO_ROUTE)
-                # If there is no route, the method is replaced too, because a client may send any word as a method.
+                # Without a route, the method may be any word that a client sends.
                 describe(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status)
