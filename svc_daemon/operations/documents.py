@@ -54,12 +54,11 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     source_ids = [source.id for source, _ in documents]
     titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     entries = []
-    # Each call takes long if the index is on a server, so read only documents that may differ from what was put.
+    # Calls of an index on a server are slow, so read only documents that may differ.
     for source, _ in documents:
         title = titles.get(source.id, source.title)
         if source.id in titles and (title != source.title or source.id in kept):
-            # Write the current title: the source was renamed after the claim, or the index kept a document with another
-            # title.
+            # The source was renamed after the claim, or the index kept an old title.
             context.provider.set_title(team_id, source.id, title)
         if source.id not in kept:
             entries.append(IndexEntry(title, source.searched_places))
@@ -72,7 +71,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
 
 
 def undo(context: Context, sources: Sequence[SourceRow]) -> None:
-    """Remove from the index those of these documents (all of one team) whose sources were deleted in the meantime."""
+    """Remove from the index those of these documents of one team whose sources were deleted meanwhile."""
     team_id, source_ids = sources[0].team_id, [source.id for source in sources]
     there = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     for source_id in source_ids:
@@ -81,7 +80,7 @@ def undo(context: Context, sources: Sequence[SourceRow]) -> None:
 
 
 def check_room(context: Context) -> None:
-    """Raise ProviderFailed if the disk is nearly full: on a full disk, even deletes would fail."""
+    """Raise ProviderFailed if the disk is nearly full, because on a full disk even deletes fail."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         failure = ProviderFailed("The disk is nearly full.", retryable=True)
         raise failure from OSError(errno.ENOSPC, "below the reserve")

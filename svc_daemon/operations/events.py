@@ -1,19 +1,19 @@
-"""The event log: each transition that a client can wait for is recorded in the transaction that makes it.
+"""The event log: each transition is recorded in the transaction that makes it.
 
-So a crash can't separate a transition from its event. After the commit, the requests that follow the log are woken, and
-read the new events when their client can take them. A slow client therefore delays nobody else.
+So a crash can't separate a transition from its event. The commit wakes the requests that follow the log. Each reads at
+its client's speed, so a slow client delays nobody else.
 
 source.queued     created, retried, refreshed, or queued again after a failed attempt or a stop
 source.indexing   claimed by a worker
 source.active     put into the index
 source.ready      searchable in all of its buckets
-source.failed     no attempt is left, or another attempt would not help
+source.failed     no attempt is left, or another would not help
 source.replaced   deleted, because a newer source has taken its place
 source.deleted
 source.attached, source.detached, source.updated
 bucket.created, bucket.updated, bucket.archived, bucket.deleted
 batch.completed, batch.expired     see `batch_items`
-store.maintenance                  with `data.status` `began` or `ended`: in between, no source of the team is ready
+store.maintenance                  `data.status` is `began` or `ended`; in between, no source of the team is ready
 """
 
 import json
@@ -39,16 +39,16 @@ from svc_daemon.wire import events as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
-#: The value of the parameter `after` that selects only events from now on.
+#: The value of `after` that selects only events from now on.
 LATEST = "latest"
-#: Number of events read in one query, before they are filtered; limits the memory and time of a query.
+#: Number of events read in one query, before they are filtered.
 READ_ROWS = 500
 #: Maximum number of rows per deletion, so that other writes can run in between.
 STEP_ROWS = 1000
-#: Maximum length of an unknown event id that is repeated in an error message.
+#: Maximum length of an unknown event id in an error message.
 MOST_ID_CHARACTERS = 60
 
-#: The status and the readiness of a source after each type of event, as JSON that follows the title of the source.
+#: A source's status and readiness after each type of event, as JSON.
 _STATES = {
     kind: f', "status": "{status}", "ready": {json.dumps(kind is EventType.SOURCE_READY)}'
     for kind, status in (
@@ -59,19 +59,19 @@ _STATES = {
         (EventType.SOURCE_FAILED, readiness.FAILED),
     )
 }
-#: Encodes to JSON; much faster than `json.dumps`, which creates an encoder at each call.
+#: Much faster than `json.dumps`, which creates an encoder at each call.
 _encode = json.JSONEncoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """The events that a key may see, and the position at which the next read continues."""
+    """The events that a key may see, and the position after them."""
 
     events: list[wire.LogEvent]
-    #: The id of the last event that was read, even one that the key may not see; None if none was read.
+    #: Id of the last event read, even if the key may not see it; None if none was read.
     last_id: str | None
     position: Position
-    #: Whether the log may already have more events after these.
+    #: Whether the log may have more events after these.
     has_more: bool
 
 
@@ -84,7 +84,7 @@ def source_event(
 ) -> NewEvent:
     """Build an event about the source; `facts` are added to its data.
 
-    The event names the buckets in `bucket_ids`; if this is None, all buckets of the source.
+    The event names the buckets in `bucket_ids`, or all of the source's buckets if that is None.
     """
     if kind is EventType.SOURCE_FAILED:
         facts["error"] = source.error
@@ -115,9 +115,9 @@ def record_events(connection: Connection, make_ids: Ids, team_id: str, new_event
 
 
 def choose_events(context: Context, key: KeyRow, chosen: EventFilter, bucket: str | None) -> EventFilter:
-    """Return the filter with the given bucket (id or slug) added. Raises `bucket_not_found`.
+    """Return the filter with this bucket (id or slug) added. Raises `bucket_not_found`.
 
-    Raises `forbidden_project_key` if the filter selects the events of another key and this key may not manage keys.
+    Raises `forbidden_project_key` if the filter selects another key's events and this key may not manage keys.
     """
     if chosen.key_id not in (None, key.id):
         require(key, api_keys.KEY_MANAGE)
@@ -127,9 +127,9 @@ def choose_events(context: Context, key: KeyRow, chosen: EventFilter, bucket: st
 
 
 def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | None, Position]:
-    """Resolve the parameter `after` to the id of the last event that the caller has read, and its position in the log.
+    """Return the event id that `after` means, and its position in the log.
 
-    Raises `events_expired` if the log does not have this event, or no longer has it.
+    Raises `events_expired` if the log does not have this event.
     """
     if not after:
         return None, START
@@ -167,7 +167,7 @@ def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Posit
 
 
 async def forget_events(context: Context) -> int:
-    """Delete events that are older than the configured limit, in small steps for each team. Returns how many."""
+    """Delete events older than the configured limit, in small steps. Returns how many."""
     oldest = context.clock.timestamp(-86400 * context.limits.event_days)
     count = 0
     for team_id in context.read(teams.list_team_ids):
@@ -180,12 +180,12 @@ async def forget_events(context: Context) -> int:
 
 
 def _view(row: Row, key: KeyRow) -> wire.LogEvent | None:
-    """Convert the event to its API form, as the key may see it; None if all its buckets are out of the key's reach."""
+    """Convert the event to its API form for this key; None if the key can reach none of its buckets."""
     reachable = None if row["bucket_ids"] is None else key.reachable(row["bucket_ids"].split())
     if key.buckets is not None and reachable == []:
         return None
     may_see_key = row["key_id"] == key.id or api_keys.KEY_MANAGE in key.capabilities
-    # Skip validation, because the values were validated when the row was written.
+    # Skip validation; the values were validated when the row was written.
     return wire.LogEvent.model_construct(
         id=row["id"],
         type=row["type"],

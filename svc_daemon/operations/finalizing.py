@@ -1,9 +1,10 @@
-"""Finalizing: creates sources from the bytes of complete upload sessions, one or several in one transaction.
+"""Finalizing: creates sources from complete upload sessions.
 
-A session's file is first hard-linked under the name of the stored file (the blob). Then the source and the session are
-committed together. Then the session's own link is removed. If the process is killed before the commit, the session
-still has its bytes, and the extra link is removed later. If it is killed after the commit, a repeated call finds the
-session finalized and returns the same source.
+The steps, and what a crash after each leaves:
+
+    link      the file gets a second link, as the source's blob    the session has its bytes; the link is removed later
+    commit    creates the source and ends the session              a repeated call returns the same source
+    unlink    the session's link is removed                        nothing is left to do
 """
 
 from collections.abc import Collection, Sequence
@@ -31,10 +32,10 @@ from svc_daemon.wire.event_types import EventType
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """The result of finalizing one session: an error, or the source that this call or an earlier one created.
+    """The result of finalizing one session: an error, or the source.
 
-    After `blob_not_uploaded` or `checksum_mismatch` the session stays open, and the bytes can be sent; after any other
-    error, a retry won't help.
+    After `blob_not_uploaded` or `checksum_mismatch`, the bytes can be sent again. After any other error, a retry won't
+    help.
     """
 
     upload: UploadRow
@@ -48,7 +49,7 @@ class Finalized:
 
 
 async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> Finalized:
-    """Finalize one session. Raises the session's error, or the retryable `blob_not_uploaded` if bytes are missing."""
+    """Finalize one session; raises its error. `blob_not_uploaded` means that bytes are missing."""
     outcome = (await finalize_all(context, [upload], key_id))[0]
     if outcome.error is not None:
         raise outcome.error
@@ -56,10 +57,10 @@ async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> F
 
 
 async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: str | None = None) -> list[Finalized]:
-    """Finalize those of the sessions whose bytes are complete. Returns a result for each session, in order.
+    """Finalize the sessions whose bytes are complete. Returns a result for each session, in order.
 
-    A session that has already ended gets its earlier result again. All sessions share one fsync of the folder and one
-    commit. Raises `request_in_progress` if another request is finalizing one of them, and `storage_full`.
+    A session that has ended gets its earlier result. Raises `request_in_progress` if another request is finalizing one
+    of them, and `storage_full`.
     """
 
     def work(connection: Connection) -> list[Finalized]:
@@ -70,7 +71,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
             add_sources(connection, context, new)
             queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
             record_events(connection, context.ids, new[0].team_id, queued)
-        # A session that was refused for good may have been the last unfinished file of its batch, which then has ended.
+        # A refused session may have been its batch's last unfinished file.
         refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
         if refused:
             end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)
@@ -79,10 +80,9 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
     async with AsyncExitStack() as held:
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in await list_complete(context, uploads)}
-        # No request may write to a session after its bytes are hashed and before they are linked, so requests that send
-        # bytes wait until then.
+        # Nothing may write to a session between hashing and linking its bytes.
         await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))
-        # Read the sessions again: a request that was working on one of them may have ended it in the meantime.
+        # Read the sessions again: a request that held a lock may have ended one.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
@@ -97,15 +97,15 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
 
 
 async def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[UploadRow]:
-    """Return those sessions that are open and have received all of their bytes."""
+    """Return the sessions that are open and have received all of their bytes."""
     measured = await list_progress(context, [upload for upload in uploads if upload.status == store.OPEN])
     return [progress.upload for progress in measured if progress.state == rules.UPLOADED]
 
 
 async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Collection[str]) -> list[Finalized]:
-    """Build a source for each open session that is complete, and link its blob.
+    """Build a source for each complete open session, and link its blob.
 
-    The result for a session that has already ended has neither a source nor an error.
+    The result for a session that has ended has neither source nor error.
     """
     hashes: dict[str, str] = {}
     made: list[Finalized] = []
@@ -132,9 +132,9 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
-    """For a dry run, return the result of finalizing the session now, without storing anything.
+    """For a dry run, return the result of finalizing the session, without storing anything.
 
-    For a session that has ended, the result has only the error, if there was one.
+    For a session that has ended, the result has only its error, if any.
     """
     if upload.status != store.OPEN:
         return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
@@ -165,7 +165,7 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
 
 
 def _commit(connection: Connection, made: Finalized, active: set[str]) -> Finalized:
-    """End the session; the caller adds its source. A permanent error is stored in the session for retries."""
+    """End the session; the caller adds its source. A permanent error is stored for retries."""
     if made.error is not None:
         return made
     upload_id, outcome = made.upload.id, made
@@ -199,7 +199,7 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
 def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:
     """Raise NotFound if a bucket of the source, or the source that it replaces, no longer exists.
 
-    `active` contains the ids of the buckets that were already checked in this transaction.
+    `active` has the ids of the buckets already checked in this transaction.
     """
     for bucket_id in source.places.keys() - active:
         bucket = get_bucket(connection, source.team_id, bucket_id)

@@ -1,11 +1,7 @@
 """Imports URLs as files or web pages.
 
-The steps: return the stored response if the request repeats an earlier one, check the rate limits, fetch the URL, then
-store the bytes like those of an upload.
-
-The idempotency key is locked while the URL is fetched, so that a retry in the meantime gets `request_in_progress`.
-Nothing is stored before the last byte has arrived. The error is `url_fetch_failed` if a file can't be fetched,
-`website_analysis_failed` if a page can't be fetched, and `url_fetch_blocked` if the fetch policy refuses the URL.
+The rate limits are checked first. The URL is then fetched, and the bytes are stored like an upload's. The idempotency
+key is locked meanwhile, so a retry gets `request_in_progress`. Nothing is stored before the last byte has arrived.
 """
 
 from collections.abc import Iterator
@@ -42,19 +38,19 @@ _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+x
 
 
 async def fetch(context: Context, kind: str, url: str, staged: StagedBytes) -> Fetched:
-    """Download the URL into `staged` for a source of this kind, `file` or `page`.
+    """Download the URL into `staged`; `kind` is `file` or `page`.
 
-    Raises `url_fetch_blocked`, `url_fetch_failed` or `website_analysis_failed`, `file_too_large`, `storage_full`, and
-    `empty_file` if a file has no bytes.
+    Raises `url_fetch_blocked` if the fetch policy refuses the URL, `url_fetch_failed` for a file,
+    `website_analysis_failed` for a page, `file_too_large`, `empty_file` and `storage_full`.
     """
-    # The result is never NotModified, because no validators are sent.
+    # Never NotModified, because no validators are sent.
     return cast("Fetched", await refetch(context, kind, url, staged, None))
 
 
 async def refetch(
     context: Context, kind: str, url: str, staged: StagedBytes, validators: Validators | None
 ) -> Fetched | NotModified:
-    """Fetch the URL like `fetch`, but send validators (ETag, Last-Modified), so that the host may answer with 304."""
+    """Fetch the URL like `fetch`, unless the host reports that its content is unchanged."""
     with _failing_as(kind):
         got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
     if isinstance(got, Fetched) and got.size_bytes == 0:
@@ -65,7 +61,7 @@ async def refetch(
 
 
 async def judge(context: Context, kind: str, url: str) -> None:
-    """Check the URL against the fetch policy, without sending a request; raises the errors of a refused URL."""
+    """Check the URL against the fetch policy, without a request; raises the errors of a refused URL."""
     with _failing_as(kind):
         await context.fetcher.check(url)
 
@@ -77,9 +73,9 @@ def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: 
 
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the facts to store about a fetch, such as its time and the ETag.
+    """Return what to store about a fetch, such as its time and the ETag.
 
-    After a 304 response, keep the `known` facts that the host did not send again.
+    After a 304 response, keep those of `known` that the host did not send again.
     """
     facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
@@ -100,19 +96,19 @@ def _failing_as(kind: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedImport:
-    """A URL to import, with the already checked fields of its source."""
+    """A URL to import, with the checked fields of its source."""
 
     #: `file` or `page`.
     kind: str
     url: Url
-    #: Title of the source; None means the page's own title or the file's name.
+    #: None means the page's own title or the file's name.
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
     replaces: str | None = None
     sha256: str | None = None
-    #: Whether to import the URL even if a file import got a page, or a page import got a file.
+    #: Whether a file import may get a page, and a page import a file.
     force: bool = False
     #: The webhook to call, as `url` and `metadata`.
     webhook: dict[str, Any] | None = None
@@ -123,15 +119,15 @@ async def create_from_url(
 ) -> Outcome:
     """Import the URL into the destination's buckets, and queue the indexing of the new source.
 
-    Returns the source; for a repeated request, that of the first one. Raises the errors of `replays`, of `admit`, of
-    `fetch` and of an uploaded file, `url_is_web_page`, `url_is_file` and `website_url_exists`.
+    A repeated request returns the first one's source. Raises the errors of `replays`, `admit`, `fetch` and an uploaded
+    file, `url_is_web_page`, `url_is_file` and `website_url_exists`.
     """
     async with replaying(context, request) as earlier:
         return earlier or await _take_in(context, request, destination, wanted)
 
 
 async def check_import(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
-    """Check an import for a dry run, without contacting the URL's host; raises the same errors as the import."""
+    """Check an import for a dry run, without contacting the host; raises the import's errors."""
     _check_state(context, key, destination, wanted)
     await judge(context, wanted.kind, str(wanted.url))
     await _check_webhook(context, wanted)
@@ -139,7 +135,7 @@ async def check_import(context: Context, key: KeyRow, destination: Destination, 
 
 async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: WantedImport) -> Outcome:
     _check_state(context, request.key, destination, wanted)
-    # The size is not known yet, but a full disk or exceeded quota should be refused before contacting the host.
+    # Refuse a full disk or an exceeded quota before contacting the host.
     await admit(context, request.key.team_id, size_bytes=0)
     await _check_webhook(context, wanted)
     staged = context.blobs.stage()
@@ -151,7 +147,7 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
         source = _new_source(context, request.key.team_id, wanted, (staged, fetched))
 
         def commit(connection: Connection) -> Outcome:
-            # Another request may have imported the same page during the fetch.
+            # Another request may have imported this page meanwhile.
             _refuse_known_page(connection, source.team_id, source.url_key)
             return commit_source(connection, context, request, destination, source)
 
@@ -180,7 +176,7 @@ def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None
 
 
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:
-    """Raise `url_fetch_blocked` if the fetch policy refuses the webhook's URL, since all calls would be refused."""
+    """Raise `url_fetch_blocked` if the fetch policy refuses the webhook's URL."""
     if wanted.webhook is not None:
         await context.fetcher.check(wanted.webhook["url"])
 

@@ -1,15 +1,14 @@
 """The steps of indexing that change the state: claim a task, complete it, fail it, queue it again, or release it.
 
-Each step is one transaction. A worker that claims a task gets a token for it. If the source is deleted or the worker's
-lease expires, the token becomes invalid (the claim is stale or lost), and the worker's later steps change nothing.
+Each step is one transaction. A claim has a token. If the source is deleted or the lease expires, the token becomes
+invalid, and the worker's later steps change nothing.
 
-Completing a task makes its source `active`. If the index has the document with exactly the source's current buckets and
-title, the source's memberships become active in the same transaction, and the source is ready. Otherwise the sync
-worker updates the index first. This is the case
+Completing a task makes its source `active`. The source is also ready at once, unless the index may be outdated. The
+sync worker must update the index first if
 
-- if the source has joined or left a bucket, or its title has changed, since the claim;
-- if a detachment of the source is pending, whose update may be writing older values to the index;
-- during maintenance, when all syncs wait until the rebuild has ended.
+- the source has joined or left a bucket, or its title has changed, since the claim;
+- a detachment is pending, which may be writing older values;
+- the index is being rebuilt.
 """
 
 import asyncio
@@ -53,13 +52,13 @@ from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
-#: Maximum size of a wave (the documents that one child process reads), which limits memory use and transaction time.
+#: Maximum size of a wave (the documents that one child process reads).
 WAVE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class IndexingClaim:
-    """An indexing task that this worker has claimed, and its source at the time of the claim."""
+    """An indexing task that this worker has claimed, and its source as it was then."""
 
     task: TaskRow
     reading: SourceReading
@@ -80,7 +79,7 @@ class IndexedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt to index a document failed, and whether another attempt may succeed."""
+    """Why an attempt to index a document failed."""
 
     code: SourceErrorCode
     message: str
@@ -91,10 +90,10 @@ class Failure:
 
 
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
-    """Claim indexing tasks of one team for one child process: up to `most` small documents (a wave), or a single one.
+    """Claim indexing tasks of one team for one child process: up to `most` small documents, or a single one.
 
-    `turns` decides which queue (lane) and which team come next. Returns None if no document is waiting, and fewer
-    claims, or none, if tasks were canceled in between.
+    `turns` decides which queue and team come next. Returns None if no document is waiting. Returns fewer claims, or
+    none, if tasks were canceled meanwhile.
     """
     now = context.clock.timestamp()
 
@@ -108,7 +107,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
                     return [task_id for task_id, _ in waiting[:count]]
         return []
 
-    # Find the tasks in a read transaction first: only claiming them needs a commit.
+    # Only claiming needs a commit, so find the tasks in a read.
     found = context.read(find)
     if not found:
         return None
@@ -118,7 +117,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     try:
         claims = await asyncio.shield(claiming)
     except asyncio.CancelledError:
-        # The worker was cancelled, but the claim may be committed all the same: queue the claimed tasks again.
+        # The claim may still be committed, so queue its tasks again.
         await park_indexing(context, await claiming)
         raise
     context.followers.wake()
@@ -126,7 +125,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
 
 
 def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) -> list[IndexingClaim]:
-    """Claim those of the tasks that are still queued. All of them must belong to one team."""
+    """Claim those of one team's tasks that are still queued."""
     now = context.clock.timestamp()
     tasks = claim_tasks(connection, task_ids, now, lease_end_s(context))
     if not tasks:
@@ -135,7 +134,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
     sources = find_sources(connection, team_id, source_ids)
     for source_id in sources.keys() & {task.source_id for task in tasks if task.token > 1}:
-        # A retry gets a new generation, since for the same generation the index would keep the earlier attempt's text.
+        # Under the old generation, the index would keep the earlier attempt's text.
         retried = sources[source_id]
         sources[source_id] = replace(retried, generation=retried.generation + 1)
         update_state(connection, sources[source_id])
@@ -153,7 +152,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
 
 
 def note_progress(context: Context, claim: IndexingClaim, chunks: int) -> None:
-    """Record for clients how many chunks are being indexed. Call `forget_progress` when the task ends."""
+    """Record how many chunks are being indexed. Call `forget_progress` when the task ends."""
     context.progress[claim.task.id, claim.task.token] = chunks
 
 
@@ -163,9 +162,9 @@ def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
 
 
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Complete tasks of one team whose documents are in the index, in one transaction; their sources become `active`.
+    """Complete one team's tasks whose documents are in the index, in one transaction.
 
-    Returns the documents whose tasks this worker no longer holds. These tasks and their sources are left unchanged.
+    Returns the documents whose tasks this worker no longer holds, which are left unchanged.
     """
     team_id = documents[0].claim.source.team_id
     stale, ready, wakes = await context.write(
@@ -184,7 +183,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks. Returns the documents whose task was lost, ready source ids, and asyncio events to set."""
+    """Returns the documents whose task was lost, ids of ready sources, and events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
@@ -202,13 +201,13 @@ def _complete(
         update_state(connection, active[source.id])
         is_current = document.entry.is_current(source)
         if not is_current:
-            # Schedule an update of the index, because it may have an old title or a bucket that the source has left.
+            # The index may have an old title, or a bucket that the source has left.
             create_detachment(connection, team_id, source.id)
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
     events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    if not synced or any(source.replaces for source in synced):  # record them before those of replaced sources
+    if not synced or any(source.replaces for source in synced):  # before the events of replaced sources
         record_events(connection, context.ids, team_id, events)
         events = []
     activate_memberships(connection, [source.id for source in synced])
@@ -225,7 +224,7 @@ def _make_ready(
 ) -> set[asyncio.Event]:
     """Record the `earlier` events, then that these sources are ready, and delete the sources that they replace.
 
-    Returns the asyncio events to set after the commit, to wake the workers for the next steps.
+    Returns the events to set after the commit, which wake workers.
     """
     wakes = set[asyncio.Event]()
     for source in sources:
@@ -236,7 +235,7 @@ def _make_ready(
         if source.webhook is not None:
             wakes.add(context.wakes.delivering)
     if wakes:
-        # A source no longer exists if another document that was completed with it has just replaced it.
+        # Another of these documents may have just replaced a source.
         found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
         sources = [found[source.id] for source in sources if source.id in found]
     record_outcomes(connection, context, sources, earlier)
@@ -244,15 +243,15 @@ def _make_ready(
 
 
 async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
-    """Queue documents again if the index did not store their text because it has a later generation.
+    """Queue documents again that the index did not store because it has a later generation.
 
-    This happens after an older copy of the state database was restored. No attempt is counted.
+    This happens after an older state database was restored. No attempt is counted.
     """
 
     def work(connection: Connection) -> None:
         for document in documents:
             if (source := _held_source(connection, document.claim)) is not None:
-                # The next claim adds one to this generation, so that the index replaces its text.
+                # The next claim adds one, so that the index replaces its text.
                 kept = max(document.entry.kept_generation or 0, source.generation)
                 update_state(connection, replace(source, generation=kept))
                 put_back(connection, context, document.claim.task)
@@ -262,7 +261,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 
 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
-    """Schedule another attempt for each task, or let the source fail if no attempt is left or none can help."""
+    """Schedule another attempt for each task, or let its source fail if no attempt can help."""
 
     def work(connection: Connection) -> list[tuple[TaskRow, Failure]]:
         held = [(each, source) for each in failures if (source := _held_source(connection, each[0])) is not None]
@@ -279,9 +278,9 @@ async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim
 async def park_indexing(
     context: Context, claims: Sequence[IndexingClaim], pause_s: float | None = None, lane: str | None = None
 ) -> None:
-    """Queue the tasks again without counting an attempt. If `lane` is given, move them to that queue.
+    """Queue the tasks again without counting an attempt, in the queue `lane` if given.
 
-    Used if the process is stopping or short of a resource, or if the documents were not read.
+    Used when the process stops, is short of a resource, or hasn't read the documents.
     """
     due_at = None if pause_s is None else context.clock.timestamp(pause_s)
 
@@ -296,24 +295,24 @@ async def park_indexing(
 
 
 def put_back(connection: Connection, context: Context, task: TaskRow, lane: str | None = None) -> None:
-    """Queue the task again without counting an attempt. This makes the worker's current claim invalid."""
+    """Queue the task again without counting an attempt. The worker's current claim becomes invalid."""
     park_task(connection, task, lane=lane)
     if (source := find_source(connection, task.team_id, task.source_id or "")) is not None:
         _mark_queued(connection, context, [source])
 
 
 async def release_expired(context: Context, now_s: float) -> int:
-    """Queue tasks again whose lease ended by `now_s` (infinity, used at startup, means all). Returns how many."""
+    """Queue tasks again whose lease ended by `now_s` (infinity means all). Returns how many."""
 
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
             if task.type in (CASCADE, REBUILD, TEAM_REMOVAL):
-                # No single document can crash a task of this kind, so the interruption does not count as an attempt.
+                # No document can have caused the crash, so don't count an attempt.
                 park_task(connection, task)
                 continue
             if task.lane != lanes.SUSPECT:
-                # It is unknown which document crashed the worker, if any: read each alone now, and count no attempt.
+                # Any of several documents may have caused the crash, so read each alone next time.
                 put_back(connection, context, task, lanes.SUSPECT)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
@@ -335,14 +334,14 @@ async def release_expired(context: Context, now_s: float) -> int:
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
-    """Return the source's current row, or None if the source was deleted or this worker no longer holds the task."""
+    """Return the source's current row, or None if it was deleted or the task is no longer held."""
     if not is_held(connection, claim.task):
         return None
     return find_source(connection, claim.source.team_id, claim.source.id)
 
 
 def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: bool) -> SourceRow:
-    """Build the source's new row, now that the index has its extracted document."""
+    """Build the source's row for its extracted document in the index."""
     return replace(
         source,
         status=readiness.ACTIVE,
@@ -364,7 +363,7 @@ def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: boo
 def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> Failure | None:
-    """Queue the task again, or let the source fail. Returns the failure if the source fails now, otherwise None."""
+    """Queue the task again, or let the source fail. Returns the failure if it fails now."""
     if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = failure
         if failure.retryable:

@@ -1,11 +1,7 @@
-"""Stores an uploaded file.
+"""Stores an uploaded file: checks the limits, stores the bytes, then the rows.
 
-The steps: return the stored response if the request repeats an earlier one, check the rate limit and the quota, store
-the bytes, then the rows.
-
-If the process is killed before the commit, nothing was acknowledged, and the next start moves the stored file aside; if
-it is killed after the commit, a retry gets the stored response. A refused upload leaves no row, no file and no
-idempotency key.
+After a crash before the commit, the next start moves the file aside; nothing was acknowledged. After a crash later, a
+retry gets the stored response. A refused upload leaves nothing.
 """
 
 import asyncio
@@ -40,11 +36,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUpload:
-    """An uploaded file that has arrived completely, with the already checked fields of its source."""
+    """An uploaded file that has arrived, with the checked fields of its source."""
 
     filename: str
     content_type: str
-    #: The content type that the sender declared, if any.
+    #: The content type that the sender declared.
     declared_type: str | None = None
     title: str
     tags: tuple[str, ...] = ()
@@ -61,10 +57,9 @@ async def create_file(
 ) -> Outcome:
     """Store the file in the destination's buckets and queue its indexing.
 
-    Returns the source; for a repeated request, that of the first one.
-
-    Raises `empty_file`, `checksum_mismatch`, the errors of `replays`, and the errors of `check_replaces` and `admit`.
-    Afterwards, even if an error was raised, the staged file is either the source's blob or deleted.
+    A repeated request returns the first one's source. Raises `empty_file`, `checksum_mismatch`, and the errors of
+    `replays`, `check_replaces` and `admit`. Afterwards, even on errors, the staged file is the source's blob or
+    deleted.
     """
     try:
         check_bytes(upload, staged)
@@ -90,7 +85,7 @@ async def create_file(
 
 
 def check_bytes(upload: FileUpload, staged: StagedBytes) -> None:
-    """Check the size and hash of the bytes; raises `empty_file` and `checksum_mismatch`."""
+    """Raise `empty_file` or `checksum_mismatch` if the bytes are wrong."""
     if staged.size_bytes == 0:
         raise ServiceError(ErrorCode.EMPTY_FILE, f"{upload.filename} has no bytes.")
     if upload.sha256 is not None and upload.sha256 != staged.sha256:
@@ -98,7 +93,7 @@ def check_bytes(upload: FileUpload, staged: StagedBytes) -> None:
 
 
 def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[str], replaces: str | None) -> None:
-    """Raise an error unless the source to replace is in one of the buckets and the key may delete it there."""
+    """Raise an error unless the key may delete the source to replace and one of the buckets has it."""
     if replaces is None:
         return
     require(key, api_keys.SOURCE_DELETE)
@@ -113,17 +108,17 @@ async def admit(context: Context, team_id: str, size_bytes: int) -> None:
 
 
 def check_room(context: Context) -> None:
-    """Raise `storage_full` if less disk space is free than the reserve, without which even deletes could fail."""
+    """Raise `storage_full` if too little disk space is free. Without a reserve, even deletes could fail."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         raise StorageError("The disk is nearly full: uploads are refused, so that deletes still work.")
 
 
 async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[[Connection], T]) -> T:
-    """Run `commit`, which stores the rows of these durable files in one transaction; remove the files if it fails."""
+    """Commit the rows of these durable files, and remove the files if that fails."""
     try:
         return await context.write(commit)
     except (asyncio.CancelledError, CommitUnknown):
-        # The transaction may be committed all the same. Keep the files: if it isn't, the next start moves them aside.
+        # The commit may have succeeded, so keep the files. The next start moves unused ones aside.
         raise
     except BaseException:
         await context.blobs.drop(names)
@@ -131,7 +126,7 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 
 async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, commit: Callable[[Connection], T]) -> T:
-    """Make the staged bytes durable, then run `commit`, which stores the rows; remove the bytes if that fails."""
+    """Make the staged bytes durable, then commit their rows. Remove the bytes if that fails."""
     with context.gates.uploading():
         await staged.keep(source.blob_name)
         outcome = await commit_blobs(context, [source.blob_name], commit)
@@ -144,7 +139,7 @@ async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, 
 def commit_source(
     connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
 ) -> Outcome:
-    """Store the source, its buckets, its task, and the response for repeated requests, all in one transaction."""
+    """Store the source, its buckets, its task and the response for repeated requests."""
     bucket_ids = settle_buckets(connection, context, request.key, destination)
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
@@ -157,7 +152,7 @@ def commit_source(
 
 
 def add_sources(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
-    """Insert the rows of new sources whose files are durable: the sources, their buckets and their tasks.
+    """Insert new sources whose files are durable, with their buckets and tasks.
 
     The caller records their events.
     """
@@ -166,11 +161,10 @@ def add_sources(connection: Connection, context: Context, sources: Sequence[Sour
         if source.replaces is None:
             continue
         _insert(connection, context, [source], len(sources))
-        # Another source that is not ready yet may be about to replace the same source in the same bucket. If so, the
-        # new source takes the place of that one, too.
+        # Another unfinished source may replace the same source; the new one takes its place too.
         for other in list_replacing(connection, source.team_id, source.replaces):
             if other.id != source.id and set(other.places) & set(source.places):
-                # The other source stays in its other buckets, but no longer replaces anything there.
+                # It may stay in other buckets, but replaces nothing there.
                 update_state(connection, replace(other, replaces=None))
                 give_places(connection, context, other, source.places, source.id)
 
@@ -189,12 +183,12 @@ def _insert(connection: Connection, context: Context, sources: Sequence[SourceRo
 
 
 def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
-    """Return the status `queued` for each bucket of a new source, oldest bucket first, as in `SourceRow.places`."""
+    """Return the status `queued` for each bucket, oldest first, as in `SourceRow.places`."""
     return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 
 def new_indexing_task(context: Context, source: SourceRow, together: int = 1) -> TaskRow:
-    """Build the row of the task that indexes the source; `together` is how many sources are created at once."""
+    """Build the task that indexes the source; `together` is how many sources are created at once."""
     if source.task_id is None:
         raise ValueError(f"{source.id} names no task")
     is_small = may_share_a_child(source.filename, source.content_type, source.size_bytes)
@@ -221,7 +215,7 @@ def new_source(
     bucket_ids: Collection[str] = (),
     batch_id: str | None = None,
 ) -> SourceRow:
-    """Build the row of a new source, with a new id unless one is given.
+    """Build the row of a new source. It gets a new id unless one is given.
 
     Buckets may also be added when it is committed.
     """
@@ -250,7 +244,7 @@ def new_source(
 
 
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedBytes) -> Claim:
-    """Return what identifies the request to create this file. It includes the content type that the client declared."""
+    """Return what identifies the request to create this file."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(

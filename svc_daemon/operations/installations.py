@@ -1,4 +1,4 @@
-"""The first start of a data directory: create an installation id, one team, and an admin key for this user."""
+"""The first start of a data directory: creates an installation id, a team, and an admin key."""
 
 import logging
 import os
@@ -30,18 +30,17 @@ from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
 log = logging.getLogger(__name__)
 
 INSTALLATION_ID = "installation_id"
-#: Name of the row in the table `facts` with the secret that all nodes of a cluster share.
+#: Row of the table `facts` with the secret that a cluster's nodes share.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
-#: Name of the row in the table `facts` with the newest schema migration with which a daemon has run until it ended
-#: without an error. It is written only after an upgrade.
+#: Row of the table `facts` with the newest schema with which a daemon ran and ended without error.
 SERVED_SCHEMA = "served_schema"
 
 
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
-    """Return the installation's id. The first start creates it, together with a team and the key in `admin.key`.
+    """Return the installation's id. The first start creates it, with a team and the key in `admin.key`.
 
-    Raises StorageError if the database is lost but stored files remain, or if the installation was moved. The key's
-    file is written before the commit; after a crash in between, the next start overwrites it with a new key.
+    Raises StorageError if the database is lost but stored files remain, or if the installation was moved. A crash
+    before the commit leaves a key file that the next start overwrites.
     """
     database.read(refuse_moved)
     existing = database.read(partial(find_fact, name=INSTALLATION_ID))
@@ -62,13 +61,13 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
     kept = database.write(work)
     if kept != installation_id:
-        # Another node of the cluster has created the installation first, and only its key is valid.
+        # Another node created the installation first, and only its key is valid.
         clear_away(files.admin_key)
     return kept
 
 
 def refuse_moved(connection: Connection) -> None:
-    """Raise StorageError if this installation was moved elsewhere, or if a move to this place is incomplete."""
+    """Raise StorageError if this installation was moved, or its move to here is incomplete."""
     if find_arrival(connection) is not None:
         raise StorageError(
             "This is a part of an installation that is being moved here. Run the same `svc-daemon move` again, which"
@@ -84,7 +83,7 @@ def refuse_moved(connection: Connection) -> None:
 
 
 def refuse_lost_state(files: DataFiles) -> None:
-    """Raise StorageError if a restore was interrupted, or if there are stored files but no database with their rows."""
+    """Raise StorageError if a restore was interrupted, or if stored files have no database."""
     if files.restoring.exists():
         raise StorageError(
             f"A restore into {files.root} was interrupted. Run `svc-daemon restore` again, which continues it, or"
@@ -95,7 +94,7 @@ def refuse_lost_state(files: DataFiles) -> None:
 
 
 def _refuse_stored_files(files: DataFiles) -> None:
-    """Raise StorageError if there are stored files: a new database would have no rows for them."""
+    """Raise StorageError if there are stored files, for which a new database has no rows."""
     stored = list_own(files.blobs, ids.BLOB_NAME) if files.blobs.is_dir() else []
     if stored:
         raise StorageError(
@@ -108,10 +107,10 @@ def _refuse_stored_files(files: DataFiles) -> None:
 
 @contextmanager
 def serving_installation(files: DataFiles, database: Database, make_ids: Ids) -> Iterator[str]:
-    """Yield the installation's id, for the time that a daemon serves it; raises the errors of `prepare_installation`.
+    """Yield the installation's id while a daemon serves it; raises the errors of `prepare_installation`.
 
-    An upgrade keeps a copy of the older state database, for going back to the older release. If the daemon ends without
-    an error, this records that it ran with the new schema, and the next start removes the copies.
+    An upgrade keeps a copy of the older state database. Once a daemon has run with the new schema and ended without an
+    error, the next start removes the copy.
     """
     installation_id = prepare_installation(files, database, make_ids)
     newest, copies = next(reversed(MIGRATIONS)), list_copies(files.state)
@@ -125,9 +124,9 @@ def serving_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
 
 def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
-    """Return the installation's secret. The first start creates it; raises StorageError if its file is damaged.
+    """Return the installation's secret, which the first start creates. Raises StorageError if its file is damaged.
 
-    A damaged secret is not replaced by a new one: receivers of webhooks check signatures that depend on it.
+    A damaged secret is not replaced, because receivers of webhooks depend on it.
     """
     if not files.secret.exists():
         write_secret(files.secret, random(SECRET_BYTES).hex())
@@ -149,7 +148,7 @@ def check_secret(files: DataFiles) -> list[Problem]:
 
 
 def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) -> bytes:
-    """Return the secret that all nodes of a cluster share. The first node creates it in the state database."""
+    """Return the secret that a cluster's nodes share. The first node creates it."""
     made = random(SECRET_BYTES).hex()
     kept = database.write(lambda connection: keep_fact(connection, SHARED_SECRET, made))
     secret = parse_secret(kept)
@@ -164,7 +163,7 @@ def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) ->
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
     """Write a new token for the routes below `/admin`, valid until the service stops.
 
-    Anyone who can read the token's file can use the token.
+    Whoever can read its file can use it.
     """
     token = random(32).hex()
     write_secret(files.operator_token, token)
@@ -174,7 +173,7 @@ def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, atomically and durably."""
     for leftover in path.parent.glob(f".{path.name}.*"):
-        # A process that was killed before the rename has left this file. It contains a secret, so delete it.
+        # A killed process left this file. It has a secret, so delete it.
         leftover.unlink()
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

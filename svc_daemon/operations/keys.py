@@ -1,8 +1,4 @@
-"""API keys: creates, lists and revokes them.
-
-`authorization` checks what the key of a request may do. The rule that a key can't grant more than it has itself is in
-`core.access.api_keys`.
-"""
+"""API keys: creates, lists and revokes them."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +19,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A key that was just created, and its text, which is shown once and not stored."""
+    """A new key, and its text, which is shown once and not stored."""
 
     key: KeyRow
     text: str
@@ -50,7 +46,7 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
 
 
 def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.KeyFields) -> Minted:
-    """Build the key that a request with the key `maker` would create, without storing it; raises the same errors."""
+    """Build the key that a request with the key `maker` would create; raises that request's errors."""
     check_name(fields.name)
     buckets = (get_lasting_bucket(connection, maker, bucket).id for bucket in fields.buckets or ())
     asked = Grant(
@@ -63,7 +59,7 @@ def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.
 
 
 async def create_new_key(context: Context, request: Repeatable, fields: wire.KeyCreate) -> Outcome:
-    """Create a key. Only the first response contains its text; the response stored for repeated requests does not."""
+    """Create a key. Only the first response has its text, not those to repeated requests."""
 
     def work(connection: Connection) -> Outcome:
         minted = plan_key(connection, context.ids, request.key, fields)
@@ -78,16 +74,13 @@ async def create_new_key(context: Context, request: Repeatable, fields: wire.Key
 
 
 async def list_visible_keys(context: Context, key: KeyRow) -> list[KeyRow]:
-    """List the key itself and the team's keys that it could have created, oldest first."""
+    """List the key itself and the keys that it could have created, oldest first."""
     found = await context.read_aside(lambda connection: list_keys(connection, key.team_id))
     return [each for each in found if _is_visible(key, each)]
 
 
 async def revoke(context: Context, key: KeyRow, key_id: str) -> KeyRow:
-    """Revoke a key, so that later requests with it are refused; does nothing if it is revoked already.
-
-    Raises NotFound.
-    """
+    """Revoke a key, so that later requests with it are refused. Raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> KeyRow:

@@ -1,4 +1,4 @@
-"""Refuses searches while a team's index is being rebuilt, or after the operator has turned search off."""
+"""Refuses searches while a team's index is being rebuilt, or while search is turned off."""
 
 import asyncio
 from collections.abc import Callable
@@ -38,9 +38,9 @@ def refuse_in_maintenance(connection: Connection, context: Context, team_id: str
 
 
 async def ask_index(context: Context, team_id: str, work: Callable[[], T]) -> T:
-    """Run `work`, which calls the index, in a thread; raises DocumentMissing, or `search_failed` for other errors.
+    """Run `work`, which calls the index, in a thread; raises DocumentMissing or `search_failed`.
 
-    Raises `team_store_maintenance` if the call failed while the index is being rebuilt.
+    Raises `team_store_maintenance` if the index is being rebuilt.
     """
     try:
         return await asyncio.to_thread(work)
@@ -51,8 +51,7 @@ async def ask_index(context: Context, team_id: str, work: Callable[[], T]) -> T:
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
-#: Name of a row in the table `facts` that exists while search is off; its value is the number of seconds after which
-#: clients may retry.
+#: Row of the table `facts` that exists while search is off. Its value is the seconds until clients may retry.
 FACT = "search_disabled"
 
 
@@ -69,7 +68,7 @@ def show_search(connection: Connection) -> SearchSwitch:
 
 
 def switch_search(connection: Connection, _ids: Ids, change: SearchSwitchChange) -> SearchSwitch:
-    """Turn search on or off for all teams, effective from the next request on."""
+    """Turn search on or off for all teams."""
     if change.enabled:
         delete_fact(connection, FACT)
     else:

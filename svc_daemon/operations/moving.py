@@ -1,37 +1,29 @@
-"""Moves an installation to other engines: from a data directory into a cluster, or back.
+"""Moves an installation from a data directory into a cluster, or back.
 
-Theory of operation. The source is the installation that is moved, and the target is its new place.
+The source is the installation to move, and the target is its new place. The steps are mark, bytes, rows, finish:
 
-    mark  ->  bytes  ->  rows  ->  finish
-
-mark     Both sides get a mark with the id of the move. No service serves a database that has a mark, so the source no
-         longer changes, and an incomplete target can't be used by mistake.
-bytes    Copies the blob of each document, and the bytes of open upload sessions. A blob is accepted at the target only
-         if it has the SHA-256 in the document's row. The name of a blob is never used twice, so a blob that exists
-         at the target is not copied again. An existing file is hashed first: a power failure may have truncated it.
-rows     Copies all tables, one after another, in the order of their keys. Each transaction also records how far the
-         copy has come.
+mark     Both databases get a mark with the id of the move. No service serves a database with a mark, so the source no
+         longer changes, and nobody uses an incomplete target.
+bytes    Copies and checks blobs and the bytes of open upload sessions. Blobs that the target has are kept.
+rows     Copies all tables in the order of their keys. Each transaction records how far the copy has come.
 finish   One transaction at the target copies the facts (single values about the installation), queues the rebuild of
-         each team's index, and replaces the mark. From then on, the target may be served. Then the mark of the source
-         is replaced by one that records that the move is complete, and where the installation is now. This mark stays.
+         each index, and ends the mark. Now the target can be served. The source's mark then says that the move is
+         complete, and stays.
 
-A move that was killed at any point is continued by running it again: equal ids in both marks show that nothing has
-changed since. If the source was served in between, after `cancel_move`, the next move has a new id, and copies the rows
-and sessions again. Nothing is ever removed from the source. If some of its bytes are missing or wrong, the move ends
-before any row is copied, and the mark is removed from the source, so that it can be repaired or served.
+After a crash, run the move again: equal ids in both marks show that nothing has changed. After `cancel_move`, the next
+move has a new id and copies rows and sessions again. If bytes of the source are missing or wrong, the move ends before
+any row is copied, and the source can be served again. Nothing is ever removed from the source.
 
 What happens to everything else:
 
-upload sessions, batches   copied, with the bytes that were acknowledged. Their URLs stay valid below the new address,
-                           because the secret from which they are derived is the same
-idempotency keys           copied: a create that is repeated after the move gets the response of the first one
-expiries, due times        unchanged, as times of the wall clock
-leases                     ended, because no worker is running: whatever a worker had claimed is due again
-webhook calls              those that are due are made by the target only, since the source is no longer served
-events                     copied in their order, and numbered again by the target; clients continue after the last
-                           event that they have
-rate limits                reset: requests of the last minute are not counted
-search indexes             rebuilt by the target while it serves; all vectors are computed again
+upload sessions, batches   copied with their bytes; their URLs stay valid below the new address
+idempotency keys           copied, so a repeated create gets its first response
+expiries, due times        unchanged
+leases                     ended, so interrupted work is due again
+webhook calls              made by the target
+events                     copied in order, with new numbers; clients continue after the last event that they have
+rate limits                reset
+search indexes             rebuilt by the target while it serves, with new vectors
 other files                not copied: bytes without a row, bytes set aside as damaged, and the embedding model
 """
 
@@ -74,18 +66,18 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 T = TypeVar("T")
 
-#: Number of documents that are read, and of rows that are written, in one step.
+#: Number of documents read, or of rows written, in one step.
 PAGE_ROWS = 500
-#: The column with the time at which a lease ends, by a clock that the target does not have.
+#: The column with a lease's end, by a clock that the target does not have.
 LEASE = "lease_until_s"
 FACTS = "facts"
 EVENTS = "events"
-#: Events are ordered by the column `turn`, then by this one. The target assigns new numbers to the copied events.
+#: The column of an event's number. The target assigns new numbers.
 EVENT_NUMBER = "seq"
 
 
 class MoveRefused(Exception):
-    """The installation can't be moved now; `hint` explains what to do.
+    """The installation can't be moved now; `hint` says what to do.
 
     Nothing was changed, or the move can be continued.
     """
@@ -109,18 +101,18 @@ class BytesDamaged(MoveRefused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One side of a move: the stores of an installation that no service is using."""
+    """One side of a move: an installation that no service is using."""
 
-    #: How messages refer to this side.
+    #: What messages call this side.
     name: str
     state: Database
     stores: ByteStores
-    #: Functions that read and replace the installation's secret.
+    #: Read and replace the installation's secret.
     read_secret: Callable[[], bytes]
     write_secret: Callable[[bytes], object]
-    #: Whether a stored blob is always complete, even after a power failure.
+    #: Whether stored blobs are complete even after a power failure.
     is_atomic: bool
-    #: Raises MoveRefused if a service is using the installation. Called after the mark was set.
+    #: Raises MoveRefused if a service is using the installation.
     check_unused: Callable[[], object] = lambda: None
 
 
@@ -130,17 +122,17 @@ class MoveReport:
 
     installation_id: str = ""
     sources: int = 0
-    #: Number of blobs that this run has copied.
+    #: Number of blobs copied by this run.
     copied: int = 0
-    #: Number of blobs that the target already had before this run.
+    #: Number of blobs that the target already had.
     kept: int = 0
     copied_bytes: int = 0
     #: Number of upload sessions whose bytes were copied.
     sessions: int = 0
     rows: int = 0
-    #: Whether an earlier run had already finished the move.
+    #: Whether an earlier run had finished the move.
     was_done: bool = False
-    #: Called with each line about the progress. It may be called often.
+    #: Called with each line of progress.
     note: Callable[[str], object] = field(default=lambda _: None, repr=False)
 
 
@@ -158,7 +150,7 @@ async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report
 
 
 async def cancel_move(source: Place) -> Departure:
-    """Remove the mark from the source, so that it can be served again.
+    """Remove the source's mark, so that it can be served again.
 
     Returns the mark; raises MoveRefused if there is none.
     """
@@ -170,7 +162,7 @@ async def cancel_move(source: Place) -> Departure:
 
 
 async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure, Arrival | None]:
-    """Mark both sides, and return both marks. The target's mark is None if the move is complete there."""
+    """Mark both sides, and return both marks. The target's is None if the move is complete there."""
     await _read(source, _get_installation_id)
     departure, arrival = await _read(source, find_departure), await _read(target, find_arrival)
     if departure is not None and await _read(target, find_arrived) == departure.move_id:
@@ -189,13 +181,13 @@ async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure,
         installation_id = await _read(source, _get_installation_id)
         arrival = Arrival(move_id=departure.move_id, installation_id=installation_id)
         await _write(target, partial(_arrive, arrival=arrival))
-        # Delete the copied upload sessions: the source may have received more bytes for them since.
+        # The source may have received more bytes for them since.
         await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
     return departure, arrival
 
 
 async def _check_target(source: Place, target: Place, arrival: Arrival | None) -> None:
-    """Raise MoveRefused unless the target is empty, or contains an interrupted move of the same installation."""
+    """Raise MoveRefused unless the target is empty, or has a part of the same installation."""
     if arrival is not None:
         if arrival.installation_id != await _read(source, _get_installation_id):
             raise MoveRefused(f"{target.name} has a part of another installation, whose move was not finished.")
@@ -210,7 +202,7 @@ async def _check_unused(source: Place) -> None:
     try:
         await asyncio.to_thread(source.check_unused)
     except MoveRefused:
-        # After this, the source may be served and changed, so a later move must not rely on what was copied.
+        # The source may change now, so a later move must copy everything again.
         await _write(source, delete_departure)
         raise
 
@@ -224,7 +216,7 @@ def _get_installation_id(connection: Connection) -> str:
 
 
 def _arrive(connection: Connection, *, arrival: Arrival) -> None:
-    """Set the mark at the target, and delete the rows that an earlier move of this installation has copied."""
+    """Set the target's mark, and delete the rows that an earlier move has copied."""
     if find_fact(connection, INSTALLATION_ID) is not None:
         raise MoveRefused("A service was started on the target in the meantime.")
     for table in reversed(list_tables()):
@@ -234,7 +226,7 @@ def _arrive(connection: Connection, *, arrival: Arrival) -> None:
 
 
 async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
-    """Copy all bytes. If some are missing or wrong, raise BytesDamaged after all others are copied."""
+    """Copy all bytes. Raises BytesDamaged at the end if some are missing or wrong."""
     there = set(await asyncio.to_thread(target.stores.blobs.list_ids))
     total = await _read(source, checks.count_every_source)
     problems: list[str] = []
@@ -260,9 +252,9 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
 
 
 async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: bool) -> str | None:
-    """Copy the blob of one document, whose row is `row`.
+    """Copy one document's blob.
 
-    Returns "" after copying, None if there is nothing to copy, or a message if the blob is missing or wrong.
+    Returns "" after copying, None if nothing is to copy, or what is missing or wrong.
     """
     name = row.blob_name
     if is_there:
@@ -285,7 +277,7 @@ async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: boo
 
 
 async def _copy_session(source: Place, target: Place, session_id: str, size_bytes: int) -> None:
-    """Copy the bytes that an open upload session has received, and read them back to check them."""
+    """Copy the bytes of an open upload session, and read them back to check them."""
     parts = target.stores.parts
     wanted = await _hash(source.stores.parts.stream(session_id))
     if await parts.measure(session_id) == [size_bytes] and await _hash(parts.stream(session_id)) == wanted:
@@ -302,7 +294,7 @@ async def _copy_session(source: Place, target: Place, session_id: str, size_byte
 
 
 async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: MoveReport) -> Arrival:
-    """Copy the rows of all tables except `facts`. Returns the target's mark with the final progress."""
+    """Copy the rows of all tables except `facts`. Returns the target's final mark."""
     tables = [
         replace(table, key=("turn", EVENT_NUMBER)) if table.name == EVENTS else table
         for table in list_tables()
@@ -325,7 +317,7 @@ async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: Mov
 def _put_page(
     connection: Connection, *, table: Table, written: Table, page: Sequence[Values], arrival: Arrival
 ) -> None:
-    """Insert a page of rows, with all leases ended, and record how far the copy has come."""
+    """Insert a page of rows, with all leases ended, and record the progress."""
     rows = (dict(zip(table.columns, row, strict=True)) for row in page)
     ended = [{**row, LEASE: 0.0} if row.get(LEASE) is not None else row for row in rows]
     insert_rows(connection, written, [[row[column] for column in written.columns] for row in ended])
@@ -342,8 +334,7 @@ async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids)
         for name, value in kept.items():
             put_fact(connection, name, value)
         for team_id in teams.list_team_ids(connection):
-            # Delete the task of a rebuild that the source has begun: continued at the target, it would skip clearing
-            # the index.
+            # A rebuild that the source has begun would skip clearing the index here.
             begun = tasks.find_open_rebuild(connection, team_id)
             if begun is not None:
                 tasks.cancel_task(connection, begun.id, to_text(make_ids.now()))

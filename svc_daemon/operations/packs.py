@@ -1,8 +1,7 @@
-"""Packs: receives the bytes of all files of a batch in one request. `core.uploads.packs` explains how packs work.
+"""Packs: receives the bytes of all files of a batch in one request (see `core.uploads.packs`).
 
-A request for a pack locks the upload sessions of all its files, so it never writes to a file that another request
-writes, finalizes or deletes. The token in the pack's URL is derived from the highest generation of its sessions.
-Renewing the sessions raises this generation, and so makes the pack's earlier URL invalid.
+A request locks the upload sessions of all its files. The URL's token is derived from the sessions' highest generation,
+so renewing them makes an earlier URL invalid.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class PackProgress:
-    """The files of a pack, its computed state, and how many of its bytes have been received."""
+    """A pack's files, its state, and how many of its bytes have been received."""
 
     items: Sequence[PackItem]
     state: str
@@ -34,17 +33,17 @@ class PackProgress:
 
 
 def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
-    """Return whether the files of these sessions, which form a batch, are small enough to be sent as a pack."""
+    """Return whether the batch of these sessions is small enough to be sent as a pack."""
     return sum(upload.size_bytes for upload in members) <= context.limits.pack_bytes
 
 
 def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:
-    """Return the secret token for the pack's URL, which authorizes sending the bytes of all its files."""
+    """Return the secret token of the pack's URL, which allows sending all its files."""
     return sessions.token(context.secret, batch_id, max(upload.generation for upload in members))
 
 
 def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMember]:
-    """Return the pack's sessions if the token is valid for it; otherwise raises `session_not_found`."""
+    """Return the pack's sessions if the token is valid; otherwise raises `session_not_found`."""
     members = context.look(lambda connection: store.list_members(connection, batch_id))
     generation = max((member.generation for member in members), default=0)
     if not members or not sessions.is_token(token, context.secret, batch_id, generation):
@@ -53,10 +52,10 @@ def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMemb
 
 
 async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember], sending: ChunkBody) -> PackProgress:
-    """Receive some bytes of a pack, or report its progress; bytes that are reported as received are durable.
+    """Receive bytes of a pack, or report its progress. Bytes reported as received are durable.
 
     Raises the errors of `core.uploads.sessions.judge_put`, `size_mismatch`, `storage_full`, and `request_in_progress`
-    if another request has taken over one of the sessions.
+    if another request has taken over a session.
     """
     async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))) as hold:
         before = await _read_progress(context, batch_id)
@@ -71,14 +70,14 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
 
 
 async def _read_progress(context: Context, batch_id: str) -> PackProgress:
-    """Compute the pack's progress from the rows and files of its sessions.
+    """Compute the pack's progress from its sessions.
 
     Bytes that may not be durable yet are made durable first.
     """
     members = context.look(lambda connection: store.list_members(connection, batch_id))
     stored = await context.parts.settle(*(member.id for member in members))
     items = rules.place_items(
-        # A session that has ended needs no more bytes, so all of its bytes count as stored.
+        # A session that has ended needs no more bytes.
         (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
         for member, size in zip(members, stored, strict=True)
     )

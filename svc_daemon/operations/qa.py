@@ -1,4 +1,4 @@
-"""Q&A sources: a question with its answer, stored as a small text. It has buckets, but searches of a bucket omit it."""
+"""Q&A sources: a question with its answer, stored as a small text. Searches of a bucket omit them."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +18,7 @@ ROUTE = "POST /v1/buckets/{bucket}/qa"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QaPair:
-    """A question and its answer, with fields that were already checked."""
+    """A question and its answer, with checked fields."""
 
     question: str
     answer: str
@@ -36,8 +36,8 @@ class QaPair:
 async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
     """Store the question in its buckets, and queue its indexing.
 
-    Returns the source; for a repeated request, that of the first one. Raises the errors of `replays` and of the rate
-    limits, `storage_full`, and `source_not_found` if the source to replace doesn't exist or is in none of the buckets.
+    A repeated request returns the first one's source. Raises the errors of `replays` and of the rate limits,
+    `storage_full`, and `source_not_found` if none of the buckets has the source to replace.
     """
     staged = context.blobs.stage()
     try:
@@ -82,6 +82,6 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
 
 
 def claim_of(destination: Destination, question: QaPair) -> Claim:
-    """Return what identifies a request to create this question, so that a repeated request is recognized."""
+    """Return what identifies a request to create this question."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
     return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))

@@ -1,4 +1,4 @@
-"""Extracts the text of a source's stored bytes, and splits it into chunks of the sizes set for its oldest bucket."""
+"""Extracts the text of a source's stored bytes, and splits it into chunks."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """A source whose text is to be extracted, and the chunk sizes for splitting the text."""
+    """A source to read, and the chunk sizes for its text."""
 
     source: SourceRow
-    #: The chunk sizes: those set for the source's oldest bucket.
+    #: The chunk sizes of the source's oldest bucket.
     chunking: ChunkingOptions
 
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """The result of reading a source's stored bytes again: their hash, and the text extracted from them."""
+    """The hash and text of a source's stored bytes, read again."""
 
-    #: SHA-256 of the stored bytes, in hexadecimal; None if there are none.
+    #: In hexadecimal; None if there are no bytes.
     sha256: str | None
     extraction: Extraction | None
-    #: Why no text could be extracted; None if it was extracted, or if there are no stored bytes.
+    #: Why the bytes have no text; None if they have, or if there are no bytes.
     failure: ExtractionFailed | None = None
 
 
@@ -45,7 +45,7 @@ def find_reading(connection: Connection, team_id: str, source_id: str) -> Source
 
 
 def list_chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict[str, ChunkingOptions]:
-    """Map the id of each source to its chunk sizes, which are those set for its oldest bucket."""
+    """Map each source's id to the chunk sizes of its oldest bucket."""
     oldest = {source.id: (source.team_id, next(iter(source.places), "")) for source in sources}
     buckets = {place: find_bucket(connection, *place) for place in set(oldest.values())}
     chunkings = {place: chunking_of(bucket) if bucket else ChunkingOptions() for place, bucket in buckets.items()}
@@ -61,10 +61,10 @@ async def read(context: Context, extractor: Extractor, reading: SourceReading) -
 async def read_wave(
     context: Context, extractor: Extractor, readings: Sequence[SourceReading]
 ) -> list[Extraction | Exception]:
-    """Extract the stored bytes of several sources of one team in a single child process.
+    """Extract the stored bytes of several sources of one team in one child process.
 
-    Returns an entry for each source: the extraction, an exception that `read` would raise, or NotRead if the source
-    must be read alone. Raises ProviderFailed if the disk is nearly full.
+    Returns for each source the extraction, an exception of `read`, or NotRead if it must be read alone. Raises
+    ProviderFailed if the disk is nearly full.
     """
     await asyncio.to_thread(check_room, context)
     results = await extractor.extract_wave([_stored(context, reading) for reading in readings])
@@ -75,7 +75,7 @@ async def read_wave(
 
 
 async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
-    """Hash and extract the stored bytes as they are now, whatever the index contains; raises NotFound."""
+    """Hash and extract the stored bytes, without using the index; raises NotFound."""
     reading = context.read(partial(find_reading, team_id=source.team_id, source_id=source.id))
     if reading is None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
@@ -91,7 +91,7 @@ async def read_again(context: Context, extractor: Extractor, source: SourceRow) 
 
 
 async def extract(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
-    """Extract the text of the source's bytes in the sandboxed extractor; raises ExtractionFailed."""
+    """Extract the source's text in the sandboxed extractor; raises ExtractionFailed."""
     try:
         return await extractor.extract(_stored(context, reading))
     except FileNotFoundError as missing:
@@ -108,9 +108,9 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
 
 
 async def _find_cause(context: Context, reading: SourceReading, missing: FileNotFoundError) -> Exception:
-    """Find out whether the source's bytes are lost or another file is missing, and return the error to report.
+    """Return an error for lost bytes, or `missing` if another file is missing.
 
-    The loss of the bytes fails the source for good, so it must not be confused with a broken installation.
+    Lost bytes fail the source for good; a broken installation must not.
     """
     if await context.blobs.blob(reading.source.blob_name).find() is not None:
         return missing

@@ -1,33 +1,27 @@
-"""Rebuilding a team's search index from the stored bytes, and rechunking the documents of a bucket.
+"""Rebuilds a team's search index from the stored bytes, and rechunks the documents of a bucket.
 
-Theory of operation, rebuilding:
+Rebuilding is one task. While it is open, the team's searches are refused and its sources are not ready:
 
-    queued -> clear -> index -> succeeded      one task; while it is open the team is in maintenance
+    queued       a command, or a worker that finds the index damaged, queues the task
+    clear        the index file is removed
+    index        active sources that the new index lacks are read, under their current generation
+    succeeded    searches are allowed again, and bucket syncs that waited run
 
-From the transaction that queues the task to the one that ends it, searches of the team are refused, its sources are not
-`ready` (their rows don't change), and its bucket syncs and detachments wait. The index file is removed, then every
-active source that is missing from the index is read again, under its current generation, so chunks keep their ids.
-Missing documents are found by comparing the index with the state database. So after a crash, only the documents that
-were being read are read again, and documents that other workers indexed in the meantime are not read twice.
+After a crash, only sources that the new index lacks are read again. Uploads and deletes during a rebuild take effect as
+usual; uploads are ready after it. Indexing tasks that run when the file is removed are queued again. A document that
+can't be read is queued as a new generation. A failing disk never fails the task, because the team would be left without
+search; it is retried with longer pauses.
 
-Requests that are acknowledged during a rebuild are not lost. An upload goes into the new file as usual, and is ready
-after the rebuild. An indexing task that was running when the old file was removed is queued again, since it may have
-written to that file. A delete leaves a tombstone, and after writing a document, a worker checks whether its source
-still exists. Buckets that sources joined or left are synced at the end. A document that can't be read during the
-rebuild is queued for indexing as a new generation: its source ends active, or failed with the reason.
+Rechunking keeps the source ready, and searches use the old chunks until the new ones are put:
 
-A failing disk does not fail the task: it is retried, with increasing backoff, until it succeeds. If the task could
-fail, a team would be left without search, or with a search that silently misses documents.
+    mark      the change of a bucket's chunk sizes marks its sources
+    read      a child process splits the text again
+    begin     the source gets its next generation; the earlier ones stay valid
+    put       the index replaces the chunks atomically
+    finish    the mark is removed
 
-Theory of operation, rechunking (until it is finished, searches use the old chunks):
-
-    mark (with the change)  ->  read (child)  ->  begin  ->  put (index)  ->  finish
-
-The bytes are the same, so the old and the new chunks are both valid: `begin` gives the source its next generation and
-keeps the earlier ones valid, the index replaces the old chunks with the new ones atomically, and `finish` removes the
-mark. So searches find the source at any time, and it stays ready. After a crash at any point, the mark remains and the
-next start begins again. Any other change that creates a new generation meanwhile (new bytes, a retry) wins, and uses
-the new chunking too. Rechunking does not begin while a bucket sync of the source is running.
+After a crash, the mark remains and the next start begins again. New bytes or a retry meanwhile win, and use the new
+chunk sizes too. Rechunking waits for running syncs of the source.
 """
 
 import asyncio
@@ -68,21 +62,18 @@ from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)
 
-#: The stages of a rebuild task: first remove the old index, then index the documents.
+#: The stages of a rebuild: remove the old index, then index the documents.
 CLEAR, INDEX = "clear", "index"
-#: A rebuild is retried without limit, but the attempt number shown to clients stops at this value.
+#: Rebuilds are retried without limit, but clients see no higher attempt number.
 ATTEMPTS = 3
-#: If an index is damaged again within this time after its rebuild, the disk is probably failing. This is logged, and
-#: each further rebuild is delayed. In the meantime, the team's sources are not ready, since searches can't find them.
+#: An index that is damaged again within this time was probably damaged by a failing disk, so its rebuild is delayed.
 SOON_S = 3600
 
 
 def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> TaskRow:
     """Queue the rebuild of a team's index, or return the open task. `team` is an id or name; raises NotFound.
 
-    The maintenance begins at once; the rebuild itself begins at `due_at`.
-
-    This works without a running service: the next start does the rebuild.
+    Searches are refused at once; the rebuild begins at `due_at`. If no service is running, the next start does it.
     """
     found = get_team(connection, team)
     running = find_open_rebuild(connection, found.id)
@@ -105,14 +96,14 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
 
 
 async def rebuild_store(context: Context, team: str) -> TaskRow:
-    """Queue the rebuild of a team's index, unless one is already waiting or running. Raises NotFound."""
+    """Queue the rebuild of a team's index, unless one is open. Raises NotFound."""
     task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
     context.wakes.rebuilding.set()
     return task
 
 
 async def rebuild_after(context: Context, team_id: str, last: TaskRow | None) -> None:
-    """Queue the rebuild of a team's index, unless another node has queued one since the rebuild `last`."""
+    """Queue the rebuild of a team's index, unless another node has done so since the rebuild `last`."""
 
     def work(connection: Connection) -> None:
         newest = find_last_rebuild(connection, team_id)
@@ -134,11 +125,11 @@ async def rebuild_damaged(context: Context) -> None:
 async def _rebuild_damaged(context: Context, team_id: str) -> None:
     soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
     if context.read(partial(find_team, team=team_id)) is None:
-        # A team that is not in the database has no sources to index.
+        # A team without a row has no sources to index.
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
-        # If a rebuild is waiting or running, it will detect the damage too, and start over.
+        # The open rebuild will find the damage too.
         return
     due_at = None
     if last is not None and (last.finished_at or "") > soon:
@@ -156,7 +147,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 
 async def claim_rebuild(context: Context) -> TaskRow | None:
-    """Claim a rebuild that is due. It continues at the stage that it had reached."""
+    """Claim a rebuild that is due. It continues at its last stage."""
 
     def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
@@ -165,7 +156,7 @@ async def claim_rebuild(context: Context) -> TaskRow | None:
 
 
 async def note_cleared(context: Context, task: TaskRow) -> None:
-    """Record that the old index was removed. Running indexing tasks are queued again: they may have written to it."""
+    """Record that the old index was removed, and queue indexing tasks again that may have written to it."""
 
     def work(connection: Connection) -> None:
         if not tasks.is_held(connection, task):
@@ -179,7 +170,7 @@ async def note_cleared(context: Context, task: TaskRow) -> None:
 
 
 async def find_missing(context: Context, task: TaskRow) -> list[str]:
-    """List the active sources whose current document is missing from the new index, and record how many are done."""
+    """List the active sources whose document the new index lacks, and record the progress."""
     held = await asyncio.to_thread(list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
     missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
@@ -189,7 +180,7 @@ async def find_missing(context: Context, task: TaskRow) -> list[str]:
 
 
 def list_active(context: Context, task: TaskRow, source_ids: Sequence[str]) -> list[SourceReading]:
-    """Return those of these sources that are still active, each with its chunk sizes."""
+    """Return those of these sources that are still active, with their chunk sizes."""
 
     def work(connection: Connection) -> list[SourceReading]:
         sources = [
@@ -204,7 +195,7 @@ def list_active(context: Context, task: TaskRow, source_ids: Sequence[str]) -> l
 
 
 async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[SourceReading, Extraction]]) -> None:
-    """Update the rows of the sources, now that the index has their documents."""
+    """Update the sources' rows, now that the index has their documents."""
 
     def work(connection: Connection) -> None:
         for reading, extraction in read:
@@ -218,7 +209,7 @@ async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[Source
 
 
 async def requeue_document(context: Context, reading: SourceReading) -> None:
-    """Create a new indexing task for a document that can't be read. The task has the full number of attempts."""
+    """Queue a document that can't be read for indexing, with all its attempts."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -230,7 +221,7 @@ async def requeue_document(context: Context, reading: SourceReading) -> None:
 
 
 async def finish_rebuild(context: Context, task: TaskRow) -> None:
-    """End the rebuild: searches of the team are allowed again, and sources whose buckets have changed are synced."""
+    """End the rebuild: allow searches again, and sync sources whose buckets have changed."""
 
     def work(connection: Connection) -> None:
         tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
@@ -244,10 +235,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
-    """Schedule another attempt after a pause.
-
-    If the new index is damaged too, that attempt begins with an empty index.
-    """
+    """Schedule another attempt after a pause, with an empty index if the new one is damaged too."""
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
@@ -260,12 +248,12 @@ async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter
 
 
 async def park_rebuild(context: Context, task: TaskRow) -> None:
-    """Queue the rebuild again because the process is stopping; the next start continues it."""
+    """Queue the rebuild again because the process is stopping."""
     await context.write(lambda connection: tasks.park_task(connection, task))
 
 
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
-    """Return the source's current row, or None if the source is no longer active or has a newer generation."""
+    """Return the source's current row, or None if it is not active or has a newer generation."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
     if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
         return None
@@ -273,12 +261,12 @@ def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | No
 
 
 def list_generations(context: Context, team_id: str) -> dict[str, int]:
-    """Return the generation (version) of each source in the team's index, by source id; raises ProviderError."""
+    """Return each source's generation in the team's index, by source id; raises ProviderError."""
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
 
 
 def next_reading(context: Context, after_id: str) -> SourceReading | None:
-    """Return the next source after `after_id` that is marked to be split into new chunks, with its chunk sizes."""
+    """Return the next source after `after_id` that is marked for new chunks."""
 
     def work(connection: Connection) -> SourceReading | None:
         found = find_next_rechunk(connection, after_id)
@@ -288,7 +276,7 @@ def next_reading(context: Context, after_id: str) -> SourceReading | None:
 
 
 async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
-    """Begin to split a source into new chunks: give it the next generation.
+    """Give the source its next generation, for its new chunks.
 
     Returns None if another change of the source is in progress.
     """
@@ -298,7 +286,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
         if source is None or source.in_maintenance:
             return None
         if readiness.SYNCING in source.places.values():
-            # A running sync writes the current generation to the index; it would fail if the index had the next one.
+            # A running sync would fail if the index had the next generation.
             return None
         moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
         update_state(connection, moved)
@@ -308,7 +296,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """Record that the index has the new chunks. If the chunk sizes have changed again, the source stays marked."""
+    """Record that the index has the new chunks. If the chunk sizes have changed again, the mark stays."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -317,18 +305,18 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
         update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
         if set(source.places) != set(reading.source.places):
-            # The source has left a bucket since it was read, but the index still has that bucket: schedule an update.
+            # The source has left a bucket since it was read; update the index.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
 
     await context.write(work)
     context.wakes.syncing.set()
-    # Wake the embedding worker, because the new chunks have no vectors yet.
+    # The new chunks have no vectors yet.
     context.wakes.note_unembedded(reading.source.team_id)
 
 
 async def give_up_rechunk(context: Context, reading: SourceReading, reason: str) -> None:
-    """Keep the old chunks of a document that can't be read at this time, and add a warning to the source."""
+    """Keep the old chunks of a document that can't be read, and add a warning to the source."""
     warning = f"The new chunking of its bucket could not be applied: {reason}"
 
     def work(connection: Connection) -> None:

@@ -1,8 +1,7 @@
-"""Refreshing: fetch the URL of a source again, and reindex the source only if its content has changed.
+"""Refreshing: fetches a source's URL again, and reindexes the source if its content has changed.
 
-The request to the host contains the validators (ETag, Last-Modified) of the stored version. Unchanged content costs
-neither quota nor indexing. New bytes are stored under a new blob name; one transaction switches the source to that
-blob, queues a new generation, and creates a tombstone for the old blob, which is deleted afterwards.
+Unchanged content costs neither quota nor indexing. New bytes get a new blob name. One transaction switches the source
+to them, queues a new generation, and records that the old blob is to be removed.
 """
 
 from dataclasses import replace
@@ -29,17 +28,16 @@ from svc_daemon.wire.codes import ErrorCode
 async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
     """Fetch the source's URL again. Returns the source, and whether its content has changed.
 
-    Raises the errors of `imports.fetch`, `invalid_request` if the source has no URL, `request_in_progress` while it is
-    being indexed, `forbidden_project_key` if it is also in buckets that the key can't reach, `quota_exceeded`, and
-    `storage_full`. Unless `force` is set, raises `url_is_web_page` or `url_is_file` if a page became a file or vice
-    versa.
+    Raises `invalid_request` if it has no URL, `request_in_progress` while it is being indexed, `forbidden_project_key`
+    if the key can't reach all its buckets, and the errors of `imports.fetch`, of the quota and of a full disk. Unless
+    `force` is set, raises `url_is_web_page` or `url_is_file` if a page became a file or vice versa.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if source.source_url is None:
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
     staged = context.blobs.stage()
-    # If the stored bytes are lost, send no validators, so that the whole content is fetched.
+    # If the stored bytes are lost, fetch the whole content.
     has_bytes = await context.blobs.blob(source.blob_name).find() is not None
     try:
         known = source.fetched if has_bytes else None
@@ -49,8 +47,7 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         got = await refetch(context, source.type, source.source_url, staged, validators)
         if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
             return await _note_fetch(context, key, source, got), False
-        # A page that became a file is often a mistake of the site, and a file that became a page is usually a login
-        # form.
+        # A file that became a page is usually a login form, and a page that became a file a mistake.
         was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
         if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
             refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
@@ -67,7 +64,7 @@ def _refuse_unsettled(source: SourceRow) -> None:
 
 
 async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fetched | NotModified) -> SourceRow:
-    """Record a fetch that found the same content as before."""
+    """Record a fetch that found the same content."""
 
     def work(connection: Connection) -> SourceRow:
         found = get_changeable_source(connection, key, source.id)
@@ -80,7 +77,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
 
 
 async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedBytes, Fetched]) -> SourceRow:
-    """Replace the source's old bytes by the new ones, unless another request has changed the source in the meantime."""
+    """Replace the source's bytes, unless another request has changed it meanwhile."""
     staged, got = taken
     check_room(context)
     await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)

@@ -1,12 +1,7 @@
-"""Repairs the problems that `verifying` has found, if it is clear how.
+"""Repairs the problems that `verifying` has found, where it is clear how.
 
-Sources whose bytes are lost are marked as failed.
-
-Stored bytes whose row is lost become sources again, with the help of the team's index. The index has the source's id,
-team, title and buckets; size, hash and type are computed from the bytes. Everything else about the source (tags,
-metadata, its URL) is lost.
-
-The workers do the rest once the service runs: they index the queued sources and make the webhook calls that are due.
+Sources whose bytes are lost are marked as failed. Stored bytes whose row is lost become sources again: the index has
+their id, team, title and buckets, but tags, metadata and URL are lost. The workers do the rest once the service runs.
 """
 
 import asyncio
@@ -44,10 +39,10 @@ from svc_daemon.wire.event_types import EventType
 
 
 async def recover(context: Context, team_id: str, place: str) -> None:
-    """Create a source again from a stored file, with the source id in the file's name, and queue it for indexing.
+    """Create a source again from a stored file, whose name has the source's id, and queue its indexing.
 
-    `place` is the path of the file, or its key in an object store; the file may be one that was moved aside. If the
-    source's team or one of its buckets is missing from the database, it is created again with its old id.
+    `place` is the file's path, also of one moved aside, or its key in an object store. A missing team or bucket is
+    created again with its old id.
     """
     name = PurePath(place).name
     source_id = ids.source_of(name) or ""
@@ -63,7 +58,7 @@ async def recover(context: Context, team_id: str, place: str) -> None:
     found = await blob.find()
     if found is None:
         raise StorageError(f"The blob {name} is gone.")
-    # The index has only the title, so the title is used as the file name too.
+    # The file's name is lost, so use the title.
     try:
         filename = clean_file_name(stored.title)
     except ServiceError:
@@ -85,7 +80,7 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
     for bucket_id in bucket_ids:
         bucket = find_bucket(connection, source.team_id, bucket_id)
         if bucket is None:
-            # The index has only the bucket's id, so the bucket's name is lost.
+            # The index has only the bucket's id, so its name is lost.
             now, name = source.created_at, _name(bucket_id)
             bucket = BucketRow(
                 id=bucket_id,
@@ -119,9 +114,9 @@ LOST = stored_error(
 
 
 async def repair_problems(context: Context, problems: Iterable[Problem]) -> list[Problem]:
-    """Make all safe repairs, in the order of the members of `Repair`. Returns the repaired problems.
+    """Make all safe repairs, in the order of `Repair`. Returns the repaired problems.
 
-    Raises StorageError if the installation is being moved, since the repairs would be missing at the target.
+    Raises StorageError if the installation is being moved, because the target would lack the repairs.
     """
     context.read(refuse_moved)
     order = list(Repair)
@@ -144,8 +139,7 @@ async def _repair_bytes(context: Context, problem: Problem) -> None:
     about, stores = problem.about, context.stores
     match problem.repair:
         case Repair.TRIM_LOG if "team_id" in about:
-            # Opening the index truncates its write-ahead log, so the call itself is the repair. The log of the state
-            # database was truncated when the database was opened.
+            # Opening the index truncates its write-ahead log. That of the state database is truncated already.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Repair.REMOVE_FILE if "blob" in about:
             await stores.blobs.delete([about["blob"]])
@@ -182,12 +176,12 @@ def _repair_state(connection: Connection, context: Context, problem: Problem) ->
 
 async def _repair_source(context: Context, problem: Problem) -> None:
     if problem.repair is Repair.FAIL_SOURCE:
-        # Move the wrong bytes aside, so that no retry reads them. No other source ever has a blob of the same name.
+        # Move the wrong bytes aside, so that no retry reads them.
         await context.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> None:
-        # Read the source again, since earlier repairs may have changed it.
+        # Earlier repairs may have changed the source.
         source = find_source(connection, problem.about["team_id"], problem.about["source_id"])
         match problem.repair, source:
             case _, None:
@@ -203,7 +197,7 @@ async def _repair_source(context: Context, problem: Problem) -> None:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
             case Repair.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
-                # A queued source is synced after it has been indexed.
+                # A queued source is synced after indexing.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
             case Repair.UPDATE_INDEX, SourceRow():

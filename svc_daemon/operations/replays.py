@@ -1,4 +1,4 @@
-"""Stores the response of a create request by its idempotency key, so that repeating the request returns it."""
+"""Stores responses by idempotency key, so that a repeated create request gets the first one's response."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Repeatable:
-    """A create request with an optional idempotency key. Without a key, it is always executed."""
+    """A create request with an optional idempotency key."""
 
     key: KeyRow
     idempotency_key: str | None
@@ -26,14 +26,14 @@ class Repeatable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The response to a create request, without `request_id`, and whether it was stored by an earlier request."""
+    """The response to a create request, without `request_id`, and whether an earlier request stored it."""
 
     body: dict[str, Any]
     replayed: bool = False
 
 
 def check_key(context: Context, idempotency_key: str | None) -> str | None:
-    """Return the idempotency key if its format is valid; otherwise raises `invalid_idempotency_key`."""
+    """Return the idempotency key; raises `invalid_idempotency_key` if its format is wrong."""
     limit = context.limits.idempotency_key_characters
     if idempotency_key is not None and not idempotency.is_key(idempotency_key, limit):
         raise ServiceError(
@@ -46,9 +46,9 @@ def check_key(context: Context, idempotency_key: str | None) -> str | None:
 
 @asynccontextmanager
 async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outcome | None]:
-    """Lock the request's idempotency key, and yield the response stored under it; None if this is the first request.
+    """Lock the request's idempotency key, and yield the response stored under it; None if there is none.
 
-    Raises `request_in_progress`, and `idempotency_key_conflict` if the key was used for a different request.
+    Raises `request_in_progress`, and `idempotency_key_conflict` if another request has used the key.
     """
     if request.idempotency_key is None:
         yield None
@@ -60,15 +60,14 @@ async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outc
 
 
 def key_lock(key_id: str, idempotency_key: str) -> str:
-    """Return the name of the lock for an idempotency key."""
+    """Return the lock's name for an idempotency key."""
     return f"key {key_id} {idempotency_key}"
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
-    """Store the response in the transaction that makes the change; does nothing without an idempotency key.
+    """Store the response in the transaction that makes the change. Without an idempotency key, does nothing.
 
-    Raises `request_in_progress` if another response was stored under the key since the lookup. Then the change is
-    rolled back, and a retry gets the stored response.
+    Raises `request_in_progress` if a response was stored since the lookup, so that the change is rolled back.
     """
     if request.idempotency_key is None:
         return
@@ -79,7 +78,7 @@ def store_answer(connection: Connection, context: Context, request: Repeatable, 
 
 
 def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
-    """Return the response stored under the request's idempotency key, or None; raises `idempotency_key_conflict`."""
+    """Return the response stored under the idempotency key, or None; raises `idempotency_key_conflict`."""
     key = request.idempotency_key
     if key is None:
         return None

@@ -1,4 +1,4 @@
-"""After a restore of an older state: raises the revision numbers of all buckets, so that clients drop cached lists."""
+"""Raises the revisions of all buckets after a restore, so that clients drop cached lists."""
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
@@ -7,17 +7,16 @@ from svc_daemon.store.buckets import raise_revisions
 from svc_daemon.store.facts import put_fact
 from svc_daemon.wire.restores import RestoreMark
 
-#: Name of a row in the table `facts`: the time of the last restore.
+#: Row of the table `facts` with the time of the last restore.
 RESTORED_AT = "restored_at"
-#: After a restore, the revision of a bucket is the time in seconds, shifted left by this many bits. So it is greater
-#: than all earlier revisions, unless the bucket has changed a million times a second.
+#: A restored bucket's revision is the time in seconds, shifted left by this many bits, so it exceeds earlier ones.
 REVISION_BITS = 20
 
 
 def mark_restored(connection: Connection, make_ids: Ids) -> RestoreMark:
     """Record that the state was restored, and raise the revisions of all buckets."""
     now = make_ids.now()
-    # The random part distinguishes two restores at the same time, which can happen if the clock was set back.
+    # Distinguishes two restores at the same time, after the clock was set back.
     part = int.from_bytes(make_ids.random(4), "big") >> (32 - REVISION_BITS)
     revision = (int(now.timestamp()) << REVISION_BITS) + part
     raise_revisions(connection, revision)

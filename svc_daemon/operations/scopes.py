@@ -1,8 +1,7 @@
-"""Determines which buckets and sources a search covers, and which agent's policy applies.
+"""Determines what a search covers, and which agent's policy applies.
 
-A search covers what the key can reach, the request names and the agent's policy allows. A named bucket that the key
-can't reach counts as missing; a bucket that the policy doesn't allow is left out, with a warning in the response. The
-policy's filters, number of passages and score threshold are merged into the request.
+A search covers what the key can reach, the request names and the policy allows. A named bucket that the key can't reach
+counts as missing. One that the policy excludes is left out with a warning.
 """
 
 from dataclasses import dataclass, replace
@@ -26,19 +25,18 @@ from svc_daemon.wire.searches import SearchRequest
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What a search covers: some buckets, and all or only some of the sources in them."""
+    """What a search covers: some buckets, and all or some of the sources in them."""
 
-    #: Whether only sources in these buckets are found. If not, questions and answers are found too, which searches of
-    #: buckets omit.
+    #: Whether the search is limited to buckets, which leaves out questions and answers.
     goes_by_bucket: bool
-    #: Whether sources that are in no bucket are found too.
+    #: Whether sources in no bucket are found too.
     takes_unplaced: bool
-    #: Slugs of the buckets that the request named but the agent does not search.
+    #: Slugs of named buckets that the agent does not search.
     left_out: tuple[str, ...]
-    #: The revision of each bucket when the scope was read; it increases with each change of the bucket's members.
+    #: Each bucket's revision, which increases with each change of its members.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
-    #: The id of the last rebuild of the index. If it has changed after the search, the index was replaced.
+    #: Id of the last rebuild of the index. If it changes, the index was replaced.
     rebuild_id: str | None
 
     @property
@@ -47,7 +45,7 @@ class SearchScope:
 
     @property
     def has_bucket(self) -> bool:
-        """Return whether the request and the key allow at least one bucket, even if the agent's policy excludes it."""
+        """Return whether the request and the key allow a bucket, even one that the policy excludes."""
         return bool(self.revisions or self.left_out)
 
     @property
@@ -56,7 +54,7 @@ class SearchScope:
 
 
 def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
-    """Return warnings if the agent can't find anything, without revealing the contents of its policy."""
+    """Return warnings if the agent can't find anything, without revealing its policy."""
     if agent is None:
         return []
     if agent.policy_fault is not None:
@@ -78,11 +76,11 @@ def _remedy(agent: TeamAgent) -> str:
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
     """Return the agent that the request names.
 
-    If it names none, returns the default agent, or None if the request names buckets.
+    If it names none, returns the default agent, or None if it names buckets.
     """
     if request.agent is None and request.buckets is not None:
         if key.models is not None:
-            # A key that is limited to some agents may search only with the policy of one of them.
+            # A key limited to some agents must name one of them.
             raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is limited to certain agents; name one of them.")
         return None
     agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
@@ -91,7 +89,7 @@ def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamA
 
 
 def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) -> SearchRequest:
-    """Return the request with the policy's filters and limits merged into it; raises `metadata_filter_too_large`."""
+    """Return the request with the policy's filters and limits; raises `metadata_filter_too_large`."""
     changed: dict[str, Any] = {}
     if policy.scope == SOURCES:
         if len(policy.source_ids) > context.limits.search_sources:
@@ -115,7 +113,7 @@ def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) ->
 def find_scope(
     connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
 ) -> SearchScope:
-    """Return what the search covers; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
+    """Return what the search covers; raises `search_disabled`, `bucket_not_found`, `team_store_maintenance`."""
     refuse_disabled(connection)
     if request.buckets is not None:
         buckets = [get_usable_bucket(connection, key, bucket) for bucket in request.buckets]
@@ -131,11 +129,10 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # Without filters and tags, the sources need not be listed: the index is searched by bucket or, if the key is not
-    # limited to some buckets, as a whole.
+    # Without filters and tags, the index selects the sources itself.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
-    # It does no harm if this list contains too many sources, since each hit is checked again after the search.
+    # Too many sources do no harm, because each hit is checked again.
     wanted = Wanted(
         bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
         source_ids=request.source_ids,

@@ -1,16 +1,11 @@
-"""Search: the index (the provider) finds hits, and the state database decides which of them are valid.
+"""Search: the index finds hits, and the state database decides which of them are valid.
 
-The index is queried first, then the state database, in one snapshot: a hit counts only if its generation is valid for
-its source and the source is an active member of a bucket in scope. So once a delete has been acknowledged, its source
-is no longer found, even if the index still contains it. While a team's index is rebuilt, it is incomplete, so searches
-are refused; if a rebuild begins during a search, the search is refused or repeated.
+A hit is valid if its source is an active member of a searched bucket, and its generation (version) counts. So a source
+that was deleted is no longer found, even if the index still has it. If hits were dropped, the search may be repeated:
+because a source was just replaced, or to get more hits. While the index is rebuilt, searches are refused.
 
-If hits are dropped, the search may be repeated. If a bucket has changed since the scope was read, a source may have
-been replaced after the index was queried: the repeated search finds either the old or the new source. If most hits
-belong to deleted sources, more hits are requested.
-
-If no embedding model is configured, every search matches by keyword. If the model fails, a hybrid search falls back to
-keywords, and a semantic search fails.
+Without an embedding model, searches match by keyword. If the model fails, a hybrid search falls back to keywords, and a
+semantic search fails.
 """
 
 from collections.abc import Collection
@@ -37,14 +32,14 @@ from svc_daemon.store.memberships import list_unplaced
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: Maximum share of a search's time that may be used to embed the query; the rest is for the search itself.
+#: Maximum share of a search's time for embedding its query.
 EMBED_SHARE = 0.5
 _NO_MODEL = "The search used keywords only, because no embedding model is set up."
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The mode of a search (by keyword, by meaning or both), and the vector of its query, if it has one."""
+    """How a search matches (by keyword, meaning or both), and the vector of its query, if any."""
 
     mode: SearchMode
     vector: QueryVector | None = None
@@ -53,16 +48,16 @@ class Matching:
 
 
 async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
-    """Return how to match, with the vector of the query. Without a vector, a hybrid search matches by keyword.
+    """Return how to match, with the query's vector. Without one, a hybrid search matches by keyword.
 
-    Raises `search_timeout` at the deadline, and `search_failed` if the query of a semantic search can't be embedded.
+    Raises `search_timeout` at the deadline, and `search_failed` if a semantic search has no vector.
     """
     mode = SearchMode(request.mode)
     embed_by_s = deadline_s - context.limits.search_seconds * (1 - EMBED_SHARE)
     try:
         return Matching(mode, await _embed_query(context.embedding, request.query, embed_by_s))
     except EmbedFailed as error:
-        # The embedding server may have switched to another model: wake the worker so that it opens that model.
+        # The embedding server may have another model now; the worker opens it.
         context.wakes.embedding.set()
         if context.clock.monotonic() >= deadline_s:
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -72,7 +67,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
 
 
 async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -> QueryVector:
-    # Read `embedder` only once, since another model may be chosen during the call.
+    # Read `embedder` once, because it may change during the call.
     embedder = embedding.embedder
     if embedder is None:
         raise EmbedFailed(embedding.message or "The embedding model is being loaded.")
@@ -80,19 +75,19 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
     return QueryVector(model=embedder.model, values=values)
 
 
-#: Maximum number of index queries per search; after that, the search returns the valid hits of the last query.
+#: Maximum number of index queries per search. Then it returns the valid hits of the last one.
 MAX_ROUNDS = 5
-#: If too many hits belong to deleted sources, the next query requests this many times as many hits.
+#: If too many hits belong to deleted sources, the next query asks for this many times as many.
 GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """A valid hit and its source, whose row was read in the same snapshot in which the hit was checked."""
+    """A valid hit and its source, from one snapshot."""
 
     hit: Hit
     source: FoundSource
-    #: Ids of the searched buckets in which the source is active.
+    #: The searched buckets in which the source is active.
     bucket_ids: tuple[str, ...]
 
 
@@ -101,23 +96,22 @@ class Results:
     found: tuple[SearchResults, ...]
     has_more: bool
     warnings: tuple[str, ...]
-    #: The agent whose policy was applied; None if the request named buckets but no agent.
+    #: The agent whose policy was applied, if any.
     agent: TeamAgent | None = None
-    #: Minimum score of a hit, set by the request or the policy; None if neither sets one.
+    #: Minimum score of a hit, from the request or the policy; None if neither sets one.
     score_threshold: float | None = None
-    #: Number of chunks in the team's index, across all buckets.
+    #: Number of chunks in the team's index.
     chunks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The hits of one query of the index, checked against the state database."""
+    """The hits of one index query, checked against the state database."""
 
     results: Results
-    #: Whether hits were dropped although the index has more hits than were requested, so that a larger query would
-    #: help.
+    #: Whether hits were dropped and a larger query would find more.
     is_short: bool
-    #: Whether hits were dropped, and the buckets have changed or the index was rebuilt since the scope was read.
+    #: Whether hits were dropped because buckets or the index have changed meanwhile.
     is_overtaken: bool
 
     @property
@@ -126,7 +120,7 @@ class Judged:
 
 
 async def search(context: Context, key: KeyRow, request: SearchRequest) -> Results:
-    """Return the best chunks for the query, among those that the key can reach and the agent's policy allows.
+    """Return the best chunks for the query that the key can reach and the agent's policy allows.
 
     Raises `invalid_request`, `model_not_found`, `model_not_allowed`, `agent_not_found`, `bucket_not_found`,
     `metadata_filter_too_large`, `rag_quota_exceeded`, `search_disabled`, `team_store_maintenance`,
@@ -165,11 +159,11 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
     asking = _Asking(context, key, request, agent, deadline_s)
     mode = SearchMode(request.mode)
     if mode is SearchMode.KEYWORD or context.embedding.state is EmbeddingState.OFF:
-        # Without a model, hybrid and semantic searches match by keyword.
+        # Without a model, every search matches by keyword.
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
         return await context.search_aside(lambda: asking.settle(asking.look(), matching))
-    # Determine first what the search covers, so that the query of a refused search is not embedded.
+    # First, so that the query of a refused search is not embedded.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
     return await context.search_aside(asking.settle, scope, matching)
@@ -177,7 +171,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A single search. Each method runs in a thread and does much at once, since a switch of threads is expensive."""
+    """One search. Each method runs in a thread and does much, because switching threads is expensive."""
 
     context: Context
     key: KeyRow
@@ -193,8 +187,8 @@ class _Asking:
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """Query the index until it has returned enough valid hits, and return them. Raises the errors of `search`."""
-        # Some hits may belong to sources that were deleted or changed, so request more hits than needed.
+        """Query the index until enough hits are valid, and return them. Raises the errors of `search`."""
+        # Some hits may be of deleted sources, so ask for more than needed.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
             query = SearchQuery(
@@ -226,7 +220,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
     except ProviderError as error:
-        # A rebuild that has just begun may have closed the index during the search. If so, report the rebuild instead.
+        # A rebuild may have closed the index; if so, report that instead.
         context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
         if isinstance(error, SearchTimeout):
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -242,7 +236,7 @@ def _judge_page(
     scope: SearchScope,
     page: HitPage,
 ) -> Judged:
-    """Return the hits that are still valid, and whether to query the index again. Raises `team_store_maintenance`."""
+    """Return the hits that are still valid, and whether to query again. Raises `team_store_maintenance`."""
     is_remade = refuse_in_maintenance(connection, context, key.team_id) != scope.rebuild_id
     sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))
     unplaced = list_unplaced(connection, key.team_id, list(sources)) if scope.takes_unplaced else set()
@@ -264,9 +258,9 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """Raise `bucket_store_indexing_pending` if no source in these buckets is searchable yet, but some are pending.
+    """Raise `bucket_store_indexing_pending` if nothing in these buckets is searchable yet, but sources are pending.
 
-    A search of a single named bucket is refused even if none is pending.
+    A single named bucket is refused even if none is pending.
     """
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):

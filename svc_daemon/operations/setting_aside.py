@@ -1,10 +1,8 @@
 """At startup, sorts stored files that have no database row: deletes some, moves some aside, and moves some back.
 
-A crash leaves files that were never acknowledged. If an older copy of the state database was restored, or its log was
-truncated, there are also files that were acknowledged, and they may be the only copy. The folders don't show which of
-the two a file is, so all files without a row are moved aside and kept for days. Files that were deleted on purpose are
-an exception: they have a tombstone or belong to an upload session that has ended, and are removed. A file that was
-moved aside is moved back if it has a row again.
+Such a file may be left by a crash, or the only copy of an upload whose row a restore has lost. Nothing shows which, so
+it is moved aside and kept for days. A file that was deleted on purpose is removed. A file moved aside is moved back if
+it has a row again.
 """
 
 import asyncio
@@ -29,22 +27,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """The sources, deleted sources and upload sessions to which stored files belong according to the state database."""
+    """The owners of stored files, according to the state database."""
 
-    #: Size in bytes of each source's stored file, by the name of the file.
+    #: Size of each source's stored file in bytes, by file name.
     sizes: dict[str, int]
-    #: Names of stored files that were deleted on purpose.
+    #: Names of files that were deleted on purpose.
     deleted: set[str]
     open_ids: set[str]
-    #: Ids of upload sessions that have ended but still have bytes.
+    #: Upload sessions that have ended but still have bytes.
     ended_ids: set[str]
 
 
 async def sort_leftovers(context: Context) -> Counter[str]:
-    """Delete or move all files without a row. Returns how many, by what was done, such as `removed` or `set aside`.
+    """Delete or move all files without a row. Returns how many, by what was done, such as `set aside`.
 
-    Call this only at startup of the process that owns the data directory: later, the file of a running upload has no
-    row yet. Does nothing if files are stored in an object store.
+    Call this only at startup, because a running upload's file has no row yet. Does nothing with an object store.
     """
     folders = context.stores
     if not isinstance(folders, DataFolders):
@@ -59,16 +56,13 @@ async def sort_leftovers(context: Context) -> Counter[str]:
 
 
 async def clear_held(context: Context) -> int:
-    """Remove files whose deletion was postponed until the end of a backup that was then killed.
-
-    Returns how many.
-    """
+    """Remove files that a killed backup had kept from deletion. Returns how many."""
     folders = context.stores
     return await asyncio.to_thread(folders.blobs.removals.clear_held) if isinstance(folders, DataFolders) else 0
 
 
 async def count_asides(context: Context) -> None:
-    """Count the files that were moved aside, and how many of them have a bucket according to their team's index."""
+    """Count the files moved aside, and those whose bucket an index knows."""
     found = await asyncio.to_thread(context.asides.list_names)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
@@ -76,7 +70,7 @@ async def count_asides(context: Context) -> None:
 
 
 async def forget_asides(context: Context) -> int:
-    """Delete files that were moved aside longer ago than the limit. Returns the number of files."""
+    """Delete files that were moved aside longer ago than the limit. Returns how many."""
     day = context.clock.timestamp(-86400 * context.limits.set_aside_days)[:10]
     removed = await asyncio.to_thread(context.asides.remove_before, day)
     if removed:
@@ -95,8 +89,7 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     kept_by_sessions = {_identity(folders.parts.path(part_id)) for part_id in parts - owners.ended_ids}
     for name in set(folders.blobs.list_ids()) - owners.sizes.keys():
         path = folders.blobs.path(name)
-        # Finalizing an upload session links its file as a blob. If this blob has no row, the session still has the
-        # bytes, and the link is not needed.
+        # If a session still has the bytes of a blob without a row, the blob is not needed.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
         done[_remove(folders, path) if is_needless else _set_aside(context, folders, path)] += 1
     for part_id in parts - owners.open_ids:
@@ -135,8 +128,7 @@ def _remove(folders: DataFolders, path: Path) -> str:
 
 def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
-        # Use the file's own date if the clock is behind, as on a machine that boots without a clock battery. With the
-        # clock's date, the file would be deleted too early.
+        # If the clock is behind, its date would make the file be deleted too early.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"
@@ -148,14 +140,14 @@ def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode, which are equal for hard links to the same file."""
+    """Return device and inode, which are equal for hard links to the same file."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
 
 def _count_known(context: Context, source_ids: set[str]) -> int:
     known: set[str] = set()
-    # Take the teams from the index, not from the database: if an older database was restored, it lacks newer teams.
+    # A restored older database may lack newer teams, so ask the index.
     for team_id in filter(ids.TEAM_ID.fullmatch, context.provider.list_teams()):
         try:
             documents = context.provider.list_documents(team_id)

@@ -53,17 +53,17 @@ def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class SourceLookup:
-    """The result of looking up sources by id. Only sources that the key can reach are found."""
+    """Sources looked up by id. Only those that the key can reach are found."""
 
-    #: The sources found, in the order of the requested ids.
+    #: In the order of the requested ids.
     found: list[SourceRow]
     missing: list[str]
-    #: For each missing source that was replaced, its id and the id of the source that replaced it.
+    #: For each missing source that was replaced, the id of its successor.
     successors: dict[str, str]
 
 
 def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) -> SourceLookup:
-    """Return those of the sources that exist and that the key can reach, from one snapshot of the state."""
+    """Return those of the sources that exist and that the key can reach."""
 
     def work(connection: Connection) -> SourceLookup:
         rows = find_sources(connection, key.team_id, source_ids)
@@ -77,7 +77,7 @@ def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) ->
 
 
 async def verify_source(context: Context, source: SourceRow) -> ProviderState:
-    """Return the source's state according to the index as it is now; raises `search_failed` if the index fails.
+    """Return the source's state in the index; raises `search_failed`.
 
     While the index is rebuilt, the source is pending until it is indexed again.
     """
@@ -92,7 +92,7 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
 async def list_members(
     context: Context, key: KeyRow, bucket: str, chosen: SourceFilter
 ) -> tuple[str, int, list[SourceRow]]:
-    """List the sources of the bucket that pass the filter. Returns the bucket's id and revision, and the sources."""
+    """List the bucket's sources that pass the filter. Returns the bucket's id and revision, and the sources."""
 
     def work(connection: Connection) -> tuple[str, int, list[SourceRow]]:
         bucket_id = get_lasting_bucket(connection, key, bucket).id
@@ -103,10 +103,9 @@ async def list_members(
 
 
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
-    """Update the given fields, which were already checked. A new title is written to the index before the database.
+    """Update these fields, which were already checked. A new title is written to the index first.
 
-    The sync worker updates the index once more afterwards, in case the process is killed or the title changes again.
-    Raises `forbidden_project_key` if the source is also in buckets that the key can't reach.
+    Raises `forbidden_project_key` if the key can't reach all of the source's buckets.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if change.get("title", source.title) == source.title:
@@ -114,17 +113,16 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
     async with _retitling(context, source):
         await _retitle(context, source, change["title"])
         changed = await _describe(context, key, source_id, change)
-        # The document may have been indexed in between under its old title, so write the new one again.
+        # Indexing may have written the old title meanwhile, so write the new one again.
         await _retitle(context, source, changed.title)
     return changed
 
 
 @asynccontextmanager
 async def _retitling(context: Context, source: SourceRow) -> AsyncIterator[None]:
-    """Schedule an update of the index after the `with` block, and keep the sync worker from doing it earlier.
+    """Schedule an update of the index after the block, and keep the sync worker from doing it earlier.
 
-    If the sync worker did it during the block, it would write the old title, which is still in the database, and would
-    consider the update done.
+    During the block, the worker would write the old title and consider the update done.
     """
     now_s, until_s = context.clock.lease_s(), lease_end_s(context)
     await context.write(
@@ -156,7 +154,7 @@ def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: st
 
 
 async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> SourceRow:
-    """Add the source to another bucket; does nothing if the source is already in it."""
+    """Add the source to another bucket; does nothing if it is already in it."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> SourceRow:
@@ -168,8 +166,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
             attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
             record_events(connection, context.ids, key.team_id, [attached])
         if is_new and source.status == readiness.INDEXING:
-            # The source may have left this bucket and come back while it was being indexed. Then the index may lack the
-            # bucket, so schedule an update.
+            # If the source left this bucket and came back, the index may lack the bucket; update it.
             create_detachment(connection, key.team_id, source.id)
         return get_source(connection, key.team_id, source_id)
 
@@ -179,7 +176,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 
 
 async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
-    """Queue a failed source for indexing from its stored bytes, with the full number of attempts."""
+    """Queue a failed source for indexing from its stored bytes, with all its attempts."""
 
     def work(connection: Connection) -> SourceRow:
         source = get_reachable_source(connection, key, source_id)
@@ -193,7 +190,7 @@ async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceR
 
 
 def requeue(connection: Connection, context: Context, source: SourceRow, key_id: str | None = None) -> SourceRow:
-    """Queue the source for indexing again, in a new task that replaces its document by a new generation."""
+    """Queue the source for indexing again, as a new generation."""
     queued = replace(
         source,
         status=readiness.QUEUED,
@@ -223,8 +220,8 @@ def requeue(connection: Connection, context: Context, source: SourceRow, key_id:
 async def read_text(context: Context, source: SourceRow) -> StoredText:
     """Return the extracted text.
 
-    Raises `bucket_store_indexing_pending` if there is none yet, `invalid_request` if extraction has failed, and
-    `team_store_maintenance` while the index is rebuilt and does not have this source yet.
+    Raises `bucket_store_indexing_pending` if there is none yet, `invalid_request` if extraction failed, and
+    `team_store_maintenance` while a rebuild has not reached this source.
     """
     stored = await ask_index(context, source.team_id, lambda: context.provider.get_text(source.team_id, source.id))
     if stored is not None and stored.generation in source.generations:
@@ -236,6 +233,6 @@ async def read_text(context: Context, source: SourceRow) -> StoredText:
 
 
 async def _retitle(context: Context, source: SourceRow, title: str) -> None:
-    """Write the title to the index. If the source isn't indexed yet, the indexing worker will do this."""
+    """Write the title to the index. If the source isn't indexed yet, indexing will do this."""
     with suppress(DocumentMissing):
         await ask_index(context, source.team_id, lambda: context.provider.set_title(source.team_id, source.id, title))

@@ -1,6 +1,6 @@
 """Clean-up: removes the bytes and index rows of deleted sources, expired upload sessions, and old rows.
 
-Every step is idempotent: after a crash, it is simply repeated.
+After a crash, every step can simply be repeated.
 """
 
 import asyncio
@@ -23,17 +23,16 @@ from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of rows per step, which share one commit.
+#: Maximum number of rows per commit.
 STEP_LIMIT = 100
-#: Files of upload sessions that are not open are deleted at this age, in seconds. No request takes that long, so none
-#: still uses them.
+#: Age in seconds at which files of ended upload sessions are deleted. No request takes that long.
 PART_AGE_S = 86400
 
 
 async def clean_tombstones(context: Context) -> int:
-    """Remove the files and index rows of all deleted sources. Returns the number of sources that were cleaned up."""
+    """Remove the files and index rows of all deleted sources. Returns how many sources were cleaned up."""
     count, after = 0, ""
-    # Skip sources that fail, so that one team's damaged index does not block the other teams.
+    # Skip sources that fail, so that one damaged index does not block other teams.
     while listed := context.read(partial(tombstones.list_to_clean, after=after, limit=STEP_LIMIT)):
         after = listed[-1].source_id
         count += await _clean(context, listed)
@@ -41,7 +40,7 @@ async def clean_tombstones(context: Context) -> int:
 
 
 async def _clean(context: Context, listed: list[Tombstone]) -> int:
-    # Mark the tombstones as done last: before that, the deletion of the files must be durable.
+    # Mark the tombstones as done last, after the deletion of the files is durable.
     refused = await context.blobs.delete([stone.blob_name for stone in listed])
     rest = [stone for stone in listed if stone.blob_name not in refused]
     tried = await asyncio.to_thread(lambda: [(stone, _clear_index(context, stone)) for stone in rest])
@@ -60,14 +59,14 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
 
 
 async def forget_old_keys(context: Context) -> int:
-    """Delete expired idempotency keys. Returns their number."""
+    """Delete expired idempotency keys. Returns how many."""
     oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
     return await context.write(lambda connection: delete_expired_answers(connection, oldest))
 
 
 async def forget_ended(context: Context) -> int:
-    """Delete old rows of ended upload sessions, batches, tasks and webhook calls. Returns their number."""
-    # As long as an idempotency key is kept, the rows of its request are needed to answer repeated requests.
+    """Delete old rows of ended upload sessions, batches, tasks and webhook calls. Returns how many."""
+    # Repeated requests need the rows as long as their idempotency key is kept.
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
     count = 0
@@ -83,17 +82,15 @@ async def forget_ended(context: Context) -> int:
 
 
 async def sweep_objects(context: Context, after: str) -> str | None:
-    """Delete objects that are old and that no row names, one page of the object store per call.
+    """Delete old objects that no row names, one page of the object store per call.
 
-    `after` is the key of the last object of the page before. Returns the key of the last object of this page; None
-    after the last page, or if the bytes are not in an object store.
+    `after` is the last object's key on the previous page. Returns that of this page, or None when done.
     """
     stores = context.stores
     if not isinstance(stores, SweptStores):
         return None
     page = await stores.list_page(after)
-    # Delete only old objects, because bytes are stored before their row. Blobs are kept longer, since the rows of a
-    # restored older state may still name them.
+    # Bytes are stored before their row, so delete only old ones. Rows of a restored state may name old blobs.
     blobs_before = from_text(context.clock.timestamp(-86400 * context.limits.set_aside_days))
     parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
@@ -110,7 +107,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """Make retries due at once that are too far ahead because the clock was set back. Returns how many."""
+    """Make retries due now that are too far ahead because the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
@@ -135,14 +132,14 @@ async def recall_far_pauses(context: Context) -> int:
 
 
 async def rebuild_lost(context: Context) -> int:
-    """Queue the rebuild of each index that is missing, damaged or written by another release. Returns how many.
+    """Queue the rebuild of each index that is missing, damaged or of another release. Returns how many.
 
-    A single daemon calls this at startup, before it serves requests, so that sources in such an index are not shown as
-    ready. In a cluster, the other nodes serve them anyway, so a node does not wait for this at startup.
+    A single daemon calls this before it serves requests, so that no source of such an index is shown as ready. A node
+    of a cluster need not wait, because other nodes serve these sources anyway.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
-        # Several nodes may find the same problem. Remember the last rebuild, so that only one of them queues the next.
+        # Several nodes may find the same problem, but only one may queue a rebuild.
         last = context.read(partial(find_last_rebuild, team_id=team_id))
         if last is not None and last.finished_at is None:
             continue
@@ -167,9 +164,8 @@ def _is_lost(context: Context, team_id: str) -> bool:
 async def reconcile_index(context: Context) -> int:
     """At startup, compare each team's index with the state database. Returns how many documents did not match.
 
-    A document without a source, left by an interrupted delete, is removed unless its bytes are still stored. A source
-    whose document is missing is queued to be indexed again from its stored bytes. If an older state was restored, a
-    document may have other buckets than its source; it gets those of the source.
+    A document without a source is removed, unless its bytes are still stored. A source without a document is queued for
+    indexing. A document with wrong buckets gets those of its source.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -183,13 +179,13 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    # Read the state database first: then each source that was active is in the index by the time the index is read.
+    # Read the state first, so that the index has every source that was active then.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     places = await context.read_aside(partial(memberships.list_searched_places, team_id=team_id))
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     if orphans:
-        # If stored bytes have no source, their document in the index is the only description left, so keep it.
+        # If bytes have no source, their document is the only description left, so keep it.
         orphans -= await context.blobs.find_stored(orphans)
         orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.asides.list_names)}
     for source_id in orphans:
@@ -197,7 +193,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
     count = 0
     for source_id in missing:
-        # The source may have been indexed since the index was listed, so ask the index again.
+        # The source may have been indexed meanwhile.
         document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
         generation = document.generation if document else None
         count += await context.write(partial(_requeue_lost, context=context, key=(team_id, source_id, generation)))
@@ -214,9 +210,9 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
 def _list_documents(
     context: Context, team_id: str, places: dict[str, tuple[str, ...] | None]
 ) -> tuple[dict[str, int], set[str]]:
-    """Return the generation of each source in the team's index, and the sources whose buckets differ from `places`.
+    """Return each source's generation in the index, and the sources whose buckets differ from `places`.
 
-    Sources that wait for a sync are not included, because the sync will correct the index.
+    Sources that wait for a sync are left out, because the sync corrects the index.
     """
     listed, misplaced = dict[str, int](), set[str]()
     for document in context.provider.list_documents(team_id):
@@ -233,16 +229,13 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
         return 0
     if generation in source.generations:
         return 0
-    # The restored state may be older than the index, so the new generation must be above the one in the index.
+    # A restored state may be older than the index, and the index keeps the higher generation.
     requeue(connection, context, replace(source, generation=max(source.generation, generation or 0)))
     return 1
 
 
 def _clear_index(context: Context, stone: Tombstone) -> Exception | None:
-    """Delete the index rows of one source.
-
-    Returns the error instead of raising it, so that the other sources are processed.
-    """
+    """Delete one source's index rows. Returns an error, so that the other sources are processed."""
     try:
         context.provider.delete_document(stone.team_id, stone.source_id)
     except ProviderError as error:

@@ -1,12 +1,8 @@
-"""Bucket sync: writes changes of a source's buckets and title to the index, then makes the memberships `active`.
+"""Bucket sync: writes changes of a source's buckets and title to the index, then makes its memberships `active`.
 
-A membership is the row that connects a source with one of its buckets. A newly indexed document needs no sync, since it
-is indexed with all the buckets that its source has by then; only later changes need one.
-
-Activation is one transaction: the memberships become active, which may make the source ready. If the source replaces
-another one, that one leaves the bucket in the same commit, so that every search finds exactly one of the two.
-
-Only one worker changes buckets in the index, because two could overwrite each other's changes with outdated values.
+A membership connects a source with one of its buckets. A newly indexed document needs no sync, only later changes do.
+If the source replaces another, that one leaves the bucket in the same commit, so every search finds exactly one of
+them. Only one worker changes buckets in the index, because two could overwrite each other's changes.
 """
 
 import asyncio
@@ -37,19 +33,18 @@ from svc_daemon.store.tombstones import (
 
 log = logging.getLogger(__name__)
 
-#: The title and buckets of a source, as written to the index.
+#: A source's title and buckets, as written to the index.
 _Words = tuple[str, list[str]]
 
-#: How many memberships (sources in a bucket) the worker claims at a time. For all of them together, it needs two
-#: commits: one to claim them, and one when their syncs are done.
+#: How many memberships the worker claims at a time, which then share two commits.
 CLAIM_LIMIT = 64
-#: Seconds until a source's buckets are written to the index again if the source is being split into new chunks.
+#: Seconds until a sync is tried again while the source gets new chunks.
 RECHUNK_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A source in one of its buckets (a membership), whose sync this worker has claimed."""
+    """A source in one of its buckets, whose sync this worker has claimed."""
 
     claim: SyncClaim
     source: SourceRow
@@ -73,7 +68,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Make the memberships of these syncs active, now that the index has their buckets."""
+    """Make these memberships active, now that the index has their buckets."""
 
     def work(connection: Connection) -> None:
         activated: list[SyncClaim] = []
@@ -85,7 +80,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
             take_place(connection, context, sync.claim.team_id, sync.claim.source_id, sync.claim.bucket_id)
             activated.append(sync.claim)
         for team_id in sorted({claim.team_id for claim in activated}):
-            # A source that has no other bucket to sync is ready now.
+            # A source without another bucket to sync is ready now.
             ours = dict.fromkeys(claim.source_id for claim in activated if claim.team_id == team_id)
             found = find_sources(connection, team_id, list(ours))
             record_outcomes(connection, context, [found[each] for each in ours if each in found and found[each].ready])
@@ -99,8 +94,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
     """Return the syncs whose source has joined or left a bucket since the claim.
 
-    For these, the caller schedules another update of the index: if this node has lost its lease or lock, another node
-    may have written newer values to the index before this one wrote its own.
+    Another node may have written newer values, which this one then overwrote, so the caller updates the index again.
     """
     by_team: dict[str, list[str]] = {}
     for sync in syncs:
@@ -113,7 +107,7 @@ def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
 
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
-    """Schedule a retry after the index failed. The pauses increase, and the number of attempts is not limited."""
+    """Schedule a retry after the index failed. Attempts are not limited, and the pauses increase."""
     due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
@@ -124,7 +118,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
 
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Retry later because of a resource shortage, without counting a failure."""
+    """Retry later because of a shortage, without counting a failure."""
     due_at = context.clock.timestamp(retries.FIRST_PAUSE_S)
 
     def work(connection: Connection) -> None:
@@ -135,15 +129,15 @@ async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
 
 
 async def reindex_missing(context: Context, sync: Sync) -> None:
-    """Queue a source whose document is missing from the index, to be indexed again from its stored bytes."""
+    """Queue a source for indexing whose document is missing from the index."""
 
     def work(connection: Connection) -> None:
         source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
         if source is None or source.in_maintenance:
-            # A rebuild has begun since the claim. It indexes every document, and the sync runs afterwards.
+            # A rebuild has begun; it indexes every document, and the sync runs afterwards.
             return
         if source.rechunk:
-            # The source is being split into new chunks; sync it once these are in the index.
+            # Sync the source when the index has its new chunks.
             memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)
@@ -153,7 +147,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
-    """Queue syncs again whose lease ended by `now_s`; infinity, used at startup, selects all. Returns their number."""
+    """Queue syncs again whose lease ended by `now_s` (infinity means all). Returns how many."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> int:
@@ -172,14 +166,12 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Remove buckets that sources have left, and old titles, from the index. Returns the number of updated sources.
+    """Remove buckets that sources have left, and old titles, from the index. Returns how many sources were updated.
 
-    Call it again until it returns 0. A source whose update failed is skipped, so that one team's damaged index does not
-    block the other teams.
+    Call it until it returns 0. A failed update is skipped, so that one damaged index does not block other teams.
     """
     after, now_s = "", context.clock.lease_s()
-    # Sources that are being renamed are not listed. Their new title is in the index before it is in the database, so an
-    # update now would restore the old title.
+    # Skip sources being renamed: the database still has their old title.
     while noted := context.read(partial(list_detachments, now_s=now_s, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
         updated = [(each, words) for each in noted if (words := await _update_index(context, each)) is not None]
@@ -194,8 +186,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
     def work(connection: Connection) -> None:
         for detachment, words in updated:
-            # The source may have left another bucket or got a new title while the index was updated; then update it
-            # again.
+            # If the source has changed meanwhile, update it again.
             if _words(_find(connection, detachment)) == words:
                 delete_detachment(connection, detachment.source_id, now_s)
 
@@ -203,7 +194,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
 
 def take_place(connection: Connection, context: Context, team_id: str, source_id: str, bucket_id: str) -> None:
-    """Remove from the bucket the sources that this source replaces; does nothing unless this source is active."""
+    """Remove from the bucket the sources that this source replaces, if this one is active."""
     source = find_source(connection, team_id, source_id)
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return
@@ -215,7 +206,7 @@ def take_place(connection: Connection, context: Context, team_id: str, source_id
 
 
 def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> list[SourceRow]:
-    """Return the sources that this one replaces in the bucket; several if a replaced one was itself a replacement."""
+    """Return the sources that this one replaces in the bucket, directly or through others."""
     line: list[SourceRow] = []
     older: SourceRow | None = source
     while older is not None and older.replaces is not None:
@@ -237,7 +228,7 @@ async def _update_index(context: Context, detachment: Detachment) -> _Words | No
         await asyncio.to_thread(provider.set_title, team_id, source_id, source.title)
         await asyncio.to_thread(provider.set_buckets, team_id, source_id, source.generation, source.searched_places)
     except DocumentMissing:
-        # The source is not indexed yet, or is being indexed again. Indexing writes the title and the buckets anyway.
+        # Indexing will write the title and the buckets.
         return words
     except ProviderError as error:
         log.warning("the index could not be updated for %s: %s", source_id, error)

@@ -1,4 +1,4 @@
-"""Tasks: claims the next task of a type, and extends its lease while the worker is alive."""
+"""Tasks: claims the next task of a type, and extends its lease."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -17,9 +17,9 @@ async def claim_next(
     task_type: str,
     take: Callable[[Connection, str], T | None],
 ) -> T | None:
-    """Find the oldest due task of a team and claim it by calling `take` with its id; the teams are tried in turn.
+    """Find the oldest due task of the first team that has one, and claim it by calling `take` with its id.
 
-    Returns what `take` returns, or None if no team has a due task.
+    Returns what `take` returns, or None if no task is due.
     """
     now = context.clock.timestamp()
 
@@ -32,17 +32,17 @@ async def claim_next(
         task_id = find(connection)
         return take(connection, task_id) if task_id else None
 
-    # Search in a read transaction first, because only claiming the task needs a commit.
+    # Only claiming the task needs a commit, so find it in a read.
     return await context.write(claim) if context.read(find) else None
 
 
 def lease_end_s(context: Context) -> float:
-    """Return when a lease that begins now ends, in seconds as `Clock.lease_s` counts them."""
+    """Return when a lease that begins now ends, in seconds of `Clock.lease_s`."""
     return context.clock.lease_s() + context.limits.lease_seconds
 
 
 async def extend_claims(context: Context, claimed: Sequence[TaskRow]) -> None:
-    """Extend the worker's lease on these tasks, in one transaction."""
+    """Extend the worker's lease on these tasks."""
     until_s = lease_end_s(context)
 
     def work(connection: Connection) -> None:

@@ -1,21 +1,15 @@
 """Removes a team with all its buckets, sources, keys, agents, files and index.
 
-Theory of operation:
+    queued      one transaction queues the task and revokes the team's keys, so that new requests are refused
+    running     a worker repeats the steps below until nothing is left, because earlier requests may still add something
+    (no row)    the last transaction deletes the team and the task
 
-    queued -> running -> (no row)      one task; it ends with the transaction that deletes the team
-
-The transaction that queues the task revokes all keys of the team, so that new requests are refused. A worker then
-repeats these steps until nothing is left, since a request that began earlier may still add something:
-
-1. end open upload sessions, and delete sources like any request does, a few at a time. Sources that a worker is reading
-   are deleted once it has finished, since their text would otherwise be put into an index that was removed
-2. delete the files that were set aside and that only the team's index describes, then the index
+1. end open upload sessions, and delete the sources that no worker is reading
+2. delete the team's files that were set aside, then its index
 3. remove the bytes of the deleted sources
-4. delete the rows, some at a time; the last transaction finds nothing else, and deletes the team, its agents and the
-   task
+4. delete the rows, some at a time
 
-After a crash at any point, the task is claimed again, and every step finds less to do. No step leaves anything that a
-check of the data would report as damaged. Without a running daemon, the next start does all of it.
+After a crash, the task is claimed again, and finds less to do. Without a running daemon, the next start does all of it.
 """
 
 import asyncio
@@ -45,16 +39,16 @@ from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: The removal is retried without limit, but the attempt number shown stops at this value.
+#: Removals are retried without limit, but clients see no higher attempt number.
 ATTEMPTS = 3
-#: The name of the only stage of the task, shown in its progress.
+#: The task's only stage, as its progress shows it.
 STAGE = "delete"
-#: Maximum number of sources, and of rows, that are deleted in one transaction.
+#: Maximum number of sources, and of rows, deleted in one transaction.
 SOURCES_PER_STEP, ROWS_PER_STEP = 200, 1000
 
 
 def queue_removal(connection: Connection, make_ids: Ids, team: str) -> wire.Team:
-    """Revoke the team's keys and queue its removal, unless it is queued already. `team` is an id or a name.
+    """Revoke the team's keys and queue its removal, unless it is queued already. `team` is an id or name.
 
     Raises NotFound, and `invalid_request` if it is the only team.
     """
@@ -87,7 +81,7 @@ async def claim_removal(context: Context) -> TaskRow | None:
 
 
 def is_removing(context: Context, task: TaskRow) -> bool:
-    """Return whether this worker must continue: the team still exists, and no other worker has claimed its removal."""
+    """Return whether this worker still has the claim, and the team exists."""
     return context.read(partial(tasks.is_held, task=task))
 
 
@@ -118,7 +112,7 @@ async def remove_contents(context: Context, team_id: str) -> bool:
 
 
 async def _cancel_rebuild(context: Context, team_id: str) -> bool:
-    """Cancel a queued rebuild of the team's index, which might never succeed. Returns whether nothing else is left."""
+    """Cancel a queued rebuild, which might never succeed. Returns whether nothing else is left."""
 
     def work(connection: Connection) -> bool:
         rebuild = tasks.find_open_rebuild(connection, team_id)
@@ -131,14 +125,13 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 
 async def remove_index(context: Context, team_id: str) -> None:
-    """Delete the set-aside files that only the team's index assigns to this team, then delete the index."""
+    """Delete the set-aside files that only this index describes, then the index."""
     names = await asyncio.to_thread(context.asides.list_names)
     if names:
         try:
             listed = await asyncio.to_thread(lambda: list(context.provider.list_documents(team_id)))
         except IndexDamaged:
-            # If the index can't be read, it is unknown which set-aside files belong to the team. They are deleted when
-            # they are old.
+            # A damaged index can't describe them. They are deleted when they are old.
             listed = []
         known = {document.source_id for document in listed}
         await asyncio.to_thread(context.asides.remove, [name for name in names if ids.source_of(name) in known])
@@ -149,11 +142,10 @@ async def remove_index(context: Context, team_id: str) -> None:
 async def remove_rows(context: Context, task: TaskRow) -> None:
     """Remove the bytes of the deleted sources, then all rows of the team.
 
-    Stops if something is left or was added in the meantime; the worker then repeats all steps.
+    Stops if something is left; the worker then repeats all steps.
     """
     await clean_tombstones(context)
-    # A crash may have left the bytes of an ended session. Delete them before the row, which is the only reference to
-    # them.
+    # Delete the bytes of ended sessions before the rows, their only reference.
     parts = await asyncio.to_thread(context.parts.list_ids)
     if context.read(partial(store.is_busy, team_id=task.team_id)):
         return
@@ -182,5 +174,5 @@ async def give_back_removal(context: Context, task: TaskRow, reason: str, pause_
 
 
 async def park_removal(context: Context, task: TaskRow) -> None:
-    """Queue the task again because the process is stopping; the next start continues it."""
+    """Queue the task again because the process is stopping."""
     await context.write(lambda connection: tasks.park_task(connection, task))

@@ -1,4 +1,4 @@
-"""The operator's operations on teams and their keys. They check no API key: the caller must authorize the request."""
+"""The operator's operations on teams and their keys. The caller must authorize the request."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: An operation that runs in one transaction, used by both the running daemon and offline commands.
+#: An operation in one transaction, for the running daemon and for offline commands.
 Verb = Callable[[Connection, Ids], BaseModel]
 
 
@@ -39,11 +39,11 @@ def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) 
 
 
 def create_team_key(connection: Connection, make_ids: Ids, fields: wire.OperatorKeyCreate) -> wire.TeamKey:
-    """Create a key in any team; raises `not_found` if the team is unknown, and the errors of creating a key."""
+    """Create a key in any team; raises `not_found` and the errors of creating a key."""
     team = get_team(connection, fields.team)
     if find_removal(connection, team.id) is not None:
         raise NotFound(ErrorCode.NOT_FOUND, f"The team {fields.team!r} is being removed.")
-    # The operator has no API key, so act as a key that has every capability in the team.
+    # The operator has no API key, so act as a key with every capability.
     maker = KeyRow(
         id="",
         team_id=team.id,
@@ -70,7 +70,7 @@ def list_teams(connection: Connection) -> wire.TeamList:
 
 
 def view_team(connection: Connection, team: TeamRow) -> wire.Team:
-    """Convert a team to its API form, including how much it stores."""
+    """Convert a team to its API form, with how much it stores."""
     sources, size_bytes = store.measure_sources(connection, team.id)
     return wire.Team(
         id=team.id,

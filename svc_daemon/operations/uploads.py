@@ -1,8 +1,7 @@
 """Upload sessions: creates them, receives their bytes, and cancels or expires them.
 
-`core.uploads.sessions` decides what is allowed in which state. Only one request at a time works on a session (see
-`process.locks`). A request reads the session again after it has acquired the session's lock, since the previous holder
-may have ended the session. Acknowledged bytes are durable.
+`core.uploads.sessions` has the rules. One request at a time works on a session (see `process.locks`), and reads it
+again once it has the lock. Acknowledged bytes are durable.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -29,38 +28,37 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: A chunk extends a session's expiry by at least this fraction of the allowed idle time (one minute of an hour), or not
-#: at all, so that most small chunks need no commit.
+#: Smallest extension of a session, as a share of its idle time, so that most small chunks need no commit.
 EXTEND_STEP = 1 / 60
-#: Maximum number of upload sessions that expire in one transaction.
+#: Maximum number of sessions that expire in one transaction.
 EXPIRED_PER_STEP = 100
 
 
 @dataclass(frozen=True, slots=True)
 class UploadProgress:
-    """An upload session, its computed state, and how many bytes it has received."""
+    """An upload session, its state, and how many bytes it has received."""
 
     upload: UploadRow
     state: str
     received_bytes: int
-    #: SHA-256 of all bytes, in hex; None until they are complete.
+    #: In hex; None until all bytes have arrived.
     sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkBody:
-    """The body of a request that sends bytes, and what its headers say about it."""
+    """The body of a request that sends bytes, with its headers."""
 
-    #: The Content-Range header; None if there is none, in which case the body is the whole file.
+    #: The Content-Range; without it, the body is the whole file.
     asked: ContentRange | None
-    #: The Content-Length; None if the body uses chunked transfer encoding.
+    #: The Content-Length; None with chunked transfer encoding.
     body_bytes: int | None
     chunks: AsyncIterator[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStart:
-    """The fields of a new upload session that don't depend on its file: ids, times, and its position in a batch."""
+    """The fields of a new upload session that don't depend on its file."""
 
     id: str
     created_at: str
@@ -72,7 +70,7 @@ class SessionStart:
 
 
 def begin_session(context: Context) -> SessionStart:
-    """Make the id and the times of a session that belongs to no batch."""
+    """Make the id and the times of a session without a batch."""
     expires_at, ends_at = lifetime(context)
     now = context.clock.timestamp()
     return SessionStart(id=context.ids.make(ids.UPLOAD), created_at=now, expires_at=expires_at, ends_at=ends_at)
@@ -83,8 +81,8 @@ async def create_upload(
 ) -> tuple[UploadRow, Outcome]:
     """Create an upload session for the buckets.
 
-    A repeated request gets the session of the first one, renewed if it has expired. Raises the errors of `replays`, of
-    `check_replaces` and of the rate limits, and `storage_full`.
+    A repeated request gets the first one's session, renewed if it has expired. Raises the errors of `replays`,
+    `check_replaces` and the rate limits, and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[UploadRow, Outcome]:
@@ -97,17 +95,16 @@ async def create_upload(
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
-        # Skip this check for a repeated request: the source created by the first one may already have replaced its
-        # predecessor.
+        # Don't check a repeated request: the first one may have replaced the source.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         await admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)
 
 
 async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
-    """Return the existing session to a client that repeats its create request.
+    """Return the session to a client that repeats its create request.
 
-    If the session expired before it was finished, renew it with a new expiry and token.
+    If it expired before it was finished, renew it with a new token.
     """
     found = context.read(lambda connection: get_session(connection, upload_id))
     if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
@@ -122,18 +119,18 @@ async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
 
 
 def lifetime(context: Context) -> tuple[str, str]:
-    """Return when a new session expires if no bytes arrive, and when it expires at the latest."""
+    """Return when a new session expires without bytes, and when at the latest."""
     idle_s, life_s = context.limits.session_idle_seconds, context.limits.session_seconds
     return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
 
 def upload_token(context: Context, upload: UploadRow) -> str:
-    """Return the secret token in the session's URL, which authorizes sending its bytes."""
+    """Return the secret token of the session's URL, which allows sending its bytes."""
     return rules.token(context.secret, upload.id, upload.generation)
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """Return an upload session of this bucket; raises NotFound. If `to_finalize` is set, the bucket must be active."""
+    """Return an upload session of this bucket; raises NotFound. To finalize, the bucket must be active."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -147,7 +144,7 @@ def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, t
 
 
 def get_session(connection: Connection, upload_id: str) -> UploadRow:
-    """Return a session by id. The caller must have authorized the request. Raises NotFound."""
+    """Return a session by id; raises NotFound. The caller must have authorized the request."""
     upload = store.find_upload(connection, upload_id)
     if upload is None:
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
@@ -155,18 +152,18 @@ def get_session(connection: Connection, upload_id: str) -> UploadRow:
 
 
 async def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
-    """Return the session's computed state and how many bytes it has received."""
+    """Return the session's state and how many bytes it has received."""
     return (await list_progress(context, [upload]))[0]
 
 
 async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
-    """Return the computed states of several sessions, in their order."""
+    """Return the states of several sessions, in their order."""
     sizes, now = await context.parts.measure(*(upload.id for upload in uploads)), context.clock.timestamp()
     return [_judge(upload, size_bytes, now) for upload, size_bytes in zip(uploads, sizes, strict=True)]
 
 
 def _judge(upload: UploadRow, stored_bytes: int, now: str) -> UploadProgress:
-    """Compute the session's state from its stored bytes; a finalized session no longer has any."""
+    """Compute the session's state from its stored bytes. A finalized session has none."""
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else stored_bytes
     status = rules.CANCELED if upload.status == store.FAILED else upload.status
     is_expired = now >= upload.expires_at
@@ -175,7 +172,7 @@ def _judge(upload: UploadRow, stored_bytes: int, now: str) -> UploadProgress:
 
 
 def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
-    """Return the session if the token is valid for it; otherwise raises `session_not_found`."""
+    """Return the session if the token is valid; otherwise raises `session_not_found`."""
     upload = context.look(lambda connection: store.find_upload(connection, upload_id))
     if upload is None or not rules.is_token(token, context.secret, upload.id, upload.generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
@@ -183,7 +180,7 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 
 
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
-    """Store some bytes of a file, or report the session's progress; bytes that are reported as received are durable.
+    """Receive bytes of a file, or report the session's progress. Bytes reported as received are durable.
 
     Raises the errors of `core.uploads.sessions.judge_put`, `checksum_mismatch`, `size_mismatch`, `storage_full`, and
     `request_in_progress` if another request has taken over the session.
@@ -197,7 +194,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
             return before
         if verdict.step is Step.DONE:
             return await _finished(context, upload)
-        # Extend the session before the bytes arrive, so that an interrupted chunk extends it too.
+        # Before the bytes arrive, so that an interrupted chunk extends the session too.
         expires_at, _ = lifetime(context)
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
         if upload.expires_at < min(soonest, upload.ends_at):
@@ -209,14 +206,13 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         await receive(context, writer, verdict, size_bytes, taken)
         now = context.look(lambda connection: get_session(connection, upload_id))
         if (now.status, now.generation) != (upload.status, upload.generation):
-            # This request's lock expired, and another node has ended or renewed the session. It may have deleted what
-            # this request stored, so the client must ask again.
+            # This node lost its lock, and another may have deleted these bytes; the client must ask again.
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
         return await _finished(context, now)
 
 
 async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None = None) -> UploadProgress:
-    """Cancel the session and delete its bytes; does nothing if the session has already ended."""
+    """Cancel the session and delete its bytes; does nothing if it has ended."""
 
     def work(connection: Connection) -> bool:
         is_canceled = store.finish_upload(connection, get_session(connection, upload.id), store.CANCELED)
@@ -230,20 +226,20 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire all upload sessions that are past their expiry, and delete their bytes. Returns how many have expired."""
+    """Expire all upload sessions past their expiry, and delete their bytes. Returns how many were past it."""
     now = context.clock.timestamp()
     by_lock = {session_lock(each): each for each in context.read(lambda c: store.list_expired_ids(c, now))}
     locks = list(by_lock)
 
     def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
-        # A repeated create request may have renewed a session after it was listed.
+        # A repeated create request may have renewed it meanwhile.
         expired = [by_lock[lock] for lock in held if store.expire_upload(connection, by_lock[lock], now)]
         for upload in store.get_uploads(connection, expired):
             end_batches(connection, context, upload.team_id, [upload.batch_id])
         return expired
 
     for start in range(0, len(locks), EXPIRED_PER_STEP):
-        # Skip sessions that are receiving bytes, which may extend them; the next run checks them again.
+        # Skip sessions that are receiving bytes; the next run checks them again.
         async with context.locks.hold_free(*locks[start : start + EXPIRED_PER_STEP]) as held:
             if held:
                 await context.parts.delete(*await context.write(partial(work, held=held)))
@@ -253,9 +249,9 @@ async def expire_uploads(context: Context) -> int:
 async def receive(
     context: Context, writer: PartWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
 ) -> None:
-    """Store durably what is new in the body; `size_bytes` is the size of the file or pack that is uploaded.
+    """Store what is new in the body; `size_bytes` is the size of the whole file or pack.
 
-    Raises `size_mismatch` if the body isn't as long as its headers declare; a body that is too long is not stored.
+    Raises `size_mismatch` if the body's length differs from its headers. A body that is too long is not stored.
     """
     if sending.body_bytes is not None:
         rules.check_length(sending.asked, size_bytes, sending.body_bytes)
@@ -264,7 +260,7 @@ async def receive(
         if sent_bytes > verdict.skip_bytes + verdict.take_bytes:
             await writer.drop()
     finally:
-        # Keep the received bytes even if the client disconnected, so that they need not be sent again.
+        # Keep what arrived before a disconnect, so that it need not be sent again.
         try:
             with context.gates.uploading():
                 await writer.sync()
@@ -274,11 +270,11 @@ async def receive(
 
 
 async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
-    """Append what is new in the body, up to the end of its range. Returns how many bytes of the body have arrived."""
+    """Append what is new in the body. Returns how many of its bytes have arrived."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:
-        # Check before each write, because no disk space is reserved for the declared size of a session.
+        # No disk space is reserved for a session, so check before each write.
         check_room(context)
         await writer.append(chunk[max(verdict.skip_bytes - sent_bytes, 0) : end_bytes - sent_bytes])
         sent_bytes += len(chunk)
@@ -288,12 +284,12 @@ async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision
 
 
 async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
-    """Return the session's progress now, with the hash if all bytes have been received."""
+    """Return the session's progress, with the hash if all bytes have arrived."""
     progress = await progress_of(context, upload)
     if progress.state == rules.FINALIZED:
         made = context.read(lambda connection: get_source(connection, upload.team_id, upload.source_id or ""))
         return replace(progress, sha256=made.sha256)
-    # The session may have expired while the last chunk was received; its bytes were accepted anyway.
+    # Accept the bytes even if the session has expired meanwhile.
     if progress.received_bytes < upload.size_bytes:
         return progress
     return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload))
@@ -302,7 +298,7 @@ async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
 async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = True) -> str:
     """Return the hash of the complete bytes; raises `checksum_mismatch`.
 
-    If `drops` is set, bytes that don't match the checksum are deleted, so that the client can send them again.
+    If `drops` is set, bytes that don't match are deleted, so that the client can send them again.
     """
     actual = await context.parts.hash(upload.id, upload.size_bytes)
     if upload.sha256 is not None and upload.sha256 != actual:

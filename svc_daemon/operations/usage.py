@@ -1,9 +1,8 @@
-"""Count each team's answers and searches this month, and enforce the plan's limit.
+"""Counts each team's answers and searches this month, and enforces the plan's limit.
 
-The counts are kept in memory and written to the state database by `workers.sweeping`, at most once a second, so that no
-search waits for the disk. A shutdown writes the remaining counts; a crash loses those of the last second. In a cluster,
-each node also counts what the others have written to the database. What they have not written yet is not counted, so
-all nodes together may exceed the limit by the answers of a second.
+The counts are in memory, and `workers.sweeping` writes them to the state database at most once a second, so no search
+waits for the disk. A crash loses those of the last second. The nodes of a cluster may together exceed the limit by the
+answers of a second.
 """
 
 from collections.abc import Iterator
@@ -20,17 +19,14 @@ from svc_daemon.wire.codes import ErrorCode
 
 @contextmanager
 def counting_answer(context: Context, team_id: str) -> Iterator[None]:
-    """Count the answer or search that runs in the `with` block. If it is refused or fails, it is not counted.
-
-    Raises `rag_quota_exceeded`.
-    """
+    """Count the answer or search in the block, unless it fails. Raises `rag_quota_exceeded`."""
     period = _period(context, team_id)
     used, limit = _total(context, period), context.limits.answers_per_month
     if limit and used >= limit:
         raise ServiceError(
             ErrorCode.RAG_QUOTA_EXCEEDED, limit=limit, used=used, resets_at=end_of_month(context.clock.now())
         )
-    # Count at the beginning, so that concurrent requests can't all use the last answer within the limit.
+    # Count before the block, so that concurrent requests can't exceed the limit.
     context.tallies.add(period, 1)
     try:
         yield
@@ -41,12 +37,12 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
 
 
 def used_answers(context: Context, team_id: str) -> int:
-    """Return how many answers and searches the team has used this month, including those that are still running."""
+    """Return how many answers and searches the team has used this month, including running ones."""
     return _total(context, _period(context, team_id))
 
 
 async def record_usage(context: Context) -> None:
-    """Write the counts since the last call to the database. After a StorageError, the next call writes them."""
+    """Write the new counts to the database. After an error, the next call writes them."""
     unrecorded = context.tallies.take_unrecorded()
     if not unrecorded:
         return
@@ -61,16 +57,16 @@ async def record_usage(context: Context) -> None:
     except Exception:
         context.tallies.give_back(unrecorded)
         raise
-    # In a cluster, the recorded counts include the answers of other nodes.
+    # These include the answers of other nodes.
     context.tallies.update_totals(recorded)
 
 
 def _total(context: Context, period: Period) -> int:
     totals = context.tallies.totals
-    # Other nodes may have written answers since this node last read the count.
+    # Other nodes may have written answers since.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Don't decrease the count: answers that are just being written to the database are in neither term of the sum.
+        # Never decrease the count: answers being written just now are in neither number.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

@@ -1,19 +1,16 @@
 """Vectors of passages that were computed elsewhere: offered by an import, checked, and used by the embedding worker.
 
-An archive may be a stranger's, and a wrong vector would make a passage appear among the results of queries that it has
-nothing to do with. So an offered vector is stored in the state database, and never reaches the index unchecked:
+An archive may be a stranger's, and a wrong vector would put its passage into unrelated results. So an offered vector
+waits in the state database, and is used only if
 
-- When it is offered, it must be a finite vector of length 1, of the model that this service uses.
-- When the worker is about to embed a passage, the offer must be for exactly the text of that passage.
-- The worker embeds a few passages of each batch itself (the samples). It chooses them at random at that time, so that
-  no client can know in advance which vectors will be checked. If the model computes another vector for a sample than
-  was offered, no offer for the batch is used, and all of them are deleted. Offers for other batches are kept: if a
-  source was renamed before the export, its vectors are those of its old title, but the others may be right.
+- it is finite, has length 1, and is of the model in use;
+- it was offered for exactly the text of the passage;
+- the samples of its batch are right: passages chosen at random that the worker embeds itself. If one differs, all
+  offers for the batch are deleted.
 
-A few wrong vectors among many right ones can still pass: a single one in a full batch does so in 15 of 16 cases.
+A few wrong vectors can still pass: a single one in a full batch does in 15 of 16 cases.
 
-If an offer is not used, the vector is computed as usual, and nothing fails. If the process is killed, the offers are
-used after the next start. An offer is deleted when the passage has its vector and its source is active, or after a day.
+Without an offer, the vector is computed. Offers survive a restart, and are deleted when they are used, or after a day.
 """
 
 import base64
@@ -41,26 +38,25 @@ from svc_daemon.store.vectors import OfferScope, PassageText, VectorOffer
 
 log = logging.getLogger(__name__)
 
-#: How much the length of a vector may differ from 1. Rounding to 32 bits causes a smaller difference.
+#: How much a vector's length may differ from 1. Rounding to 32 bits differs less.
 LENGTH_TOLERANCE = 1e-3
 #: Bytes of a 32-bit float.
 FLOAT_BYTES = 4
 #: How many offered vectors of a batch the model computes too, to compare them.
 SAMPLES = 4
-#: Maximum number of dimensions of an offered vector. It applies only until the model is loaded and its own number is
-#: known.
+#: Maximum dimensions of an offered vector while the model's own number is unknown.
 MOST_DIMENSIONS = 8192
-#: Offers that are still there at this age, in seconds, are deleted.
+#: Age in seconds at which offers are deleted.
 OFFER_AGE_S = 86_400
 
 
 def hash_text(text: str) -> str:
-    """Return the SHA-256 of a text that is embedded, in hexadecimal."""
+    """Return the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 async def offer_vectors(context: Context, key: KeyRow, bucket: str, model: str, offers: Sequence[VectorOffer]) -> int:
-    """Keep the offers that this service may be able to use for sources of the bucket. Returns how many were kept."""
+    """Keep the offers that may be usable for sources of the bucket. Returns how many were kept."""
     found = context.read(lambda connection: get_usable_bucket(connection, key, bucket))
     embedding, dimension = context.embedding, None
     if embedding.embedder is not None:
@@ -76,7 +72,7 @@ async def offer_vectors(context: Context, key: KeyRow, bucket: str, model: str, 
 
 
 async def count_vectors(context: Context, key: KeyRow, bucket: str) -> tuple[str, str | None, VectorCount]:
-    """Return the bucket's id, the model in use, and the numbers of passages with and without a vector of this model."""
+    """Return the bucket's id, the model in use, and how many passages have a vector of it."""
     found = context.read(lambda connection: get_lasting_bucket(connection, key, bucket))
     model = context.embedding.embedder.model if context.embedding.embedder else None
     count = await ask_index(
@@ -87,16 +83,16 @@ async def count_vectors(context: Context, key: KeyRow, bucket: str) -> tuple[str
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """The vectors of a source's chunks, and the hashes of the texts that they were computed from, by chunk id."""
+    """The vectors of a source's chunks and the hashes of their texts, by chunk id."""
 
-    #: The model in use; None if there is none.
+    #: The model in use, if any.
     model: str | None
     hashes: Mapping[str, str]
     vectors: Mapping[str, bytes]
 
 
 async def read_vectors(context: Context, source: SourceRow, stored: StoredText) -> StoredVectors:
-    """Read the vectors of this text's chunks that were computed by the model in use."""
+    """Read the vectors of this text's chunks, of the model in use."""
     model = context.embedding.embedder.model if context.embedding.embedder else None
     texts = {each.chunk_id: embeddable(stored.title, each.chunk.headings, each.chunk.text) for each in stored.chunks}
     hashes = {chunk_id: hash_text(text) for chunk_id, text in texts.items()}
@@ -110,27 +106,26 @@ async def read_vectors(context: Context, source: SourceRow, stored: StoredText) 
 
 @dataclass(frozen=True, slots=True)
 class OfferedBatch:
-    """The vectors that are offered for the chunks of one batch."""
+    """The vectors offered for one batch of chunks."""
 
-    #: The offered vectors, by chunk id.
+    #: By chunk id.
     vectors: Mapping[str, bytes]
-    #: The chunks whose vectors the model computes too, to compare them; empty if nothing is offered.
+    #: The chunks that the model embeds too, to compare them.
     samples: Set[str]
 
     def select_to_embed(self, chunks: Sequence[ChunkText]) -> list[ChunkText]:
-        """Return the chunks that the model must embed: those without an offer, and the samples."""
+        """Return the chunks without an offer, and the samples."""
         return [chunk for chunk in chunks if chunk.chunk_id not in self.vectors or chunk.chunk_id in self.samples]
 
     def find_wrong(self, computed: Sequence[tuple[str, bytes]]) -> list[str]:
-        """Return the samples for which the model has computed another vector than was offered."""
+        """Return the samples whose computed vector differs from the offered one."""
         pairs = [(each, _read(vector), _read(self.vectors[each])) for each, vector in computed if each in self.samples]
         return [each for each, mine, theirs in pairs if sum(map(mul, mine, theirs)) < LEAST_COSINE]
 
     def add_to(self, computed: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-        """Return the computed vectors, and the offered ones unless a sample is wrong or was not computed.
+        """Return the computed vectors, and the offered ones if all samples are right.
 
-        The offered vectors of the samples are returned too, in place of the computed ones, which may be rounded
-        differently.
+        Offered vectors replace computed ones of samples, which may be rounded differently.
         """
         mine = dict(computed)
         is_checked = self.samples <= mine.keys() and not self.find_wrong(computed)
@@ -138,21 +133,21 @@ class OfferedBatch:
 
 
 def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequence[ChunkText]) -> OfferedBatch:
-    """Find the vectors that were offered for the texts of these chunks, and choose some at random for checking."""
+    """Find the vectors offered for these chunks, and choose some at random for checking."""
     passages = [_passage_of(chunk) for chunk in chunks]
     offered = context.read(lambda connection: store.find_offers(connection, team_id, embedder.model, passages))
-    # Check the offers again: when they were made, the model may not have been loaded, so its dimension was unknown.
+    # Check again, because the model may have been unknown when they were offered.
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}
-    # Choose at random, not by chunk id: clients can see the ids, and could offer wrong vectors for all other chunks.
+    # Clients see the chunk ids, and could predict a choice by id.
     return OfferedBatch(vectors, {*sorted(vectors, key=lambda _: context.ids.random(8))[:SAMPLES]})
 
 
 async def finish_offers(context: Context, team_id: str, chunks: Sequence[ChunkText], wrong: Sequence[str]) -> None:
-    """Delete the offers for the texts of these chunks, unless other passages with the same text still need them.
+    """Delete the offers for these chunks' texts that no other passage needs.
 
-    If `wrong` contains chunks, whose offers were wrong, all offers for these texts are deleted.
+    If `wrong` names chunks whose offers were wrong, all offers for these texts are deleted.
     """
     passages = [_passage_of(chunk) for chunk in chunks]
     if wrong:
@@ -162,7 +157,7 @@ async def finish_offers(context: Context, team_id: str, chunks: Sequence[ChunkTe
 
 
 async def forget_offers(context: Context) -> int:
-    """Delete the offers that were made more than a day ago. Returns how many."""
+    """Delete the offers that are older than a day. Returns how many."""
     oldest = context.clock.timestamp(-OFFER_AGE_S)
 
     def work(connection: Connection) -> int:
@@ -187,7 +182,7 @@ def _decode(text: str, dimension: int | None) -> bytes | None:
         return None
     count, rest = divmod(len(values), FLOAT_BYTES)
     is_sized = not rest and (0 < count <= MOST_DIMENSIONS if dimension is None else 0 < count == dimension)
-    # The comparison is false if the length is infinite or not a number.
+    # False if the length is infinite or not a number.
     return values if is_sized and abs(hypot(*_read(values)) - 1) <= LENGTH_TOLERANCE else None
 
 

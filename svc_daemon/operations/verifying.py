@@ -1,12 +1,10 @@
 """Verifies an installation: checks its invariants without changing anything.
 
-A data directory is checked while its daemon is not running, a cluster also while its nodes are running. Work that the
-next start or the workers will do anyway is not a problem: an open task, a due sync, a deleted source that is not
-cleaned up yet, moved-aside bytes that have a row again, a title that the index does not have yet, objects that no row
-names. Bytes without an owner are reported.
+What the next start or the workers will do anyway is no problem, such as an open task or a due sync. Bytes without an
+owner are reported.
 
-The stores of a cluster can't be read at the same moment, so a change during the check may look like damage. The caller
-therefore checks twice, and `confirmed` keeps the problems that were found both times.
+A running cluster changes during the check, which may look like damage. The caller therefore checks twice, and
+`confirmed` keeps the problems found both times.
 """
 
 import json
@@ -34,12 +32,12 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 T = TypeVar("T")
 
-#: Number of sources that are read in one query.
+#: Number of sources read in one query.
 PAGE_ROWS = 1000
 
 
 class Snapshots(Protocol):
-    """An interface for reading a state database in snapshots; Database implements it."""
+    """Reads a state database in snapshots, as Database does."""
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which must only read, in one snapshot."""
@@ -52,37 +50,35 @@ class Inspection:
 
     state: Snapshots
     bytes: BytesInspector
-    #: The team indexes; None if they are not checked.
+    #: None if the team indexes are not checked.
     index: Inspector | None
-    #: Size of the state database's write-ahead log; 0 if the database is on a server.
+    #: Size of the state database's write-ahead log; 0 for a database server.
     log_bytes: int = 0
-    #: Whether nodes may change the stores during the check, and other installations may have indexes on the same
-    #: server.
+    #: Whether other nodes and installations may use the same servers.
     is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationFindings:
-    """The problems found in an installation, and how much of it was checked."""
+    """The problems of an installation, and how much was checked."""
 
     problems: list[Problem]
     #: How many objects of each kind were checked.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
-    #: Stored bytes that have no row and can't be restored, because no index knows their bucket. They are deleted after
-    #: some days.
+    #: Stored bytes without a row that no index can restore. They are deleted after some days.
     aside: list[StoredBytes] = field(default_factory=list)
 
 
 def verify(inspection: Inspection, *, read_data: bool) -> InstallationFindings:
-    """Check everything. If `read_data` is set, also read every stored byte and every word of the index.
+    """Check everything. If `read_data` is set, also read every stored byte and the whole index.
 
-    Raises StorageError if the database is of another release, or if a move to this installation is incomplete.
+    Raises StorageError if the database is of another release, or if a move to here is incomplete.
     """
     blobs = dict(inspection.bytes.list_blobs())
-    # A database server checks its own files, and the schema was checked when the database was opened.
+    # A database server checks its own files; opening it has checked the schema.
     if not inspection.is_shared:
         if damage := inspection.state.read(checks.check_file):
-            # With a damaged database, nothing else can be checked or repaired: it must be restored from a backup.
+            # A damaged database must be restored before anything else can be checked.
             return InstallationFindings(damage)
         inspection.state.read(check_current)
     if unreadable := inspection.state.read(checks.check_words):
@@ -115,14 +111,14 @@ def verify(inspection: Inspection, *, read_data: bool) -> InstallationFindings:
 
 
 def confirmed(first: InstallationFindings, second: InstallationFindings) -> InstallationFindings:
-    """Return the problems that both checks have found; a problem that only one has found was a change in progress."""
+    """Return the problems that both checks found; others were changes in progress."""
     found = {(problem.invariant, problem.message) for problem in first.problems}
     problems = [problem for problem in second.problems if (problem.invariant, problem.message) in found]
     return InstallationFindings(problems, second.counts, second.aside)
 
 
 def _pages(inspection: Inspection, team_id: str) -> Iterator[list[SourceRow]]:
-    """Iterate over the sources of the team, one page at a time."""
+    """Iterate over the team's sources, one page at a time."""
     after = ""
     while page := inspection.state.read(
         partial(checks.list_every_source, team_id=team_id, after_id=after, limit=PAGE_ROWS)
@@ -136,7 +132,7 @@ def _check_blobs(
 ) -> dict[str, list[StoredBytes]]:
     """Check the stored blobs.
 
-    Returns those without a row, by the source id in their name, or by the name if it has none.
+    Returns those without a row, by the source id in their name, or by the whole name.
     """
     hash_of = inspection.bytes.hash if read_data else None
     with ThreadPoolExecutor(inspection.bytes.readers) as readers:
@@ -147,11 +143,10 @@ def _check_blobs(
             findings.counts["sources"] += len(page)
             findings.counts["blobs"] += sum(each is not None for each in stored)
             check = partial(_check_bytes, hash_of)
-            # Use threads only if the bytes are read; for a check of names and sizes they would not help.
+            # Threads only help if the bytes are read.
             for found in map(check, page, stored) if hash_of is None else readers.map(check, page, stored):
                 findings.problems.extend(found)
-    # Don't report bytes that the service will deal with: deleted blobs are removed, and moved-aside bytes of open
-    # uploads are moved back.
+    # The service will remove deleted blobs, and move bytes of open uploads back.
     for name in unowned.keys() & (
         inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(uploads.list_open_ids)
     ):
@@ -165,7 +160,7 @@ def _check_blobs(
 def _check_bytes(
     hash_of: Callable[[str, StoredBytes], str] | None, row: BlobRow, stored: StoredBytes | None
 ) -> list[Problem]:
-    """Check the bytes of a source. If they were moved aside, this is no problem: the next start moves them back."""
+    """Check a source's bytes. Bytes that were moved aside are no problem: the next start moves them back."""
     if stored is None or not stored.is_plain:
         is_known = json.loads(row.error or "{}").get("code") == SourceErrorCode.STORED_BYTES_LOST
         return [] if is_known else [_broken(row, "I3", f"source {row.source_id} has no blob")]
@@ -209,7 +204,7 @@ def _check_leftovers(inspection: Inspection, findings: InstallationFindings) -> 
 class _Team:
     id: str
     has_index: bool
-    #: Whether the index may be that of another installation's team, and is therefore not checked.
+    #: Whether the index may belong to another installation.
     is_foreign: bool
 
 
@@ -223,7 +218,7 @@ def _check_team(
 ) -> None:
     index = inspection.index
     if index is None or team.id in inspection.state.read(checks.list_rebuilding):
-        # The index is being rebuilt, so documents may be missing.
+        # During a rebuild, documents may be missing.
         return
     is_checked = team.has_index and not team.is_foreign
     found_wrong = index.check_index(team.id, read_data=read_data) if is_checked else []
@@ -233,10 +228,10 @@ def _check_team(
         return
     documents: Mapping[str, InspectedDocument] = index.list_documents(team.id)
     if broken or team.is_foreign:
-        # The index will be rebuilt, but until then only it shows which sources the bytes without a row belonged to.
+        # Until its rebuild, only the index shows whose the bytes without a row are.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
-    # Read these in one snapshot, so that they are consistent.
+    # One snapshot, so that they are consistent.
     uncleaned, waiting, deleting_buckets = inspection.state.read(
         lambda rows: (checks.list_uncleaned(rows), checks.list_awaiting_index(rows), checks.list_deleting_buckets(rows))
     )
@@ -256,28 +251,28 @@ def _check_team(
 def _stray(
     team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[StoredBytes]]
 ) -> Iterator[Problem]:
-    """Report a document of the index that has no source: a deletion left it, unless its bytes are still stored."""
+    """Report a document without a source. A deletion left it, unless its bytes are stored."""
     about = {"source_id": found.source_id, "team_id": team_id}
     stored = unowned.get(found.source_id, [])
     if not stored:
         message = f"the index of {team_id} has a document of {found.source_id}, which is not a source"
         yield Problem("I8", message, Repair.REMOVE_DOCUMENT, about)
     elif len(stored) == 1 and buckets:
-        # This can be repaired only if there is exactly one stored file, and a bucket for its source.
+        # Repair needs exactly one stored file, and a bucket for its source.
         (blob,) = unowned.pop(found.source_id)
         message = f"blob {blob.name} has no source, and the index of {team_id} has it as {found.title!r} in"
         yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Repair.RECOVER, about | {"file": blob.place})
 
 
 def _check_document(source: SourceRow, found: InspectedDocument | None) -> Iterator[Problem]:
-    """Check that an active source is in the index, with a valid generation and with every bucket where it is active."""
+    """Check that the index has an active source, with a valid generation and all active buckets."""
     if found is None or found.generation not in source.generations:
         has = "is not in the index" if found is None else f"is in the index as generation {found.generation}"
         message = f"source {source.id} is active in generation {source.generation}, and {has}"
         yield Problem("I6", message, Repair.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # If the source is being split into new chunks, the index may have them before the source's row is updated.
+    # While a source gets new chunks, the index may have them before its row does.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", message, Repair.QUEUE_SOURCE, _about(source))
@@ -288,9 +283,9 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
-    """Check that the index has the source's title, and only buckets that the source is in.
+    """Check that the index has the source's title and no wrong buckets.
 
-    The caller skips sources whose changes have not been written to the index yet.
+    The caller skips sources with changes that the index doesn't have yet.
     """
     if source.sync_status == readiness.ACTIVE or not source.places:
         for bucket_id in sorted(set(found.bucket_ids) - set(source.searched_places) - deleting):

@@ -1,6 +1,6 @@
-"""Convert stored rows to their API form.
+"""Converts stored rows to their API form.
 
-This module is not part of `api`, because operations use it too, to store the responses of create requests.
+This is not part of `api`, because operations store such responses.
 """
 
 from dataclasses import replace
@@ -51,7 +51,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
 
 
 def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
-    """Convert a source to its API form in the list of a bucket, with its sync status and readiness in that bucket."""
+    """Convert a source to its API form in a bucket's list, with its status in that bucket."""
     shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
     shown["ready"] = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
@@ -61,7 +61,7 @@ def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.Sourc
 
 def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
     if bucket.status == readiness.DELETING:
-        # While a bucket is being deleted, its remaining sources are not listed or found any more, so don't count them.
+        # The remaining sources are no longer listed or found, so don't count them.
         census = replace(census, active_ids=(), retrievable=0, indexed=0)
     return buckets.Bucket(
         id=bucket.id,
@@ -117,7 +117,7 @@ def view_deletion(cascade: Cascade) -> buckets.Deletion:
 
 
 def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
-    """Convert a task to its API form. `cascade` is the progress of a task that deletes a bucket, otherwise None."""
+    """Convert a task to its API form. `cascade` is the progress of a bucket's deletion."""
     return tasks.Task(
         id=task.id,
         type=task.type,
@@ -137,6 +137,6 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
 
 
 def withheld_by(source: SourceRow) -> str | None:
-    """Return `team_store_maintenance` if a rebuild of the index keeps the source from being ready, otherwise None."""
+    """Return `team_store_maintenance` if a rebuild of the index keeps the source from being ready."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None

@@ -1,7 +1,7 @@
-"""Webhooks: records the events to report, makes the calls (on behalf of `workers.delivering`), and lists both.
+"""Webhooks: records the events to report, makes the calls, and lists both.
 
-An event's row is written in the transaction in which its source becomes ready or failed, so a crash can't separate the
-two. A call is recorded after it was made. After a crash in between, the call is repeated with the same id.
+An event is recorded in the transaction that makes its source ready or failed. A call is recorded after it was made.
+After a crash in between, it is repeated with the same id.
 """
 
 import logging
@@ -44,11 +44,11 @@ class Secrets:
     """The secrets that sign a team's webhook calls."""
 
     current: str
-    #: The previous secret while it is still valid; otherwise None.
+    #: The previous secret while it is valid; otherwise None.
     previous: str | None
-    #: When the previous secret expires. Until then, calls are signed with both secrets.
+    #: Until then, calls are signed with both secrets.
     previous_expires_at: str | None
-    #: When the current secret was created; None if the team has never changed its secret.
+    #: When the secret was last changed; None if never.
     rotated_at: str | None
 
     @property
@@ -59,7 +59,7 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """An event for a webhook, and all calls that were made for it."""
+    """An event for a webhook, and all calls made for it."""
 
     delivery: DeliveryRow
     attempts: Sequence[Attempt]
@@ -68,9 +68,9 @@ class Logged:
 def record_outcomes(
     connection: Connection, context: Context, sources: Sequence[SourceRow], earlier: Sequence[NewEvent] = ()
 ) -> None:
-    """Record that these sources of one team became ready or failed: in the event log, for webhooks and for batches.
+    """Record that these sources of one team became ready or failed, for the event log, webhooks and batches.
 
-    `earlier` are events to record before these outcomes; one call that records all of them is cheaper than two.
+    `earlier` events are recorded first; a single call is cheaper than two.
     """
     if not sources:
         return
@@ -84,9 +84,9 @@ def record_outcomes(
 
 
 def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str | None = None) -> None:
-    """Queue a webhook call if the source has a webhook and is ready or failed; each event is queued only once.
+    """Queue a webhook call if the source has a webhook and is ready or failed.
 
-    `event_id` is the id of the event in the event log.
+    Each event is queued only once. `event_id` is its id in the event log.
     """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
@@ -115,7 +115,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
 
 
 async def deliver(context: Context, delivery: DeliveryRow) -> None:
-    """Make one call and record its result, unless another call was made or requested since `delivery` was read."""
+    """Make one call and record its result, unless `delivery` has changed since it was read."""
     if not context.look(lambda connection: store.is_unchanged(connection, delivery)):
         return
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
@@ -140,13 +140,13 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
 
 
 async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
-    """Queue another call now, whatever the results of the earlier calls; raises NotFound."""
+    """Queue another call now, whatever the earlier results; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Logged:
         delivery = store.get_delivery(connection, key.team_id, delivery_id)
         source = find_source(connection, key.team_id, delivery.source_id)
-        # A key limited to some buckets sees the calls about sources in those buckets.
+        # A key limited to some buckets sees only calls about their sources.
         if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
@@ -159,7 +159,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
 
 
 async def list_deliveries(context: Context, key: KeyRow, chosen: DeliveryFilter) -> list[Logged]:
-    """List the webhook events that the key may see and that pass the filter, with their calls, from one snapshot."""
+    """List the webhook events that the key may see and that pass the filter, with their calls."""
 
     def work(connection: Connection) -> list[Logged]:
         listed = store.list_deliveries(connection, key.team_id, replace(chosen, bucket_ids=key.buckets))
@@ -174,7 +174,7 @@ def show_secrets(context: Context, key: KeyRow) -> Secrets:
 
 
 async def rotate(context: Context, key: KeyRow) -> Secrets:
-    """Create a new secret. The previous secret stays valid for a limited time; older secrets become invalid."""
+    """Create a new secret. The previous one stays valid for a limited time; older ones become invalid."""
     now = context.clock.timestamp()
     found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
     return _derive(context, key.team_id, found)

@@ -101,14 +101,12 @@ class LocalLocks:
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """See `Locks.hold_free`."""
         free = [name for name in names if name not in self._holders]
         with self._holding(free):
             yield free
 
     @asynccontextmanager
     async def take_over(self, *names: str) -> AsyncIterator[Hold]:
-        """See `Locks.take_over`."""
         await self._interrupt(names)
         with self._holding(names) as hold:
             yield hold

@@ -35,7 +35,6 @@ class LocalRateLimits:
         self._bytes: dict[str, ByteWindow] = {}
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:
-        """See `RateLimits.charge_create`."""
         if self._limits.creates_per_second:
             now_s = self._monotonic()
             bucket = self._creates.setdefault(team_id, TokenBucket.full(self._limits.creates_per_second, now_s))
@@ -43,13 +42,11 @@ class LocalRateLimits:
         await self.charge_bytes(team_id, size_bytes)
 
     async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """See `RateLimits.charge_bytes`."""
         if self._limits.bytes_per_minute:
             window = self._bytes.setdefault(team_id, ByteWindow(self._limits.bytes_per_minute, WINDOW_S))
             refuse_bytes(window.charge(size_bytes, self._monotonic()), window, size_bytes)
 
     async def used_bytes(self, team_id: str) -> int:
-        """See `RateLimits.used_bytes`."""
         window = self._bytes.get(team_id)
         return window.used_within(self._monotonic()) if window else 0
 

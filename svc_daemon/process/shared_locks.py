@@ -38,7 +38,6 @@ class SharedLocks:
 
     @asynccontextmanager
     async def hold_free(self, *names: str) -> AsyncIterator[Sequence[str]]:
-        """See `Locks.hold_free`."""
         async with self._local.hold_free(*names) as ours:
             by_key = {key_of(name): name for name in ours}
             grip = await self._take(by_key)
@@ -49,7 +48,6 @@ class SharedLocks:
 
     @asynccontextmanager
     async def take_over(self, *names: str) -> AsyncIterator[Hold]:
-        """See `Locks.take_over`."""
         async with self._local.take_over(*names) as hold:
             grip = await self._take_all({key_of(name): name for name in names})
             try:

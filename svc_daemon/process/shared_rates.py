@@ -49,18 +49,14 @@ class SharedRateLimits:
         self._known: set[str] = set()
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:
-        """See `RateLimits.charge_create`."""
         if self._limits.creates_per_second or self._limits.bytes_per_minute:
             await self._charge(_Charge(team_id, size_bytes, is_create=True))
 
     async def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """See `RateLimits.charge_bytes`."""
         if self._limits.bytes_per_minute:
             await self._charge(_Charge(team_id, size_bytes, is_create=False))
 
     async def used_bytes(self, team_id: str) -> int:
-        """See `RateLimits.used_bytes`."""
-
         def work(connection: Connection) -> int:
             rate = find_rate(connection, team_id)
             return self._window(rate).used_within(read_clock(connection)) if rate else 0
