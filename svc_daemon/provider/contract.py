@@ -1,8 +1,7 @@
 """The interface of a search provider: its parameters, results and guarantees.
 
-Every method is synchronous and thread-safe. Every write is durable when it returns, idempotent, and atomic for each
-document: a search finds a document as it was before the call or after it, never a mix of both. Methods raise only the
-exceptions in `errors`.
+Every method is synchronous and thread-safe, and raises only the exceptions in `errors`. Every write is durable when it
+returns, can be repeated, and is atomic for each document.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,32 +14,32 @@ from svc_daemon.core.text.chunking import Chunk
 #: The parts of a chunk in which a word can occur.
 Part = Literal["title", "headings", "text"]
 
-#: The specification's name for the state of a document in the index.
+#: The specification's name for the state of a document.
 STATE_ACTIVE = "STATE_ACTIVE"
 
 
 class SearchMode(StrEnum):
     """How a search matches: by words, by meaning, or by both."""
 
-    #: Full-text search for the words of the query.
+    #: Search for the words of the query.
     KEYWORD = "keyword"
-    #: Vector search for the meaning of the query.
+    #: Search for the meaning of the query, by vectors.
     SEMANTIC = "semantic"
-    #: Both searches; their rankings are fused.
+    #: Both searches, with their rankings merged.
     HYBRID = "hybrid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDocument:
-    """A source's extracted text, split into chunks, to be indexed in its buckets."""
+    """A source's extracted text, split into chunks."""
 
     source_id: str
-    #: Increases with each extraction of the source; a later generation replaces an earlier one.
+    #: Increases with each extraction; a later generation replaces an earlier one.
     generation: int
     title: str
     #: The whole extracted text.
     text: str
-    #: The document's chunks in order; their ordinals are contiguous and begin at 0.
+    #: The chunks in order, with ordinals from 0.
     chunks: tuple[Chunk, ...]
     bucket_ids: Sequence[str]
 
@@ -49,14 +48,14 @@ class IndexDocument:
 class DocumentState:
     """What the index contains of a source's document."""
 
-    #: Always `STATE_ACTIVE`, because every document in the index can be found.
+    #: Always `STATE_ACTIVE`: every document in the index can be found.
     state: str
-    #: Id of the document. Each generation (extraction) of a source has its own id.
+    #: Each generation of a source has its own document id.
     document_id: str
     generation: int
-    #: Number of chunks of the document.
+    #: Number of chunks.
     chunks: int
-    #: Ids of the document's buckets, sorted.
+    #: Sorted.
     bucket_ids: tuple[str, ...]
 
 
@@ -65,9 +64,9 @@ class ListedDocument(NamedTuple):
 
     source_id: str
     generation: int
-    #: Ids of the document's buckets, sorted.
+    #: Sorted.
     bucket_ids: tuple[str, ...]
-    #: Number of the document's chunks.
+    #: Number of chunks.
     chunks: int
 
 
@@ -81,12 +80,12 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """The extracted text of a source and its chunks, as stored in the index."""
+    """A source's extracted text and chunks, as stored in the index."""
 
     generation: int
     title: str
     text: str
-    #: The document's chunks, ordered by ordinal.
+    #: In order.
     chunks: tuple[StoredChunk, ...]
 
 
@@ -99,11 +98,11 @@ class ChunkText(NamedTuple):
 
 
 class VectorCount(NamedTuple):
-    """The number of chunks, and how many of them have no vector."""
+    """Numbers of chunks with and without vectors."""
 
-    #: Number of chunks that have no vector of the model yet.
+    #: Chunks without a vector of the model.
     missing: int
-    #: Number of all chunks, with or without a vector.
+    #: All chunks.
     chunks: int
 
 
@@ -111,9 +110,9 @@ class VectorCount(NamedTuple):
 class QueryVector:
     """The vector of a query, and the model that computed it."""
 
-    #: Identifies the model and its version; only vectors of the same model are compared.
+    #: Model and version; only vectors of the same model are compared.
     model: str
-    #: 32-bit floats, little-endian; the vector is normalized to length 1.
+    #: Little-endian 32-bit floats; the vector has length 1.
     values: bytes
 
 
@@ -121,9 +120,9 @@ class QueryVector:
 class SearchQuery:
     """A query to one team's index."""
 
-    #: The query as the user typed it; it has no syntax.
+    #: The query as typed; it has no syntax.
     text: str
-    #: Search only documents in one of these buckets; None means all, empty means none.
+    #: Search only these buckets; None means all, empty means none.
     bucket_ids: Sequence[str] | None = None
     #: Search only these sources; None means all, empty means none.
     source_ids: Sequence[str] | None = None
@@ -132,22 +131,22 @@ class SearchQuery:
     #: Number of hits to skip.
     offset: int = 0
     mode: SearchMode = SearchMode.HYBRID
-    #: The query's vector; if None, only keywords are searched, whatever the mode.
+    #: The query's vector. Without it, only keywords are searched.
     vector: QueryVector | None = None
-    #: Whether hits list the parts of the chunk in which each word occurs.
+    #: Whether hits show in which parts of the chunk each word occurs.
     explain: bool = False
-    #: Monotonic time, in seconds, after which the search is interrupted; None means no deadline.
+    #: Monotonic time, in seconds, at which the search is interrupted, or None.
     deadline_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermMatch:
-    """A word of the query that occurs in a hit, and its weight."""
+    """A query word that occurs in a hit, and its weight."""
 
     term: str
-    #: Inverse document frequency: the rarer the word is among the team's chunks, the higher.
+    #: Inverse document frequency: the rarer the word, the higher.
     idf: float
-    #: Where it occurs: `title`, `headings`, `text`; empty unless the query has `explain`.
+    #: Parts of the chunk with the word; empty unless the query has `explain`.
     parts: tuple[Part, ...] = ()
 
 
@@ -159,7 +158,7 @@ class KeywordMatch:
     rank: int
     #: The BM25 score; higher is better.
     bm25: float
-    #: 0 to 1: how similar the hit's words are to those of the best hits by BM25; None if this was not computed.
+    #: How similar the hit's words are to those of the best hits, 0 to 1; None if not computed.
     feedback: float | None = None
 
 
@@ -167,9 +166,9 @@ class KeywordMatch:
 class SemanticMatch:
     """A hit's similarity to the query in meaning."""
 
-    #: Position in the semantic ranking, from 1; None if only the keyword search found the hit.
+    #: Position in the semantic ranking, from 1, or None if not ranked.
     rank: int | None
-    #: Cosine similarity of the query's and the chunk's vectors, -1 to 1.
+    #: Cosine similarity of query and chunk, -1 to 1.
     cosine: float
     #: The model that computed both vectors.
     model: str
@@ -182,40 +181,39 @@ class Hit:
     chunk_id: str
     source_id: str
     generation: int
-    #: Ids of all buckets of the document in the index, sorted.
+    #: All buckets of the document, sorted.
     bucket_ids: tuple[str, ...]
-    #: The chunk's text, its ordinal, and its location (page, lines, characters, headings).
+    #: The chunk's text and location.
     chunk: Chunk
-    #: 0 to 1, comparable between searches of the same mode. Keyword: `coverage`. Semantic: the cosine, or 0 if it is
-    #: negative. Hybrid: the mean of both, or the coverage if the chunk has no vector.
+    #: 0 to 1. Keyword: `coverage`. Semantic: the cosine, at least 0. Hybrid: their mean, or `coverage` without a
+    #: vector.
     score: float
-    #: Position in the ranking, from 1, including skipped hits.
+    #: Position in the whole ranking, from 1.
     rank: int
-    #: The query words that the chunk contains, in the order of the query.
+    #: The query words in the chunk, in the query's order.
     matches: tuple[TermMatch, ...]
-    #: 0 to 1: how much of the query the chunk covers. It is the sum of the idf of the words in `matches`, divided by
-    #: the sum for all words of the query.
+    #: How much of the query the chunk covers, 0 to 1: the idf of `matches`, divided by that of all query words.
     coverage: float
-    #: The chunk's match in the keyword search; None if the chunk is not among the best matches of that search.
+    #: None if the keyword search did not rank the chunk.
     keyword: KeywordMatch | None
-    #: The chunk's match in the semantic search; None if this was a keyword search, or if the chunk has no vector.
+    #: None in a keyword search, or without a vector.
     semantic: SemanticMatch | None
-    #: The score that combines both rankings in a hybrid search, higher is better; None in other modes.
+    #: The merged score of a hybrid search; None in other modes.
     fused: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitPage:
-    """The requested hits, best first. Hits with the same score have the same order in every call."""
+    """The requested hits, best first. The order of equal scores never changes."""
 
     hits: tuple[Hit, ...] = ()
     #: Whether there are hits after this page.
     has_more: bool = False
-    #: The mode that was actually used.
+    #: The mode that was used.
     mode: SearchMode = SearchMode.KEYWORD
-    #: Warnings for the user, in full sentences, about what the search could not do.
+    #: Sentences for the user about what the search could not do.
     warnings: tuple[str, ...] = ()
-    #: The total number of the team's chunks, from which idf is computed.
+    #: Number of the team's chunks, from which idf is computed.
     chunks: int = 0
 
 
@@ -223,26 +221,23 @@ class SearchProvider(Protocol):
     """Stores and searches documents, in a separate index for each team."""
 
     def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
-        """Index these documents, in order, each replacing any earlier extraction of its source.
+        """Index these documents, each replacing any earlier generation.
 
-        A document is skipped if the index already has its generation or a later one, so that a worker whose lease has
-        expired can't undo later work. Returns the ids of the sources for which nothing was indexed.
+        Returns the source ids of documents that were skipped, because the index already has their generation or a
+        later one. So a worker whose lease has expired can't undo later work.
 
-        All documents are durable when this returns. If it raises an error, some of the documents may have been indexed
-        completely and the others not at all; the call can be repeated.
+        All documents are durable when this returns. After an error, some may be indexed and others not; repeat the
+        call.
         """
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-        """Set the document's buckets; writes nothing if it already has exactly these buckets.
-
-        Raises DocumentMissing if the index doesn't have this generation.
-        """
+        """Set the document's buckets. Raises DocumentMissing if the index has another generation."""
 
     def set_title(self, team_id: str, source_id: str, title: str) -> None:
-        """Change the document's title, and index the words of the new one. Raises DocumentMissing."""
+        """Change the document's title, and index its words. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
-        """Remove the source's document, of whatever generation, and its vectors. Does nothing if there is none."""
+        """Remove the source's document and its vectors, if there is one."""
 
     def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
         """Return the document's state in the index; None if it isn't there."""
@@ -251,72 +246,71 @@ class SearchProvider(Protocol):
         """Return the document's text and chunks; None if it isn't there."""
 
     def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
-        """List the team's documents, sorted by source id. Changes during the iteration may or may not be included."""
+        """List the team's documents by source id. Changes during the iteration may be missing."""
         ...
 
     def search(self, team_id: str, query: SearchQuery) -> HitPage:
-        """Return the matching chunks, best first; an empty page if the team or bucket has no documents.
+        """Return the matching chunks, best first.
 
-        Raises SearchTimeout at the query's deadline; the search does not continue in the background.
+        Raises SearchTimeout at the query's deadline; the search is stopped then.
         """
         ...
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
-        """Load the vectors for semantic searches in these buckets into the cache, filling at most half of it."""
+        """Load vectors of these buckets into the cache, filling at most half of it."""
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
-        """List up to `limit` chunks without a vector of this model, oldest documents first; empty if there are none."""
+        """List up to `limit` chunks without a vector of this model, oldest documents first."""
         ...
 
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """Store vectors by chunk id, encoded as in `QueryVector`. Intended for batches of a few hundred.
+        """Store vectors by chunk id, encoded as in `QueryVector`, a few hundred at a time.
 
-        A chunk has at most one vector, the last one stored. Deleted chunks are skipped. A chunk keeps its vector if the
-        document's buckets or title change; the vector is deleted with its chunk. Raises ProviderFailed if a vector's
-        length differs from that of the model's other vectors.
+        A chunk has one vector, the last one stored, and keeps it if its document's buckets or title change. Deleted
+        chunks are skipped. Raises ProviderFailed if a vector's length is not the model's.
         """
 
     def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
-        """Return the stored vectors of this model for the source's chunks, by chunk id."""
+        """Return the vectors of this model for the source's chunks, by chunk id."""
         ...
 
     def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
-        """Count the chunks in these buckets (None: all), and those of them that have no vector of this model.
+        """Count the chunks in these buckets (None: all), and those without a vector of this model.
 
-        A chunk in several of the buckets is counted once.
+        A chunk in several buckets counts once.
         """
         ...
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
-        """Remove all vectors of the team except those of `keep_model`; if it is None, remove all."""
+        """Remove the team's vectors, except those of `keep_model`."""
 
     def list_teams(self) -> list[str]:
-        """List the teams that have an index, including teams that the state database doesn't contain."""
+        """List the teams that have an index, even if the state database doesn't know them."""
 
     def delete_team(self, team_id: str) -> None:
-        """Remove the team's whole index. Does nothing if there is none.
+        """Remove the team's whole index, if there is one.
 
-        Concurrent calls for this team may fail with a retryable error; later writes go into a new index.
+        Concurrent calls may fail with a retryable error; later writes create a new index.
         """
 
     def check_reachable(self) -> None:
-        """Raise ProviderError if the index is on another machine that does not answer."""
+        """Raise ProviderError if the index is on a machine that does not answer."""
 
     def close(self) -> None:
-        """Finish the writes in progress and close all files. No method may be called afterwards."""
+        """Finish the current writes and close all files. Call nothing afterwards."""
 
 
 def document_id(source_id: str, generation: int) -> str:
-    """Build an id such as `doc_01k2…_3`, which stays the same if the index is rebuilt."""
+    """Build an id such as `doc_01k2…_3`; a rebuild keeps it."""
     return f"doc_{source_id.removeprefix('src_')}_{generation}"
 
 
 def chunk_id(source_id: str, generation: int, ordinal: int) -> str:
-    """Build an id such as `chk_01k2…_3_17`, which stays the same if the index is rebuilt."""
+    """Build an id such as `chk_01k2…_3_17`; a rebuild keeps it."""
     return f"chk_{source_id.removeprefix('src_')}_{generation}_{ordinal}"
 
 
 def parse_chunk_id(name: str) -> tuple[str, int, int]:
-    """Split an id made by `chunk_id` into source id, generation and ordinal."""
+    """Split a chunk id into source id, generation and ordinal."""
     source, generation, ordinal = name.removeprefix("chk_").rsplit("_", 2)
     return f"src_{source}", int(generation), int(ordinal)

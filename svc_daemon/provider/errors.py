@@ -9,7 +9,7 @@ ProviderError           any failure, and whether the call can be retried
 
 
 class ProviderError(Exception):
-    """A call to a search provider failed. `retryable` says whether the same call may succeed later."""
+    """A call to a search provider failed. If `retryable`, it may succeed later."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         self.retryable = retryable
@@ -17,7 +17,7 @@ class ProviderError(Exception):
 
 
 class DocumentMissing(ProviderError):
-    """The document, or the requested generation of it, is not in the index."""
+    """The index lacks the document, or has another generation of it."""
 
     def __init__(self, source_id: str, generation: int | None = None) -> None:
         which = source_id if generation is None else f"{source_id}, generation {generation},"
@@ -32,11 +32,11 @@ class SearchTimeout(ProviderError):
 
 
 class ProviderFailed(ProviderError):
-    """The provider failed; the message has the reason and, if there is one, the remedy."""
+    """The provider failed; the message has the reason and any remedy."""
 
 
 class IndexDamaged(ProviderFailed):
-    """The team's index can't be used: it is damaged, or was created by another release. It must be rebuilt."""
+    """The team's index is damaged or of another release, and must be rebuilt."""
 
     def __init__(self, team_id: str, reason: str) -> None:
         message = (

@@ -1,7 +1,6 @@
-"""The interface for inspecting search indexes while the service is not running: their documents and integrity.
+"""The interface for inspecting search indexes: their documents and integrity.
 
-It is separate from the interface of search providers, because an inspection must not change anything, and because it
-reports damage instead of raising an error.
+Unlike the provider's, it changes nothing, and reports damage instead of raising an error.
 """
 
 from typing import NamedTuple, Protocol
@@ -10,14 +9,14 @@ from svc_daemon.core.problems import Problem
 
 
 class InspectedDocument(NamedTuple):
-    """A document that searches of the index can find."""
+    """A document that searches find."""
 
     source_id: str
     generation: int
     title: str
-    #: Ids of the document's buckets, sorted.
+    #: Sorted.
     bucket_ids: tuple[str, ...]
-    #: Number of the document's chunks.
+    #: Number of chunks.
     chunks: int
 
 
@@ -29,12 +28,9 @@ class Inspector(Protocol):
         ...
 
     def check_index(self, team_id: str, *, read_data: bool) -> list[Problem]:
-        """Find problems in the team's index. With `read_data`, also read every text and every list of words."""
+        """Find problems in the team's index. With `read_data`, also read all texts and words."""
         ...
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
-        """Return all documents by source id. Call this only if `check_index` has found no damage.
-
-        The result is empty if there is no index.
-        """
+        """Return all documents by source id, if `check_index` has found no damage."""
         ...

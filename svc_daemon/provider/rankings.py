@@ -1,7 +1,4 @@
-"""How all providers order and score the chunks that they find, combine two rankings, and choose warnings.
-
-The functions are pure. A key identifies a chunk in its provider's index.
-"""
+"""How all providers order and score the chunks that they find, merge two rankings, and choose warnings."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,17 +25,16 @@ from svc_daemon.provider.contract import (
 
 K = TypeVar("K")
 
-#: Minimum number of candidates of each ranking in a hybrid search. With 100, a search takes a third longer, and its
-#: nDCG@10 improves by at most 0.002.
+#: Minimum number of candidates of each ranking in a hybrid search; more would improve little.
 CANDIDATES = 50
 
-#: The parts of a chunk in which words of the document occur.
+#: The parts of a chunk.
 PARTS: tuple[Part, ...] = ("title", "headings", "text")
 
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[K]):
-    """A ranked chunk, with its positions in the rankings that were combined."""
+    """A ranked chunk, with its places in the merged rankings."""
 
     key: K
     keyword: KeywordMatch | None = None
@@ -49,11 +45,10 @@ class Placed(Generic[K]):
 def refine(
     ranked: Sequence[tuple[K, float]], whole: Collection[K], read_texts: Callable[[Sequence[K]], Mapping[K, str]]
 ) -> list[Placed[K]]:
-    """Reorder the best of the chunks, which are ranked by BM25.
+    """Reorder the best chunks, which are ranked by BM25.
 
-    Chunks with every query word move up, and so do chunks with words of the best chunks (feedback). `whole` has those
-    of the first `POOL` chunks that contain every query word. `read_texts` returns the words of the given chunks, and is
-    called only if there are enough chunks for feedback.
+    Chunks with every query word (`whole`) move up, and so do those with words of the best chunks. `read_texts` returns
+    the chunks' texts; it is called only if there are enough chunks.
     """
     pool = ranked[:POOL]
     feedback: list[float | None] = [None] * len(pool)
@@ -73,7 +68,7 @@ def refine(
 
 
 def fuse_placed(words: Sequence[Placed[K]], meaning: Sequence[Placed[K]]) -> list[Placed[K]]:
-    """Combine a keyword and a semantic ranking into one, best first."""
+    """Merge a keyword and a semantic ranking, best first."""
     by_words = {placed.key: placed for placed in words}
     by_meaning = {placed.key: placed for placed in meaning}
     return [
@@ -88,7 +83,7 @@ def fuse_placed(words: Sequence[Placed[K]], meaning: Sequence[Placed[K]]) -> lis
 
 
 def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) -> float:
-    """Compute a hit's score for the search mode, from the share of the query that it covers and from its similarity."""
+    """Compute a hit's score for the search mode."""
     if mode is SearchMode.KEYWORD:
         return covered
     cosine = semantic.cosine if semantic else None
@@ -98,7 +93,7 @@ def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) 
 def list_warnings(
     query: SearchQuery, parsed: ParsedQuery, mode: SearchMode, count_vectors: Callable[[], VectorCount]
 ) -> Iterator[str]:
-    """List warnings about what the search could not do; `mode` is the mode that was used."""
+    """List warnings about what the search could not do; `mode` is the one that was used."""
     if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
         yield f"The query is long: its last {parsed.words_left_out} words were left out."
     if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:

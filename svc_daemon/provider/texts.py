@@ -1,21 +1,18 @@
-"""Prepares texts and ids for storing; all providers use these functions."""
+"""Prepares texts and ids for storing."""
 
 from collections.abc import Iterable, Sequence
 
 
 def storable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 can't encode, with question marks.
-
-    The offsets of characters don't change.
-    """
+    """Replace lone surrogates, which UTF-8 can't encode. Offsets don't change."""
     return text.encode(errors="replace").decode()
 
 
 def embeddable(title: str, headings: Sequence[str], text: str) -> str:
-    """Join a chunk's title, headings and text to the text that is embedded, leaving out repeated parts."""
+    """Join a chunk's title, headings and text for the model, without repeated parts."""
     return "\n".join(filter(None, dict.fromkeys((title, *headings, text))))
 
 
 def distinct(bucket_ids: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct ids, sorted: the form in which buckets are stored and compared."""
+    """Return the distinct ids, sorted, as buckets are stored and compared."""
     return tuple(sorted(set(bucket_ids)))

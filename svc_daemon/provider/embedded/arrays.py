@@ -1,8 +1,7 @@
-"""Arithmetic on many vectors at once. Imported lazily: numpy is an optional dependency, and slow to load.
+"""Arithmetic on many vectors at once. Import it late: numpy is optional and slow to load.
 
-A search first compares only the signs of each vector's components, which are cached in memory as one bit each. The
-fewer signs differ, the closer the vectors are likely to be. Comparing signs takes a thirtieth of the memory and time of
-comparing full vectors. The exact cosine is then computed for the best candidates.
+A search first compares only the signs of the vectors' components, one bit each, in a thirtieth of the memory and time.
+The exact cosine is computed for the best candidates only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,19 +13,19 @@ from numpy.typing import NDArray
 
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
-#: After each comparison of this many vectors, about every millisecond, the search's deadline is checked.
+#: The deadline is checked after this many vectors, about every millisecond.
 BLOCK_VECTORS = 100_000
-#: Signs are compared 8 bytes at a time, so the signs of each chunk are padded to a multiple of 8 bytes.
+#: Signs are padded to words of 8 bytes, which are compared at once.
 WORD_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs of the components of some chunks' vectors. Immutable, so that threads can share them."""
+    """The signs of some chunks' vectors. Immutable, so that threads can share them."""
 
     #: Keys of the chunks.
     keys: NDArray[np.int64]
-    #: The signs in words of 8 bytes: row 0 has the first word of every chunk, row 1 the second, and so on.
+    #: Row 0 has the first 8 bytes of every chunk's signs, row 1 the next 8, and so on.
     words: NDArray[np.uint64]
 
     @property
@@ -35,13 +34,13 @@ class Signs:
 
 
 def pack_signs(vectors: Sequence[bytes]) -> list[bytes]:
-    """Encode each vector as one bit per component, 1 if the component is positive; padded to whole words of 8 bytes."""
+    """Encode each vector as one bit per component, 1 if positive, padded to words of 8 bytes."""
     packed = [np.packbits(np.frombuffer(values, dtype="<f4") > 0).tobytes() for values in vectors]
     return [bits + bytes(-len(bits) % WORD_BYTES) for bits in packed]
 
 
 def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
-    """Build Signs from rows of chunk key and packed signs; None if there are no rows."""
+    """Build Signs from rows of chunk key and signs; None without rows."""
     if not rows:
         return None
     keys = np.fromiter((key for key, _ in rows), dtype=np.int64, count=len(rows))
@@ -50,7 +49,7 @@ def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
 
 
 def join(parts: Iterable[Signs | None]) -> Signs | None:
-    """Concatenate several `Signs` into one; None if all are empty."""
+    """Join several `Signs` into one; None if all are empty."""
     some = [part for part in parts if part is not None and part.keys.size]
     if len(some) < 2:
         return some[0] if some else None
@@ -58,15 +57,15 @@ def join(parts: Iterable[Signs | None]) -> Signs | None:
 
 
 def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
-    """Keep only the signs of the chunks of these documents."""
+    """Keep only the chunks of these documents."""
     kept = np.isin(signs.keys >> ORDINAL_BITS, np.fromiter(document_keys, dtype=np.int64))
     return Signs(signs.keys[kept], np.ascontiguousarray(signs.words[:, kept]))
 
 
 class Nearest(NamedTuple):
-    """The chunks whose vectors differ from the query's vector in the fewest signs, nearest first."""
+    """The chunks whose signs are most similar to the query's, nearest first."""
 
-    #: The number of differing signs (Hamming distance).
+    #: How many signs differ (Hamming distance).
     differences: NDArray[np.uint16]
     #: Keys of the chunks.
     keys: NDArray[np.int64]
@@ -75,13 +74,13 @@ class Nearest(NamedTuple):
 def nearest(
     signs: Signs, query: bytes, count: int, document_keys: Iterable[int] | None, check: Callable[[], None]
 ) -> Nearest:
-    """Find the `count` chunks of these documents (None: all) whose signs differ least from the query's.
+    """Find the `count` chunks of these documents (None: all) whose signs differ least.
 
-    `check` is called from time to time, and may raise an error to stop the search.
+    `check` is called regularly, and may raise an error to stop the search.
     """
     if document_keys is not None:
         signs = keep(signs, document_keys)
-    # For each chunk, the number of signs in which it differs from the query.
+    # For each chunk, how many signs differ from the query's.
     differences = np.zeros(signs.words.shape[1], dtype=np.uint16)
     for start in range(0, differences.size, BLOCK_VECTORS):
         check()
@@ -89,7 +88,7 @@ def nearest(
         for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
-        # Choose all chunks with at most `enough` differences: the smallest limit that leaves `count` or more of them.
+        # The smallest limit that leaves `count` or more chunks.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
         chosen = np.flatnonzero(differences <= enough)
     else:
@@ -99,7 +98,7 @@ def nearest(
 
 
 def merge(parts: Sequence[Nearest], count: int) -> list[int]:
-    """Merge several results and return the distinct keys of the `count` nearest chunks."""
+    """Merge several results, and return the keys of the `count` nearest chunks."""
     differences = np.concatenate([part.differences for part in parts])
     keys = np.concatenate([part.keys for part in parts])
     keys = keys[np.lexsort((keys, differences))]

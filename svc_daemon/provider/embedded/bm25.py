@@ -1,10 +1,8 @@
 """Finds the best chunks by keyword, ranked by BM25.
 
-Scoring a chunk takes about a microsecond, and most matching chunks contain only one word of the query, a common one.
-Common words can add only a limited amount to a score. So if some words of a query are much rarer than the others, only
-chunks with a rare word are scored first. If even the lowest score on the result page is above the highest that common
-words alone can give, no other chunk can be on the page. Otherwise, all matching chunks are scored. FTS5 gets the words
-in the same order in both cases, so that a chunk's score is exactly the same.
+Most matching chunks have only one common word of the query, which adds little to a score. So if some query words are
+much rarer, only chunks with a rare word are scored first. If other chunks could still be on the page, all matching
+chunks are scored.
 """
 
 import sqlite3
@@ -16,34 +14,29 @@ from svc_daemon.provider.embedded.refining import Ranked
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope
 
-#: BM25 weight of each column. Words in the title count twice; the words for buckets are only used to filter.
+#: BM25 weights. Words in the title count twice; those for buckets only filter.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
-#: Upper bound of a word's score, as a multiple of its idf, no matter how often it occurs in the chunk; it follows from
-#: FTS5's k1 of 1.2.
+#: A word's score is at most this multiple of its idf, because FTS5's k1 is 1.2.
 MOST_OF_IDF = 2.2
-#: Rare words are searched first only if the number of chunks with common words is at least this many times the number
-#: of chunks with rare words; otherwise too little time would be saved.
+#: Search rare words first only if common words are in this many times as many chunks.
 SHARE = 4
-#: Rare words are searched first only if the highest possible scores of the common words add up to at most this fraction
-#: of the rarest word's highest possible score. The latter is an estimate of the score of the last chunk on the page.
+#: Search rare words first only if the common words can add at most this fraction of the rarest word's highest score.
 LIKELY = 0.6
-#: Rare words are searched first only if at least this many chunks contain common words; otherwise too little time would
-#: be saved.
+#: Search rare words first only if at least this many chunks have common words.
 LEAST_SAVED = 1000
 
 
 def rank(
     connection: sqlite3.Connection, having: Mapping[str, int], scope: Scope, chunks: int, limit: int
 ) -> list[Ranked]:
-    """Return the best `limit` chunks by BM25 in the buckets and sources of the scope, best first; equal scores by key.
+    """Return the best `limit` chunks within the scope, best first; equal scores by key.
 
-    `having` maps each word of the query to the number of chunks with it; `chunks` is the number of all chunks.
+    `having` maps each query word to the number of chunks with it.
     """
     words = sorted(having, key=lambda word: (having[word], word))
     if scope.is_narrow:
         return _score(connection, any_of(words), scope, limit)
-    # Number of chunks of documents that are being written or removed. Searches exclude them, but FTS5's BM25 counts
-    # them.
+    # FTS5 counts the chunks of hidden documents too.
     (hidden,) = connection.execute("SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 1").fetchone()
     total = chunks + hidden
     counts = [having[word] for word in words]
@@ -52,8 +45,8 @@ def rank(
     if rare:
         both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
         scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
-        # So far, the scores count rare words only. Compute the full scores of the best `limit` chunks that also have
-        # common words. The other such chunks can't be among the best `limit`, so their incomplete scores don't matter.
+        # So far, scores count rare words only. Add the common words to the best `limit`; no other chunk can be on the
+        # page.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
         if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):
@@ -62,20 +55,17 @@ def rank(
 
 
 def any_of(words: Sequence[str]) -> str:
-    """Build the FTS5 expression for chunks with any of the words.
-
-    The words are quoted, so that none is read as syntax.
-    """
+    """Build the FTS5 expression for chunks with any of the words, quoted."""
     return _in_columns(_joined(words, "OR"))
 
 
 def all_of(words: Sequence[str]) -> str:
-    """Build the FTS5 expression for chunks with all of the words, in any column."""
+    """Build the FTS5 expression for chunks with all of the words."""
     return _in_columns(_joined(words, "AND"))
 
 
 def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> int:
-    """Choose how many of the rarest words to search for before the others; 0 if that would save too little time."""
+    """Choose how many of the rarest words to search first; 0 if that would save too little."""
     for rare in reversed(range(1, len(having))):
         few, many = sum(having[:rare]), sum(having[rare:])
         is_likely = few >= limit and sum(bounds[rare:]) <= LIKELY * bounds[0]
@@ -85,7 +75,7 @@ def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> i
 
 
 def _score(connection: sqlite3.Connection, expression: str, scope: Scope, limit: int) -> list[Ranked]:
-    # The conditions in this statement are evaluated before the chunk's BM25, which takes longer.
+    # The conditions are evaluated before BM25, which is slower.
     rows = connection.execute(
         """
         SELECT rowid, bm25(chunk_index, :title, :headings, :text, :unspaced, :buckets) AS badness FROM chunk_index

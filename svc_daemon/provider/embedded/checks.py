@@ -1,7 +1,4 @@
-"""Inspects index files, without changing them, while no process has them open.
-
-An index is derived from the stored files, so any damage is repaired by rebuilding it.
-"""
+"""Inspects index files, without changing them, while no process has them open."""
 
 import sqlite3
 import zlib
@@ -19,7 +16,7 @@ from svc_daemon.provider.inspections import InspectedDocument
 
 
 class _Count(NamedTuple):
-    """A consistency check: an invariant, and an SQL statement that returns the rows that violate it."""
+    """An invariant, and an SQL statement that returns the rows that violate it."""
 
     invariant: str
     statement: str
@@ -78,7 +75,7 @@ _COUNTS = (
 
 
 class IndexInspector:
-    """Checks the SQLite index files in a folder. The caller must ensure that no process has them open."""
+    """Checks the index files in a folder. No process may have them open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -126,8 +123,7 @@ class IndexInspector:
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
-    # A crash after the file was created may leave it empty. This is valid, because the tables are created when the file
-    # is opened.
+    # A crash may leave a new file empty; its tables are created when it is opened.
     if is_blank(connection):
         return
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -147,7 +143,7 @@ def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple
 
 
 def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Check that each chunk's text equals the document's text at the chunk's offsets."""
+    """Check that each chunk's text stands in the document at its offsets."""
     for (source_id,) in connection.execute("SELECT source_id FROM documents WHERE hidden = 0").fetchall():
         try:
             stored = documents.find_text(connection, source_id)
@@ -162,9 +158,9 @@ def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _check_postings(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Check that the postings (which chunks contain which words) match the chunks.
+    """Check that the index of words matches the chunks.
 
-    FTS5's check needs write access, so it runs on a temporary copy.
+    FTS5's check writes, so it runs on a temporary copy.
     """
     with closing(sqlite3.connect("", isolation_level=None)) as copy:
         connection.backup(copy)

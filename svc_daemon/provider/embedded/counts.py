@@ -1,7 +1,6 @@
-"""Caches how many chunks contain a word or are in a bucket, for the latest revision of the index.
+"""Caches how many chunks contain a word or are in a bucket.
 
-Counting reads the list of all chunks with the word. The revision in `totals` changes with every change of the index, so
-cached counts are valid until the revision changes.
+Every change of the index changes its revision, which makes the cached counts invalid.
 """
 
 import sqlite3
@@ -9,8 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: Maximum number of cached counts. The cache is cleared when it is full, so that counts of rare words don't use up the
-#: memory.
+#: The cache is cleared at this size, so that rare words don't use up the memory.
 MAX_COUNTS = 20_000
 
 
@@ -18,16 +16,16 @@ MAX_COUNTS = 20_000
 class Counts:
     """The counts of one revision of the index.
 
-    Several threads may add counts at the same time, because all compute the same numbers.
+    Several threads may add counts at once; all compute the same numbers.
     """
 
     revision: int
-    #: Number of chunks in the whole index.
+    #: Number of chunks in the index.
     chunks: int
     _known: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def get(self, kind: str, name: str, count: Callable[[], int]) -> int:
-        """Return the count with this name; calls `count` if it isn't cached."""
+        """Return the count with this name; call `count` if it isn't cached."""
         known = self._known.get((kind, name))
         if known is None:
             if len(self._known) >= MAX_COUNTS:
@@ -44,7 +42,7 @@ class CountsCache:
         self._latest = Counts(revision=-1, chunks=0)
 
     def at(self, connection: sqlite3.Connection) -> Counts:
-        """Return the counts for the state of the index that this connection reads."""
+        """Return the counts of the index as this connection reads it."""
         totals = connection.execute("SELECT revision, chunks FROM totals").fetchone()
         with self._lock:
             if self._latest.revision == totals["revision"]:

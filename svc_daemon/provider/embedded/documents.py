@@ -1,4 +1,4 @@
-"""Reads the visible documents, which are those that searches find. Each function runs in its caller's transaction."""
+"""Reads the documents that searches find (the visible ones), within the caller's transaction."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ from svc_daemon.provider.errors import DocumentMissing
 
 
 def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
-    """Find the row of the source's visible document; None if there is none."""
+    """Find the row of the source's visible document, or None."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM documents WHERE source_id = :source_id AND hidden = 0", {"source_id": source_id}
     ).fetchone()
@@ -29,7 +29,7 @@ def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
 
 
 def find_all(connection: sqlite3.Connection, source_ids: Sequence[str]) -> dict[str, sqlite3.Row]:
-    """Map the source ids to the rows of their visible documents; sources without one are left out."""
+    """Map source ids to the rows of their visible documents."""
     rows = connection.execute(
         "SELECT * FROM documents WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))",
         {"source_ids": json.dumps(source_ids)},
@@ -38,7 +38,7 @@ def find_all(connection: sqlite3.Connection, source_ids: Sequence[str]) -> dict[
 
 
 def get(connection: sqlite3.Connection, source_id: str, generation: int | None = None) -> sqlite3.Row:
-    """Return the document's row. Raises DocumentMissing if there is none, or if it has another generation."""
+    """Return the document's row. Raises DocumentMissing if the generation is another."""
     stored = find(connection, source_id)
     if stored is None or generation not in {None, stored["generation"]}:
         raise DocumentMissing(source_id, generation)
@@ -60,7 +60,7 @@ def find_state(connection: sqlite3.Connection, source_id: str) -> DocumentState 
 
 
 def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | None:
-    """Read the source's text and chunks; None if it isn't in the index."""
+    """Read the source's text and chunks, or None."""
     stored = find(connection, source_id)
     if stored is None:
         return None
@@ -76,7 +76,7 @@ def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | No
 
 
 def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDocument:
-    """Read a document's rows in the form in which they can be written again."""
+    """Read a document's rows in the form in which they are written."""
     rows: list[ChunkRow] = [tuple(row)[1:] for row in _chunk_rows(connection, stored["document_key"])]
     return PackedDocument(
         source_id=stored["source_id"],
@@ -89,7 +89,7 @@ def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDo
 
 
 def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> list[ListedDocument]:
-    """List up to `limit` documents whose source ids sort after this one, in order."""
+    """List up to `limit` documents after this source id, in order."""
     rows = connection.execute(
         """
         SELECT document_key, source_id, generation, chunks FROM documents

@@ -1,7 +1,7 @@
-"""The vectors of chunks. All functions except `drop` run in their caller's transaction.
+"""The vectors of chunks, read and written within the caller's transaction.
 
-A document's row has the model of the last stored vector, and the number of that model's vectors. Vectors of an
-earlier model are ignored, and replaced when the new model embeds their chunk.
+A document's row names the last model and counts its vectors. Vectors of other models are ignored, and replaced in
+time.
 """
 
 import sqlite3
@@ -20,16 +20,16 @@ from svc_daemon.provider.texts import embeddable
 
 @dataclass(frozen=True, slots=True)
 class SignedVector:
-    """A vector to store, with the signs of its components."""
+    """A vector to store."""
 
     chunk_id: str
     values: bytes
-    #: The signs of the vector's components, one bit each.
+    #: The signs of its components, one bit each.
     signs: bytes
 
 
 def sign(vectors: Sequence[tuple[str, bytes]]) -> list[SignedVector]:
-    """Compute the signs of these vectors, before the write transaction begins."""
+    """Compute the vectors' signs. Call this before the write transaction begins."""
     from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
     signs = arrays.pack_signs([values for _, values in vectors])
@@ -37,7 +37,7 @@ def sign(vectors: Sequence[tuple[str, bytes]]) -> list[SignedVector]:
 
 
 def find_model(connection: sqlite3.Connection, name: str) -> int | None:
-    """Find the key of a model; None if the index has no vectors of it."""
+    """Find the key of a model, or None."""
     row = connection.execute("SELECT model_key FROM models WHERE name = :name", {"name": name}).fetchone()
     return None if row is None else int(row["model_key"])
 
@@ -64,7 +64,7 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
 
 
 def find_vectors(connection: sqlite3.Connection, source_id: str, model: str) -> dict[str, bytes]:
-    """Read the vectors of this model for the chunks of the source's visible document, by chunk id."""
+    """Read the vectors of this model for the source's visible document, by chunk id."""
     stored = documents.find(connection, source_id)
     if stored is None:
         return {}
@@ -107,7 +107,7 @@ def count_missing(
 
 
 def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVector]) -> None:
-    """Store vectors of this model, replacing earlier vectors of the same chunks; vectors of deleted chunks are skipped.
+    """Store vectors of this model, replacing earlier ones. Vectors of deleted chunks are skipped.
 
     Raises ProviderFailed unless all of the model's vectors have the same length.
     """
@@ -140,7 +140,7 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
 
 
 def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ordinal: int, count: int) -> None:
-    """Copy the vectors of `count` chunks, from this ordinal on, to a still hidden copy of the document."""
+    """Copy the vectors of `count` chunks to a hidden copy of the document."""
     origin = KeyRange.of_chunks(origin_key, ordinal, count)
     parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
     connection.execute(
@@ -160,16 +160,16 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 
 
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Record how many vectors were copied to the document from `origin`.
+    """Record how many vectors were copied to the document.
 
-    `origin` may have more vectors by now, if some were added after its chunks were copied.
+    `origin` may have more by now.
     """
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])
 
 
 def delete(connection: sqlite3.Connection, keys: KeyRange) -> None:
-    """Remove the vectors of these chunks, whatever their model."""
+    """Remove the vectors of these chunks."""
     connection.execute("DELETE FROM vectors WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
     connection.execute("DELETE FROM signs WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
 
@@ -177,7 +177,7 @@ def delete(connection: sqlite3.Connection, keys: KeyRange) -> None:
 def drop(database: SqliteDatabase, keep_model: str | None) -> None:
     """Remove all vectors except those of `keep_model`, in several transactions.
 
-    If the process is killed, the next call removes the rest.
+    After a crash, the next call removes the rest.
     """
     keep_key = database.write(lambda connection: _disown(connection, keep_model))
     after: int | None = -1
@@ -187,7 +187,7 @@ def drop(database: SqliteDatabase, keep_model: str | None) -> None:
 
 
 def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
-    """Find the key of a chunk. None if there is no such chunk, or if its document is hidden."""
+    """Find the key of a chunk in a visible document, or None."""
     source_id, generation, ordinal = parse_chunk_id(name)
     stored = documents.find(connection, source_id)
     if stored is None or stored["generation"] != generation or ordinal >= stored["chunks"]:
@@ -196,7 +196,7 @@ def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
 
 
 def _count(connection: sqlite3.Connection, document_key: int, model_key: int) -> None:
-    """Update the document's model, its number of vectors and its vector revision."""
+    """Update the document's model and number of vectors."""
     connection.execute("UPDATE totals SET vector_revision = vector_revision + 1")
     connection.execute(
         """
@@ -209,9 +209,9 @@ def _count(connection: sqlite3.Connection, document_key: int, model_key: int) ->
 
 
 def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | None:
-    """Delete all models except `keep_model`, and reset the documents that have vectors of the deleted models.
+    """Delete all models except `keep_model`, so that their vectors no longer count.
 
-    Returns the key of the kept model, if any.
+    Returns the key of the kept model, or None.
     """
     keep_key = None if keep_model is None else find_model(connection, keep_model)
     connection.execute("UPDATE totals SET vector_revision = vector_revision + 1")
@@ -227,9 +227,9 @@ def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | Non
 
 
 def _delete_others(connection: sqlite3.Connection, keep_key: int | None, after: int) -> int | None:
-    """Delete a batch of the vectors of other models, for chunks whose keys are greater than `after`.
+    """Delete a batch of other models' vectors, for chunks with keys above `after`.
 
-    Returns the last deleted key; None if there were no more.
+    Returns the last deleted key; None at the end.
     """
     rows = connection.execute(
         """

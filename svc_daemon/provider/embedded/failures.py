@@ -1,4 +1,4 @@
-"""Converts exceptions from SQLite and the file system to those that a search provider may raise."""
+"""Converts exceptions of SQLite and the file system to those of a search provider."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFail
 
 @contextmanager
 def translated(team_id: str) -> Iterator[None]:
-    """Within the block, raise ProviderError in place of exceptions that the team's index file causes."""
+    """Within the block, raise exceptions of the team's index file as ProviderError."""
     try:
         yield
     except StorageError as error:
@@ -33,11 +33,7 @@ def translated(team_id: str) -> Iterator[None]:
 
 
 def from_sqlite(team_id: str, error: sqlite3.Error) -> ProviderError:
-    """Convert an SQLite error.
-
-    Returns SearchTimeout if the statement was interrupted, IndexDamaged if the file is damaged, and otherwise a
-    retryable ProviderFailed.
-    """
+    """Convert an SQLite error: to SearchTimeout, IndexDamaged or a retryable ProviderFailed."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_INTERRUPT":
         return SearchTimeout()

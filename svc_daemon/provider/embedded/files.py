@@ -16,15 +16,15 @@ from svc_daemon.provider.embedded.schema import prepare
 from svc_daemon.provider.embedded.writing import remove_left_overs
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 
-#: Team ids that are accepted. Other characters are refused, because the ids are used as file names.
+#: Team ids become file names, so only these characters are accepted.
 FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-#: Endings of the names of the files that make up an SQLite database.
+#: The files of an SQLite database.
 _SUFFIXES = (".db", ".db-wal", ".db-shm")
 
 
 @dataclass(frozen=True, slots=True)
 class TeamIndex:
-    """One team's index while its file is open."""
+    """One team's open index."""
 
     team_id: str
     database: SqliteDatabase
@@ -32,7 +32,7 @@ class TeamIndex:
 
 
 def list_teams(folder: Path) -> list[str]:
-    """List the teams with an index file; files with other names, such as copies, are ignored."""
+    """List the teams with an index file; other files, such as copies, are ignored."""
     return sorted(path.stem for path in folder.glob("*.db") if FILE_NAME.fullmatch(path.stem))
 
 
@@ -45,10 +45,9 @@ class IndexFiles:
         self._folder = folder
         self._on_broken = on_broken
         self._on_damaged = on_damaged
-        #: Teams whose damaged index has already been reported.
+        #: Teams whose damaged index has been reported.
         self._damaged: set[str] = set()
-        #: Incremented when index files are removed, so that damage that was found in a removed file isn't reported
-        #: afterwards.
+        #: Counts removals, so that damage in a removed file isn't reported.
         self._removals = 0
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}
@@ -58,7 +57,7 @@ class IndexFiles:
         return list_teams(self._folder)
 
     def find(self, team_id: str) -> TeamIndex | None:
-        """Return the team's index; None if it has none. Raises ProviderError."""
+        """Return the team's index, or None. Raises ProviderError."""
         index = self._open.get(team_id)
         if index is not None:
             return index
@@ -66,12 +65,12 @@ class IndexFiles:
             return self.get(team_id) if self._path(team_id, ".db").exists() else None
 
     def get(self, team_id: str) -> TeamIndex:
-        """Return the team's index; creates it if there is none. Raises ProviderError."""
+        """Return the team's index, creating it if necessary. Raises ProviderError."""
         index = self._open.get(team_id)
         if index is not None:
             return index
         with self.translated(team_id), self._lock:
-            # Another thread may have opened the index since the first check.
+            # Another thread may have opened the index meanwhile.
             index = self._open.get(team_id)
             if index is not None:
                 return index
@@ -89,7 +88,7 @@ class IndexFiles:
             return index
 
     def delete(self, team_id: str) -> None:
-        """Close and durably remove the team's files, if there are any. Raises ProviderError."""
+        """Close and durably remove the team's files. Raises ProviderError."""
         with self.translated(team_id), self._lock:
             index = self._open.pop(team_id, None)
             if index is not None:
@@ -97,8 +96,7 @@ class IndexFiles:
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
             if self._folder.exists():
-                # Make the deletion durable. Otherwise, a power failure could restore the old file in place of a new
-                # one.
+                # Otherwise, a power failure could bring the old file back in place of a new one.
                 sync_folder(self._folder)
             self._damaged.discard(team_id)
             self._removals += 1
@@ -121,7 +119,7 @@ class IndexFiles:
             raise
 
     def close(self) -> None:
-        """Finish the writes in progress and close all files."""
+        """Finish the current writes and close all files."""
         with self._lock:
             self._closed = True
             for index in self._open.values():
@@ -129,10 +127,7 @@ class IndexFiles:
             self._open.clear()
 
     def _report(self, team_id: str, error: sqlite3.Error) -> None:
-        """Report that the disk has failed, which affects all teams.
-
-        Damage to one index is reported by `translated` instead.
-        """
+        """Report that the disk has failed, which affects all teams."""
         failure = from_sqlite(team_id, error)
         if not isinstance(failure, IndexDamaged):
             self._on_broken(failure)

@@ -1,7 +1,6 @@
 """Builds hits from the chosen chunks: text and location, matching words, similarity and score.
 
-Where possible, a list is read as one JSON text instead of row by row: for each row, Python's sqlite3 releases the
-interpreter's lock and then waits to get it back, which takes long while documents are indexed.
+Lists are read as one JSON text, since each row read separately may wait for the interpreter's lock.
 """
 
 import json
@@ -18,25 +17,23 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 from svc_daemon.provider.rankings import PARTS, Placed, score_hit
 
-#: A word's list of chunks is read as a whole if it has at most this many entries for each hit of the page. In a longer
-#: list, each hit is looked up. For 32,000 entries and 25 hits, looking up takes 0.7 ms, and reading takes 3.1 ms.
+#: A word's list of chunks is read as a whole up to this many entries per hit; in a longer one, each hit is looked up.
 WALKED = 400
 
-#: `PARTS`, and the column for text in scripts without spaces between words.
+#: `PARTS`, and the column for scripts without spaces.
 COLUMNS = (*PARTS, "unspaced")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A query that was split into words, with the statistics that are needed to rank chunks."""
+    """A query split into words, with the statistics for ranking."""
 
     mode: SearchMode
-    #: The inverse document frequency of each word, in the order of the query.
+    #: Inverse document frequency of each word, in the query's order.
     weights: Mapping[str, float]
-    #: How many of the team's chunks contain each word.
+    #: How many chunks contain each word.
     having: Mapping[str, int]
-    #: The query's vector and the vectors of the index; None for a keyword search, or if there are no comparable
-    #: vectors.
+    #: The query's vector and access to the index's vectors; None without comparable ones.
     meaning: Meaning | None
     explain: bool
 
@@ -44,13 +41,13 @@ class Question:
 def read_hits(
     connection: sqlite3.Connection, question: Question, order: Sequence[Placed[int]], offset: int
 ) -> Iterator[Hit]:
-    """Yield the hits of a page; `offset` is the number of skipped hits."""
+    """Yield the hits of a page, after `offset` skipped hits."""
     keys = [placed.key for placed in order]
     rows = _chunk_rows(connection, keys)
     buckets = memberships.list_buckets_of_all(connection, {key >> ORDINAL_BITS for key in keys})
     having = {word: _keys_having(connection, question, word, keys) for word in question.weights}
     parts = _find_parts(connection, question, rows) if question.explain else {}
-    # Hits that only the keyword search found have no cosine similarity yet.
+    # Hits that only the keyword search found have no cosine yet.
     meaning, others = question.meaning, [placed.key for placed in order if placed.semantic is None]
     cosines = meaning.measure(connection, others) if meaning is not None and others else {}
     for rank, placed in enumerate(order, start=offset + 1):
@@ -85,8 +82,8 @@ def read_hits(
 def _find_parts(
     connection: sqlite3.Connection, question: Question, rows: Mapping[int, sqlite3.Row]
 ) -> dict[tuple[str, Part], frozenset[int]]:
-    """For each word, find the chunks that contain it in each part (title, headings, text)."""
-    # The index has one column for all text in scripts without spaces, so find out here in which part a word occurs.
+    """For each word and part (title, headings, text), find the chunks with the word there."""
+    # Scripts without spaces have one column for all parts, so find the part here.
     cut: dict[int, dict[Part, frozenset[str]]] = {}
     for key, row in rows.items():
         texts: dict[Part, str] = {
@@ -118,8 +115,8 @@ def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int
 def _keys_having(
     connection: sqlite3.Connection, question: Question, word: str, keys: Sequence[int], parts: Sequence[str] = COLUMNS
 ) -> frozenset[int]:
-    """Find which of these chunks contain the word in these parts. Words are compared stemmed and without accents."""
-    # With a unary plus before `rowid`, FTS5 reads the whole list of the word instead of looking up each key.
+    """Find which of these chunks contain the word, stemmed and without accents, in these parts."""
+    # The unary plus makes FTS5 read the word's whole list instead of looking up each key.
     rowid = "+rowid" if question.having[word] <= WALKED * len(keys) else "rowid"
     (found,) = connection.execute(
         f"""

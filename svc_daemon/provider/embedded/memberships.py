@@ -15,7 +15,7 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
 
 
 def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[int]) -> dict[int, tuple[str, ...]]:
-    """Map the keys of documents to their sorted buckets, read as one row (see `hits`). Skips documents without any."""
+    """Map the keys of documents to their sorted buckets."""
     (listed,) = connection.execute(
         """
         SELECT json_group_array(json_array(document_key, bucket_id)) FROM memberships
@@ -30,7 +30,7 @@ def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[
 
 
 def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:
-    """Add documents to buckets. Each has its key, its distinct buckets, and how many chunks to count in each bucket."""
+    """Add documents to buckets. Each has its key, its buckets, and the number of its chunks that count there."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
         [(key, bucket_id, chunks) for key, bucket_ids, chunks in documents for bucket_id in bucket_ids],
@@ -38,7 +38,7 @@ def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int
 
 
 def count_in(connection: sqlite3.Connection, document_key: int, chunks: int) -> None:
-    """Set how many chunks the document adds to the count of each of its buckets; 0 if searches don't see it."""
+    """Set how many chunks the document adds to its buckets' counts; 0 if it is hidden."""
     connection.execute(
         "UPDATE memberships SET chunks = :chunks WHERE document_key = :key", {"chunks": chunks, "key": document_key}
     )
@@ -49,7 +49,7 @@ def delete_buckets(connection: sqlite3.Connection, document_key: int) -> None:
 
 
 def count_bucket_chunks(connection: sqlite3.Connection, bucket_id: str) -> int:
-    """Count the bucket's chunks that searches can find."""
+    """Count the bucket's chunks that searches find."""
     (chunks,) = connection.execute(
         "SELECT coalesce(sum(chunks), 0) FROM memberships WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id}
     ).fetchone()

@@ -1,4 +1,4 @@
-"""Converts a document to rows before the write transaction begins, to keep the transaction short."""
+"""Converts a document to rows before the write transaction, to keep the transaction short."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -10,19 +10,18 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.texts import distinct, storable
 
-#: Compression level. The lowest halves the size of a text in a tenth of a millisecond; higher ones save little more.
+#: The lowest level; higher ones save little more.
 ZLIB_LEVEL = 1
-#: Maximum number of characters in one piece of a document's text.
+#: Maximum number of characters in one stored piece of a text.
 PIECE_CHARACTERS = 1_000_000
-#: Maximum number of chunks that one transaction writes or removes, so that it takes about 30 ms and other writes don't
-#: wait long. A chunk takes about 2 KB in the write-ahead log, and its vector as much. The log stays far below 64 MB,
-#: because the number of workers limits how many documents are written at a time.
+#: Maximum number of chunks that one transaction writes or removes, in about 30 ms, so that other writes don't wait
+#: long.
 SLICE_CHUNKS = 250
 
-#: Maximum total number of characters of the documents that one transaction indexes together, to keep it short.
+#: Maximum number of characters that one transaction indexes.
 BATCH_CHARACTERS = 300_000
 
-#: Marks the end of each heading in a chunk's list of headings: the unit separator, which readable text doesn't contain.
+#: Ends each heading in a stored list of headings; readable text doesn't contain it.
 HEADING_END = "\x1f"
 
 #: A row of the table `chunks` without its key.
@@ -31,21 +30,21 @@ ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedDocument:
-    """A document converted to rows and compressed, as its tables store it."""
+    """A document as its tables store it."""
 
     source_id: str
     generation: int
     title: str
-    #: Ids of the document's buckets, distinct and sorted.
+    #: Distinct and sorted.
     bucket_ids: tuple[str, ...]
-    #: The compressed pieces of the text, in order.
+    #: The compressed pieces of the text.
     pieces: tuple[bytes, ...]
-    #: The document's chunks in order; the position of a row is the chunk's ordinal.
+    #: The chunks; a row's position is its ordinal.
     chunk_rows: tuple[ChunkRow, ...]
 
     @property
     def characters(self) -> int:
-        """Total number of indexed characters in the document's chunks."""
+        """Number of indexed characters."""
         return sum(len(row[-3]) + len(row[-2]) + len(row[-1]) for row in self.chunk_rows)
 
     @property
@@ -53,7 +52,7 @@ class PackedDocument:
         return is_large(len(self.chunk_rows), len(self.pieces))
 
     def slices(self) -> list[tuple[int, Sequence[ChunkRow]]]:
-        """Split the chunk rows into slices of at most `SLICE_CHUNKS`, each with the ordinal of its first row."""
+        """Split the chunk rows into slices, each with the ordinal of its first row."""
         starts = range(0, len(self.chunk_rows), SLICE_CHUNKS)
         return [(start, self.chunk_rows[start : start + SLICE_CHUNKS]) for start in starts]
 
@@ -64,7 +63,7 @@ def is_large(chunks: int, pieces: int) -> bool:
 
 
 def pack(document: IndexDocument) -> PackedDocument:
-    """Convert a document to rows. Raises ProviderFailed if it has more chunks than the index can number."""
+    """Convert a document to rows. Raises ProviderFailed if it has too many chunks."""
     if len(document.chunks) > MAX_ORDINAL:
         raise ProviderFailed(
             f"{document.source_id} has {len(document.chunks)} chunks; the index takes {MAX_ORDINAL} of one document. "
@@ -96,9 +95,9 @@ def pack(document: IndexDocument) -> PackedDocument:
 
 
 def cut_batches(documents: Sequence[PackedDocument]) -> Iterator[list[PackedDocument]]:
-    """Split documents, in order, into batches that fit into one transaction.
+    """Split documents, in order, into batches for one transaction each.
 
-    A large document gets a batch of its own.
+    A large document is a batch by itself.
     """
     batch: list[PackedDocument] = []
     size = 0
@@ -121,5 +120,5 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 
 
 def pack_unspaced(*texts: str) -> str:
-    """Find the words in scripts without spaces, which FTS5 can't split, and join them by spaces."""
+    """Join the words in scripts without spaces, which FTS5 can't split, by spaces."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))

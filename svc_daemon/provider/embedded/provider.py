@@ -24,17 +24,16 @@ from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 from svc_daemon.provider.texts import storable
 
-#: Number of documents that are listed in one transaction, which ends before the caller processes them.
+#: Number of documents that are listed in one transaction.
 LIST_PAGE = 500
-#: SQLite checks a search's deadline after this many instructions of its virtual machine, about every millisecond. For
-#: each check, the search needs the interpreter's lock, and has to wait for it while documents are indexed.
+#: SQLite checks the deadline after this many steps, about every millisecond.
 STEPS_PER_LOOK = 10_000
-#: Default size of the cache of vector signs: enough for about two million vectors.
+#: Default size of the cache of vector signs, for about two million vectors.
 SIGNS_BYTES = 128 * 1024**2
 
 
 class EmbeddedProvider:
-    """A search provider that uses SQLite files in one folder, which no other process may use."""
+    """A search provider with SQLite files in one folder, which no other process may use."""
 
     def __init__(
         self,
@@ -45,11 +44,11 @@ class EmbeddedProvider:
         on_damaged: Callable[[str], None] = lambda _: None,
         signs_bytes: int = SIGNS_BYTES,
     ) -> None:
-        """`clock` returns monotonic seconds, for deadlines; `on_broken` is called if writing to a file failed.
+        """`clock` returns monotonic seconds. `on_broken` is called if a write failed; the file then refuses writes
+        until a restart.
 
-        The file then refuses writes until the process is restarted. `on_damaged` is called once for each damaged index,
-        on any thread, with the id of its team. To rebuild the index, call `delete_team` and index every document again.
-        `signs_bytes` is the maximum size of the cache for semantic searches.
+        `on_damaged` is called once for each damaged index, on any thread, with its team's id. `signs_bytes` limits the
+        cache for semantic searches.
         """
         self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged)
         self._clock = clock
@@ -119,7 +118,7 @@ class EmbeddedProvider:
             return
         with self._files.translated(team_id):
             for bucket_id in bucket_ids:
-                # Use a separate transaction for each bucket, so that none is open for long.
+                # One transaction per bucket, so that none is open for long.
                 index.database.read(lambda connection: warm_up(connection, index, self._signs, model, bucket_id))  # noqa: B023 - run at once
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
@@ -166,7 +165,7 @@ class EmbeddedProvider:
         self._signs.forget(team_id)
 
     def check_reachable(self) -> None:
-        """Does nothing, because local files are always reachable."""
+        """Does nothing: local files are always reachable."""
 
     def close(self) -> None:
         self._files.close()
@@ -183,7 +182,7 @@ class EmbeddedProvider:
 
     @contextmanager
     def _interrupted_at(self, connection: sqlite3.Connection, deadline_s: float | None) -> Iterator[None]:
-        """Within the block, interrupt the connection's statements once the deadline has passed."""
+        """Within the block, interrupt the connection's statements at the deadline."""
         if deadline_s is None:
             yield
             return

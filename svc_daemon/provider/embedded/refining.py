@@ -1,4 +1,4 @@
-"""Reorders the best chunks by BM25: moves up chunks with every query word, or with words of the best chunks."""
+"""Reorders the best chunks: those with every query word, or with words of the best chunks, move up."""
 
 import json
 import sqlite3
@@ -9,12 +9,12 @@ from svc_daemon.provider import rankings
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.rankings import Placed
 
-#: A chunk's key and its BM25 score; a higher score is better.
+#: A chunk's key and its BM25 score.
 Ranked = tuple[int, float]
 
 
 def refine(connection: sqlite3.Connection, whole_expression: str | None, ranked: Sequence[Ranked]) -> list[Placed[int]]:
-    """Reorder the chunks. `whole_expression` finds those with every query word; None if all of `ranked` have them."""
+    """Reorder the chunks. `whole_expression` finds those with every query word; None if all have them."""
     whole = {key for key, _ in ranked[:POOL]}
     if whole_expression is not None:
         rows = connection.execute(

@@ -1,16 +1,11 @@
 """The schema of an index file.
 
-The key of a chunk is `document_key << 20 | ordinal`. So the keys of a document's chunks are contiguous, and a chunk's
-key contains its document's key. `chunk_index` contains only postings: which words occur in which chunks. Their text
-comes from the view `indexed_chunks`, both to add and to remove postings, so that exactly what was added is removed.
-Each of a document's buckets is a word in the column `buckets`, so that a small bucket can be found by its postings.
-
-A chunk's vector is stored twice: in full in `vectors`, and in `signs` as one bit per component, which searches scan. A
-document's row has the model and the number of its vectors. Its `embedded_at` is the vector revision at which its
-vectors last changed, unique within the file, so that a search knows whether its cached signs are current.
-
-A document is hidden while it is written, then made visible; it is hidden again before it is removed. Searches ignore
-hidden documents, and the numbers of chunks in `totals` and `memberships` don't include them.
+- The key of a chunk is `document_key << 20 | ordinal`, so the keys of a document's chunks are contiguous.
+- `chunk_index` contains only postings. Their text comes from the view `indexed_chunks`, for adding and for removing.
+- Each bucket is a word in the column `buckets`, so that a small bucket is found by its postings.
+- `vectors` has full vectors, and `signs` one bit per component, which searches scan.
+- `embedded_at` is the vector revision at which a document's vectors last changed.
+- A document is hidden while it is written or removed. Searches and counts ignore hidden documents.
 """
 
 import sqlite3
@@ -18,11 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-#: Schema version, stored in the file as `user_version`; incremented with each change. There are no migrations, because
-#: an index of another version is rebuilt.
+#: Schema version. There are no migrations: an index of another version is rebuilt.
 VERSION = 3
 
-#: The number of low bits of a chunk's key that contain its ordinal. The view `indexed_chunks` has the same number.
+#: The low bits of a chunk's key that are its ordinal, as in the view `indexed_chunks`.
 ORDINAL_BITS = 20
 MAX_ORDINAL = (1 << ORDINAL_BITS) - 1
 
@@ -44,7 +38,7 @@ STATEMENTS = (
     """,
     "CREATE UNIQUE INDEX shown_documents ON documents (source_id) WHERE hidden = 0",
     "CREATE INDEX hidden_documents ON documents (document_key) WHERE hidden = 1",
-    # The extracted text, split into pieces, so that no transaction has to write a large text as a whole.
+    # The text in pieces, so that no transaction writes a large text as a whole.
     """
     CREATE TABLE texts (
         document_key INTEGER NOT NULL,
@@ -66,7 +60,7 @@ STATEMENTS = (
         unspaced TEXT NOT NULL
     ) STRICT
     """,
-    # Keys are never reused, so that the vectors of a deleted model can't be taken for vectors of a later one.
+    # Keys are never reused, so a deleted model's vectors can't be taken for a later one's.
     """
     CREATE TABLE models (
         model_key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -74,7 +68,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Until a document is embedded again, its vectors here may be of an earlier model than its row in `documents` names.
+    # Until a document is embedded again, these may be vectors of an earlier model.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -82,7 +76,7 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # Signs have their own table, so that reading all signs doesn't read the pages with the full vectors.
+    # A table of their own, so that reading signs doesn't read full vectors.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,
@@ -98,10 +92,9 @@ STATEMENTS = (
         PRIMARY KEY (document_key, bucket_id)
     ) STRICT, WITHOUT ROWID
     """,
-    # An index with all columns that are needed to add up the sizes of buckets.
+    # Has all columns that are needed to add up the sizes of buckets.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
-    # `revision` changes whenever documents change, so cached counts are valid while it stays the same.
-    # `vector_revision` changes only when vectors change, which happens often while a model embeds new documents.
+    # `revision` changes with the documents, `vector_revision` only with the vectors.
     """
     CREATE TABLE totals (
         revision INTEGER NOT NULL,
@@ -111,9 +104,8 @@ STATEMENTS = (
     ) STRICT
     """,
     "INSERT INTO totals (revision, vector_revision, chunks, removed) VALUES (0, 0, 0, 0)",
-    # FTS5 refuses to read a view that uses a virtual table such as `json_each`, so headings are stored as plain text. A
-    # bucket is indexed as its id in hexadecimal and a digit, because the tokenizer treats this as one word and the
-    # stemmer doesn't change it.
+    # FTS5 can't read a view with `json_each`, so headings are plain text. A bucket is its id in hexadecimal and a
+    # digit: one word, which the stemmer doesn't change.
     """
     CREATE VIEW indexed_chunks AS
     SELECT chunk_key, title, headings, text, title_unspaced || ' ' || unspaced AS unspaced,
@@ -131,14 +123,13 @@ STATEMENTS = (
 
 
 class WrongVersion(Exception):
-    """Raised if the file has the schema of another release."""
+    """The file has the schema of another release."""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables in a new file. Raises WrongVersion if the file has the schema of another release."""
-    # Some builds of SQLite default to secure_delete = ON, which writes zeros over each freed page, and to the WAL too.
-    # A merge of postings may free tens of megabytes; these need no zeros, because they contain only words without their
-    # order. The texts of documents are overwritten explicitly when they are removed (`overwriting`).
+    """Create the tables in a new file. Raises WrongVersion if another release has made it."""
+    # ON would overwrite all freed pages, tens of megabytes for a merge. Deleted texts are overwritten separately
+    # (`overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
@@ -160,7 +151,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
-    """Within the block, overwrite what is deleted with zeros, so that it can't be recovered from the file."""
+    """Within the block, overwrite what is deleted with zeros, so that it can't be recovered."""
     connection.execute("PRAGMA secure_delete = ON")
     try:
         yield
@@ -169,26 +160,26 @@ def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def bucket_word(bucket_id: str) -> str:
-    """Return the word by which a bucket's chunks are indexed; the view `indexed_chunks` has the same rule in SQL."""
+    """Return the word by which a bucket is indexed, as in the view `indexed_chunks`."""
     return bucket_id.encode().hex() + "0"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """A contiguous range of chunk keys, both ends inclusive."""
+    """A range of chunk keys, both ends inclusive."""
 
     first: int
     last: int
 
     @classmethod
     def of_document(cls, document_key: int) -> "KeyRange":
-        """Return the range of all keys that chunks of this document can have."""
+        """Return all keys that chunks of this document can have."""
         first = document_key << ORDINAL_BITS
         return cls(first, first | MAX_ORDINAL)
 
     @classmethod
     def of_chunks(cls, document_key: int, ordinal: int, count: int) -> "KeyRange":
-        """Return the keys of `count` chunks of this document, starting at `ordinal`."""
+        """Return the keys of `count` chunks of this document, from `ordinal` on."""
         first = document_key << ORDINAL_BITS | ordinal
         return cls(first, first + count - 1)
 

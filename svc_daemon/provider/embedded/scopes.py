@@ -1,9 +1,7 @@
-"""The buckets and sources that a search is limited to, as parameters of its statement.
+"""The buckets and sources that a search is limited to.
 
-There are two ways to limit a search to a bucket. One is to search for the bucket's id, which is indexed like a word of
-each of its chunks; this reads the list of all chunks of the bucket twice, and is best for a small bucket. The other is
-to look up the document of each chunk that has a word of the query, which is better for a bucket with a large share of
-the index. If a bucket contains the whole index, neither is needed.
+A small bucket is searched by its id, which is indexed like a word of its chunks. For a large one, it is faster to look
+up the document of each chunk found.
 """
 
 import json
@@ -18,41 +16,39 @@ from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.schema import bucket_word
 from svc_daemon.provider.texts import distinct
 
-#: Documents are looked up if the bucket contains at least this share of the team's chunks. Measured with 100,000 chunks
-#: and a query word in 5 % of them: with a share of 1, a search takes 9.2 ms by the bucket's word, 6.7 ms by look-ups;
-#: with 0.5, 5.3 and 4.6 ms; with 0.01, 0.8 and 1.9 ms.
+#: From this share of the team's chunks on, documents are looked up. Measured with 100,000 chunks.
 LARGE_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The buckets and sources that a search is limited to; None means no limit."""
+    """The buckets and sources to search; None means no limit."""
 
-    #: Buckets to which the full-text query itself is limited; the index has a word for each bucket.
+    #: Buckets that are searched by their word in the index.
     matched_buckets: tuple[str, ...] | None = None
-    #: Buckets for which the document of each found chunk is looked up.
+    #: Buckets for which each found chunk's document is looked up.
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the scope probably covers only a small part of the index."""
+        """Whether the scope is probably a small part of the index."""
         return self.matched_buckets is not None or self.source_ids is not None
 
     def restrict(self, expression: str) -> str:
-        """Restrict the FTS5 expression to the chunks that are in one of `matched_buckets`."""
+        """Restrict the FTS5 expression to chunks in `matched_buckets`."""
         if self.matched_buckets is None:
             return expression
         words = " OR ".join(f'"{bucket_word(bucket_id)}"' for bucket_id in self.matched_buckets)
         return f"buckets : ({words}) AND {expression}"
 
     def parameters(self) -> dict[str, str | None]:
-        """Return the ids of buckets and sources to look up, as JSON for the parameters of a statement."""
+        """Return the buckets and sources to look up, as JSON parameters."""
         return {"bucket_ids": as_json(self.checked_buckets), "source_ids": as_json(self.source_ids)}
 
 
 def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> Scope:
-    """Choose the fastest way to limit a search to its buckets and sources."""
+    """Choose the fastest way to limit a search."""
     source_ids = None if query.source_ids is None else tuple(query.source_ids)
     if query.bucket_ids is None:
         return Scope(source_ids=source_ids)
@@ -69,5 +65,5 @@ def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQu
 
 
 def as_json(ids: Sequence[str] | None) -> str | None:
-    """Encode ids as JSON for a parameter of a statement."""
+    """Encode ids as a JSON parameter."""
     return None if ids is None else json.dumps(ids)

@@ -19,15 +19,14 @@ from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.vector_signs import SignsCache
 from svc_daemon.provider.rankings import CANDIDATES, Placed, fuse_placed, list_warnings
 
-#: SQLite's page cache per connection. With 100,000 chunks, this size saves a quarter of a search's time; a larger cache
-#: would help little.
+#: SQLite's page cache per connection; a larger one would help little.
 CACHE_KIB = 12_000
 
 
 def search(
     connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, query: SearchQuery, check: Callable[[], None]
 ) -> HitPage:
-    """Search and read one page of hits, within this connection's transaction. `check` may raise SearchTimeout."""
+    """Search and read one page of hits, in this connection's transaction. `check` may raise SearchTimeout."""
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     parsed = parse_query(query.text)
     mode = query.mode if query.vector is not None else SearchMode.KEYWORD
@@ -56,7 +55,7 @@ def _count_vectors(connection: sqlite3.Connection, counts: Counts, query: Search
     model = query.vector.model if query.vector else ""
     if query.source_ids is not None:
         return count_missing(connection, model, query.bucket_ids, query.source_ids)
-    # The counts are cached until the index or its vectors change.
+    # Cached until the index or its vectors change.
     (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
     place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
     return VectorCount(
@@ -91,7 +90,7 @@ def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, q
 def _by_both(
     connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery
 ) -> list[Placed[int]]:
-    """Combine the keyword and the semantic ranking: the best `CANDIDATES` of each, or more if the page needs them."""
+    """Merge both rankings: the best `CANDIDATES` of each, or more if the page needs them."""
     count = max(CANDIDATES, query.offset + query.limit + 1)
     first = replace(query, offset=0, limit=count - 1)
     words = _by_words(connection, counts, question, first)
@@ -99,11 +98,11 @@ def _by_both(
     return fuse_placed(words, meaning)[query.offset : query.offset + query.limit + 1]
 
 
-#: For each mode, the function that ranks the requested page and, if there is one, the hit after it.
+#: For each mode, a function that ranks the page and one hit more, if there is one.
 _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 
 def _count_having(connection: sqlite3.Connection, counts: Counts, word: str) -> int:
-    """Count the team's chunks that contain the word; cached until the index changes."""
+    """Count the chunks that contain the word; cached until the index changes."""
     statement, expression = "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?", any_of([word])
     return counts.get("word", word, lambda: int(connection.execute(statement, (expression,)).fetchone()[0]))

@@ -1,4 +1,4 @@
-"""The steps of writing and removing documents. Each step runs in its caller's transaction."""
+"""The steps of writing and removing documents, each within the caller's transaction."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -7,14 +7,14 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, pos
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
-#: Returns whether a new document may replace the visible one; called with the visible document's row, or None.
+#: Returns whether a new document may replace the visible one, whose row or None it gets.
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
 def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidden: bool) -> int:
-    """Create the document's row and its memberships. Returns its key, which is higher than all existing keys."""
+    """Create the document's row and memberships. Returns its key, the highest so far."""
     key = _create_row(connection, document, is_hidden=is_hidden)
-    # Create memberships before the first chunk, because the words of a chunk in the index include its buckets.
+    # Chunks are indexed with their buckets, so create the memberships first.
     counted = 0 if is_hidden else len(document.chunk_rows)
     memberships.create_buckets(connection, [(key, document.bucket_ids, counted)])
     return key
@@ -40,27 +40,27 @@ def _create_row(connection: sqlite3.Connection, document: PackedDocument, *, is_
 
 
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
-    """Create documents that searches find immediately, with text, chunks and postings.
+    """Create documents that are visible at once.
 
-    None of their sources may already have a document that searches find.
+    Their sources must have no visible document.
     """
     created = [(_create_row(connection, document, is_hidden=False), document) for document in packed]
     memberships.create_buckets(connection, [(key, each.bucket_ids, len(each.chunk_rows)) for key, each in created])
     add_pieces(connection, [(key, *piece) for key, document in created for piece in enumerate(document.pieces)])
     ranges = [KeyRange.of_document(key) for key, _ in created]
     _insert_chunks(connection, [(keys, each.chunk_rows) for keys, (_, each) in zip(ranges, created, strict=True)])
-    # The documents have consecutive keys, so the range from the first to the last contains no other document's chunks.
+    # Keys are consecutive, so the range has no other document's chunks.
     postings.add_postings(connection, KeyRange(ranges[0].first, ranges[-1].last))
     _count(connection, sum(len(document.chunk_rows) for document in packed))
 
 
 def add_pieces(connection: sqlite3.Connection, pieces: Sequence[tuple[int, int, bytes]]) -> None:
-    """Store pieces of texts. Each has the key of its document, its number in the document, and the compressed text."""
+    """Store pieces of texts, each as document key, number and compressed text."""
     connection.executemany("INSERT INTO texts (document_key, piece, text_zlib) VALUES (?, ?, ?)", pieces)
 
 
 def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, rows: Sequence[ChunkRow]) -> None:
-    """Store and index chunks of the document; `ordinal` is the ordinal of the first chunk."""
+    """Store and index chunks of the document; the first one has this ordinal."""
     keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
     _insert_chunks(connection, [(keys, rows)])
     postings.add_postings(connection, keys)
@@ -69,10 +69,10 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
 def show(
     connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace, *, is_copy: bool = False
 ) -> int | None:
-    """Make the document visible and hide the one that it replaces; change nothing if `may_replace` is false.
+    """Make the document visible and hide the one it replaces, if `may_replace` allows it.
 
-    Returns the key of the document that must be removed now: the replaced one, or this one if it wasn't allowed to
-    replace it. Returns None if there was nothing to replace.
+    Returns the key of the document to remove now: the replaced one, or this one if it was not allowed. None if there
+    is none.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):
@@ -90,7 +90,7 @@ def show(
 
 
 def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | None:
-    """Hide the document, if there is one. Returns its key, or None."""
+    """Hide the document, if there is one, and return its key."""
     if shown is None:
         return None
     key = int(shown["document_key"])
@@ -101,11 +101,10 @@ def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | Non
 
 
 def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -> None:
-    """Remove hidden documents, all of which are small enough for one transaction."""
+    """Remove hidden documents that fit into one transaction."""
     if not document_keys:
         return
-    # FTS5 starts a new segment of postings if a key is lower than the previous one, and for each statement that may
-    # change many rows. So remove the postings first, in the order of keys, and then the rows.
+    # FTS5 starts a new segment if a key is lower than the one before, so remove postings in order, before the rows.
     ranges = [KeyRange.of_document(key) for key in sorted(document_keys)]
     chunks = sum(postings.remove_postings(connection, keys) for keys in ranges)
     with overwriting(connection):
@@ -119,7 +118,7 @@ def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -
 
 
 def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> bool:
-    """Remove up to `SLICE_CHUNKS` of a hidden document's last chunks. Returns False if there were none."""
+    """Remove the last chunks of a hidden document, up to `SLICE_CHUNKS`. Returns False if there were none."""
     every = KeyRange.of_document(document_key)
     (last,) = connection.execute(
         "SELECT max(chunk_key) FROM chunks WHERE chunk_key BETWEEN :first AND :last", every.parameters()
@@ -127,7 +126,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     if last is None:
         return False
     keys = KeyRange(max(every.first, last - SLICE_CHUNKS + 1), last)
-    # Remove postings first: FTS5 needs their exact text, which it reads from the tables that are cleared next.
+    # FTS5 reads the postings' text from the tables that are cleared next.
     postings.remove_postings(connection, keys)
     with overwriting(connection):
         _delete_chunks(connection, keys)
@@ -149,7 +148,7 @@ def remove_last_piece(connection: sqlite3.Connection, document_key: int) -> bool
 
 
 def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
-    """Remove the row and memberships of a hidden document whose chunks and text have been removed."""
+    """Remove the row and memberships of a hidden document that has no chunks and text any more."""
     _delete_row(connection, document_key)
     postings.clean_up(connection)
 
@@ -187,5 +186,5 @@ def _set_hidden(connection: sqlite3.Connection, document_key: int, hidden: bool)
 
 
 def _count(connection: sqlite3.Connection, chunks: int) -> None:
-    """Change the number of visible chunks by `chunks`; the new revision invalidates all cached counts."""
+    """Change the number of visible chunks. The new revision invalidates all cached counts."""
     connection.execute("UPDATE totals SET revision = revision + 1, chunks = chunks + :chunks", {"chunks": chunks})

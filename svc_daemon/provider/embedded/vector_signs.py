@@ -1,7 +1,7 @@
 """A cache of the signs of vectors, with an entry for each bucket that is searched.
 
-An entry belongs to one revision of the index. If documents or vectors have changed since, a search reads only those
-that changed. When the cache is full, the least recently used entries are evicted.
+If documents or vectors have changed, only those are read again. When the cache is full, the least recently used
+entries are dropped.
 """
 
 import json
@@ -19,15 +19,15 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
-#: Number of documents that are read per statement. If a search is interrupted, the batches read so far stay cached.
+#: Documents read per statement. An interrupted search keeps what it has read.
 BATCH_DOCUMENTS = 5000
-#: Approximate size in bytes of a document's entry in a Python dict.
+#: Approximate size of a document's entry in a dict.
 DOCUMENT_BYTES = 150
 
 
 @dataclass(frozen=True, slots=True)
 class SignsKey:
-    """Identifies a cache entry: a model, and a bucket or, with None, the whole index."""
+    """A model, and a bucket or (None) the whole index."""
 
     index: TeamIndex
     model_key: int
@@ -36,11 +36,11 @@ class SignsKey:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A cache entry: the signs (one bit per component) of the vectors in a bucket or the whole index."""
+    """A cache entry: the signs of the vectors in a bucket or the whole index."""
 
-    #: The revisions of the index and of its vectors; None if reading was interrupted, so that the entry is incomplete.
+    #: The revisions of the index and its vectors; None if the entry is incomplete.
     revisions: tuple[int, int] | None = None
-    #: Maps the key of each included document to its `embedded_at`, which shows whether its vectors have changed since.
+    #: Maps each document's key to its `embedded_at`, which shows whether its vectors have changed.
     documents: dict[int, int] = field(default_factory=dict)
     signs: "Signs | None" = None
 
@@ -61,16 +61,16 @@ class SignsCache:
 
     @property
     def size_bytes(self) -> int:
-        """The current size of the cache."""
+        """The size of the cache."""
         return self._size_bytes
 
     @property
     def is_half_full(self) -> bool:
-        """Whether preloading should stop, so that it doesn't evict entries that searches need."""
+        """Whether preloading should stop, so that it doesn't drop entries in use."""
         return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":
-        """Return the vector signs for the state of the index that this connection reads; None if there are none."""
+        """Return the vector signs as this connection reads the index, or None."""
         row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
         revisions = (row["revision"], row["vector_revision"])
         with self._lock:
@@ -82,7 +82,7 @@ class SignsCache:
         return held.signs
 
     def forget(self, team_id: str) -> None:
-        """Evict the entries of a team's index."""
+        """Drop the entries of a team's index."""
         with self._lock:
             for key in [key for key in self._held if key.index.team_id == team_id]:
                 self._size_bytes -= self._held.pop(key).size_bytes
@@ -90,7 +90,7 @@ class SignsCache:
     def _refresh(self, connection: sqlite3.Connection, key: SignsKey, held: Held, revisions: tuple[int, int]) -> Held:
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
-        # Select the documents that have vectors, each with its `embedded_at`.
+        # The documents that have vectors.
         rows = connection.execute(
             """
             SELECT document_key, embedded_at FROM documents
@@ -138,7 +138,7 @@ class SignsCache:
 
 
 def warm_up(connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, model: str, bucket_id: str) -> None:
-    """Load the signs of a bucket's vectors of this model into the cache, unless the cache is already half full."""
+    """Load the signs of a bucket's vectors into the cache, unless it is half full."""
     model_key = find_model(connection, model)
     if model_key is not None and not cache.is_half_full:
         cache.at(connection, SignsKey(index, model_key, bucket_id))

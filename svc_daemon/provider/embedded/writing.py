@@ -1,16 +1,11 @@
 """Stores, changes and removes documents.
 
-Most documents are small and are put in batches: one transaction hides the documents that a batch replaces, writes the
-new ones and removes the hidden ones. FTS5 then writes the postings of the whole batch as one segment, in a fifth of the
-time and a tenth of the log space that one segment per document takes.
-
-A large document is written hidden, in slices of its chunks with a transaction each, so that the log stays small and
-other writes can run in between. A single step then makes it visible and hides the one that it replaces, which is then
-removed. Hidden documents left by a crash or failure are removed when the file is next opened.
-
-To change buckets or title, a copy is written and replaces the original, since FTS5 must rewrite all postings of the
-document anyway. Vectors are copied too: computing them would take a hundred times as long, and a new title changes them
-little. If the document is small, these steps run in one transaction.
+- Small documents: one transaction writes a batch and removes what it replaces. FTS5 writes a batch in a fifth of the
+  time.
+- Large documents: written hidden, in slices with a transaction each, so that other writes can run in between. Then one
+  step makes the document visible and hides the one that it replaces, which is removed.
+- A changed bucket or title: a copy of the document, with its vectors, replaces the original.
+- After a crash, hidden documents are removed when the file is next opened.
 """
 
 import sqlite3
@@ -31,7 +26,7 @@ T = TypeVar("T")
 
 
 class Run(Protocol):
-    """A function that runs a step in a transaction and returns its result."""
+    """Runs a step in a transaction and returns its result."""
 
     def __call__(
         self, step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -39,9 +34,9 @@ class Run(Protocol):
 
 
 def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> set[str]:
-    """Store, index and show each document, unless its generation or a later one is already visible.
+    """Store each document, unless its generation or a later one is visible.
 
-    Returns the ids of sources for which no document was stored.
+    Returns the ids of sources for which nothing was stored.
     """
     run, stored = _each_in(database), set[str]()
     for batch in cut_batches(packed):
@@ -58,7 +53,7 @@ def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> set[str]:
 
 
 def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-    """Set the document's buckets; writes nothing if they don't change. Raises DocumentMissing."""
+    """Set the document's buckets, if they change. Raises DocumentMissing."""
     wanted = distinct(bucket_ids)
 
     def work(run: Run) -> None:
@@ -75,7 +70,7 @@ def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucke
 
 
 def set_title(database: SqliteDatabase, source_id: str, title: str) -> None:
-    """Set the title, already encoded by `storable`; writes nothing if it doesn't change. Raises DocumentMissing."""
+    """Set the title, encoded by `storable`, if it changes. Raises DocumentMissing."""
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id)
@@ -86,7 +81,7 @@ def set_title(database: SqliteDatabase, source_id: str, title: str) -> None:
 
 
 def delete(database: SqliteDatabase, source_id: str) -> None:
-    """Remove the source's document; writes nothing if there is none."""
+    """Remove the source's document, if there is one."""
 
     def work(run: Run) -> None:
         key = run(lambda connection: steps.hide(connection, documents.find(connection, source_id)))
@@ -98,7 +93,7 @@ def delete(database: SqliteDatabase, source_id: str) -> None:
 
 
 def remove_left_overs(database: SqliteDatabase) -> None:
-    """Remove hidden documents left by an earlier process. Call this before the file is otherwise used."""
+    """Remove hidden documents of an earlier process. Call this before anything else."""
     for key in database.read(steps.list_hidden):
         _remove(_each_in(database), key)
 
@@ -106,8 +101,7 @@ def remove_left_overs(database: SqliteDatabase) -> None:
 def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) -> tuple[set[str], list[int]]:
     """Write a batch of small documents in the open transaction.
 
-    Returns the ids of the sources whose document was stored, and the keys of large documents that were replaced, which
-    the caller must remove.
+    Returns the ids of the stored sources, and the keys of replaced large documents, which the caller must remove.
     """
     newest: dict[str, PackedDocument] = {}
     for document in batch:
@@ -138,7 +132,7 @@ def _transact(database: SqliteDatabase, work: Callable[[Run], None], *, in_slice
 
 
 def _each_in(database: SqliteDatabase) -> Run:
-    """Return a function that runs each step in a separate transaction."""
+    """Return a function that runs each step in a transaction of its own."""
 
     def run(step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return database.write(lambda connection: step(connection, *args, **kwargs))
@@ -147,7 +141,7 @@ def _each_in(database: SqliteDatabase) -> Run:
 
 
 def _all_on(connection: sqlite3.Connection) -> Run:
-    """Return a function that runs each step in this connection's open transaction."""
+    """Return a function that runs each step in this open transaction."""
 
     def run(step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return step(connection, *args, **kwargs)
@@ -174,9 +168,9 @@ def _replace(
     *,
     origin_key: int | None = None,
 ) -> bool:
-    """Write the document, then show it in place of the visible one. Returns False if `may_replace` is false.
+    """Write the document, then show it in place of the visible one. Returns False if `may_replace` forbids that.
 
-    For a copy, the vectors of the document with the key `origin_key` are copied too.
+    A copy also gets the vectors of the document `origin_key`.
     """
     key = run(steps.create, document, is_hidden=True)
     for piece, text_zlib in enumerate(document.pieces):
@@ -192,7 +186,7 @@ def _replace(
 
 
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document. Its row is removed last, to show after a crash that something is left to remove."""
+    """Remove a hidden document. Its row goes last: after a crash, it shows that something is left."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):

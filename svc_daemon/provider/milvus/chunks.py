@@ -9,19 +9,19 @@ from svc_daemon.provider.milvus.packing import unpack_chunk, unpack_text
 from svc_daemon.provider.milvus.schema import Row, among, equals, every
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: Fields of a found chunk's row that are needed to show it as a hit.
+#: Fields of a chunk's row that a hit shows.
 HIT_FIELDS = (
     *("source_id", "edition", "ordinal", "char_start", "char_end", "page", "line_start", "line_end"),
     *("headings", "text", "stems"),
 )
-#: Number of chunks that are read per call.
+#: Chunks read per call.
 PAGE = 1000
 
 
 def read_edition(
     server: MilvusServer, collection: str, team_id: str, edition: Edition, fields: Sequence[str]
 ) -> Iterator[list[Row]]:
-    """Read the rows of an edition (one version of a document) from a collection, page by page, ordered by ordinal."""
+    """Read the rows of an edition (a version of a document), page by page, in order."""
     of_edition = every(equals("team_id", team_id), equals("edition", edition.edition))
     for start in range(0, edition.chunks, PAGE):
         wanted = every(of_edition, f"ordinal >= {start}", f"ordinal < {start + PAGE}")
@@ -39,7 +39,7 @@ def read_rows(
     """Read rows by their ids."""
     found: dict[str, Row] = {}
     for start in range(0, len(row_ids), PAGE):
-        # The team's id limits the look-up to the team's partition.
+        # The team's id limits the look-up to its partition.
         wanted = every(equals("team_id", team_id), among("id", row_ids[start : start + PAGE]))
         rows = server.query(collection, wanted, ("id", *fields), deadline_s=deadline_s)
         found |= {row["id"]: row for row in rows}
@@ -47,12 +47,12 @@ def read_rows(
 
 
 def find_text(server: MilvusServer, team_id: str, source_id: str) -> StoredText | None:
-    """Read the source's text and chunks; None if it isn't in the index."""
+    """Read the source's text and chunks, or None."""
     while (shown := editions.find_shown(server, team_id, [source_id]).get(source_id)) is not None:
         pages = read_edition(server, server.collections.chunks, team_id, shown, HIT_FIELDS)
         chunks = [unpack_chunk(row) for page in pages for row in page]
         pieces = editions.read_pieces(server, team_id, shown)
-        # If rows are missing, another node has replaced this edition meanwhile: read the new one.
+        # Rows are missing if another node has replaced this edition: read the new one.
         if len(chunks) == shown.chunks and len(pieces) == shown.pieces + 1:
             return StoredText(
                 generation=shown.generation,

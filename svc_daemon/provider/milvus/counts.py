@@ -1,8 +1,7 @@
-"""Caches how many chunks a team has, and how many of them contain a word, to compute the weights of words.
+"""Caches how many chunks a team has, and how many contain a word, to compute the weights of words.
 
-Milvus counts slowly, by reading all chunks with the word, and doesn't report changes. So a count is kept until this
-node writes to the team's index, but not longer than `MOST_AGE_S`, since other nodes write too. A weight may be slightly
-outdated.
+Milvus counts slowly. A count is kept until this node writes to the team's index, at most `MOST_AGE_S`, so a weight may
+be slightly outdated.
 """
 
 import threading
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 
 #: Maximum age of a cached count, in seconds.
 MOST_AGE_S = 30.0
-#: Maximum number of cached counts of a team. When it is exceeded, all of them are dropped.
+#: Maximum number of cached counts of a team; then all are dropped.
 MOST_COUNTS = 20_000
 #: Maximum number of teams with cached counts.
 MOST_TEAMS = 1_000
@@ -19,12 +18,12 @@ MOST_TEAMS = 1_000
 
 @dataclass(slots=True)
 class TeamCounts:
-    """The cached counts of one team since this node's last write to the team's index."""
+    """One team's counts since this node's last write."""
 
     _known: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def get(self, name: str, now_s: float, count: Callable[[], int]) -> int:
-        """Return the count with this name. Calls `count` if it isn't cached or is too old. Thread-safe."""
+        """Return the count with this name; call `count` if it isn't cached or is too old. Thread-safe."""
         known = self._known.get(name)
         if known is not None and now_s - known[0] < MOST_AGE_S:
             return known[1]
@@ -32,7 +31,7 @@ class TeamCounts:
             self._known.clear()
         counted = count()
         if counted:
-            # Don't cache a count of 0, because another node may soon write the first chunks that are counted.
+            # Don't cache a 0: another node may soon write the first chunks.
             self._known[name] = now_s, counted
         return counted
 
@@ -45,7 +44,7 @@ class TeamCountsCache:
         self._of_teams: dict[str, TeamCounts] = {}
 
     def of_team(self, team_id: str) -> TeamCounts:
-        """Return the team's counts. After `forget`, the returned object is no longer part of the cache."""
+        """Return the team's counts; `forget` replaces them."""
         with self._lock:
             if len(self._of_teams) >= MOST_TEAMS:
                 self._of_teams.clear()

@@ -1,11 +1,12 @@
-"""The editions of a document: its versions in the index, and which of them is seen by searches.
+"""The editions of a document: its versions in the index, and which of them searches see.
 
-Milvus has no transactions: rows are written one by one. So each change of a document writes a new edition beside the
-one that searches see: first a hidden row that names the edition, then its chunks, then the first row again, no longer
-hidden. If several editions of a document are shown, only one counts: the one with the highest generation or, among
-several of that generation, the one that was written last. So a late writer of an earlier generation has no effect,
-whatever node it runs on. The node that shows an edition removes the earlier ones. A writer that was killed leaves a
-hidden edition, which the next writer of the document removes.
+Milvus has no transactions, so each change writes a new edition:
+
+- A hidden row names the edition, then its chunks are written, then the row is shown.
+- Of several shown editions, the one with the highest generation counts, and of these the last one. So a late writer of
+  an earlier generation has no effect.
+- The node that shows an edition removes the earlier ones.
+- A killed writer leaves a hidden edition, which the document's next writer removes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,20 +30,19 @@ class Edition:
     """One version of a document in the index."""
 
     source_id: str
-    #: A unique name, which sorts after all earlier editions of the document.
+    #: A unique name, which sorts after all earlier editions.
     edition: str
     generation: int
     title: str
-    #: Ids of the document's buckets, without duplicates and sorted.
+    #: Distinct and sorted.
     bucket_ids: tuple[str, ...]
-    #: Number of chunks of the document.
+    #: Number of chunks.
     chunks: int
-    #: When the row was written, by the writer's clock, in milliseconds.
+    #: When the row was written, by the writer's clock.
     stamped_ms: int
-    #: Number of additional rows, which contain further pieces of `body`.
+    #: Number of further rows, with more pieces of `body`.
     pieces: int
-    #: The first piece of the text that is in none of the chunks, compressed (see `packing`). Empty unless it was just
-    #: packed or read by `read_pieces`.
+    #: First piece of the compressed text outside of the chunks (see `packing`); empty unless just packed or read.
     body: str = ""
     is_shown: bool = False
 
@@ -50,7 +50,7 @@ class Edition:
 def find(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, list[Edition]]:
-    """Return all editions (versions) of these sources' documents, oldest first; sources without any are left out."""
+    """Return all editions of these sources, oldest first."""
     found: dict[str, list[Edition]] = {}
     wanted = sorted(set(source_ids))
     for start in range(0, len(wanted), SOURCES_PER_CALL):
@@ -64,18 +64,18 @@ def find(
 def find_shown(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, Edition]:
-    """Return the edition of each source that searches see; sources without such an edition are left out."""
+    """Return the edition of each source that searches see, if there is one."""
     found = find(server, team_id, source_ids, deadline_s=deadline_s)
     return {source_id: shown for source_id, editions in found.items() if (shown := last_shown(editions)) is not None}
 
 
 def last_shown(editions: Iterable[Edition]) -> Edition | None:
-    """Choose the edition that searches see: the last one that is not hidden. None if all are hidden."""
+    """Choose the edition that searches see: the last one shown, or None."""
     return max((each for each in editions if each.is_shown), key=lambda each: each.edition, default=None)
 
 
 def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
-    """List the team's documents ordered by source id."""
+    """List the team's documents by source id."""
     wanted = every(equals("team_id", team_id), equals("is_shown", True))
     rows = server.list_sorted(server.collections.documents, wanted, _LISTED)
     for _, of_source in groupby(rows, key=lambda row: str(row["source_id"])):
@@ -84,7 +84,7 @@ def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
 
 
 def list_all(server: MilvusServer, team_id: str) -> Iterator[Edition]:
-    """List all editions of the team's documents, including hidden ones, ordered by source and then oldest first."""
+    """List all editions of the team's documents, also hidden ones, by source and then oldest first."""
     wanted = every(equals("team_id", team_id), equals("piece", 0), differs("source_id", ""))
     return map(_from_row, server.list_sorted(server.collections.documents, wanted, _FIELDS))
 
@@ -98,9 +98,9 @@ def list_teams(server: MilvusServer) -> list[str]:
 def announce(
     server: MilvusServer, team_id: str, drafts: Sequence[Edition], pieces: Mapping[str, Sequence[str]]
 ) -> None:
-    """Write the rows of new, hidden editions. Their chunks are written after this.
+    """Write the rows of new, hidden editions; their chunks follow.
 
-    `pieces` maps the names of editions to the pieces of their `body` after the first.
+    `pieces` maps an edition's name to the pieces of its `body` after the first.
     """
     rows = [_to_row(team_id, draft) for draft in drafts]
     for draft in drafts:
@@ -111,7 +111,7 @@ def announce(
         ]
     of_team = every(equals("team_id", team_id), equals("source_id", ""))
     if server.count(server.collections.documents, of_team, is_estimate=True) == 0:
-        # Add a row without a source. It records that the team has an index.
+        # A row without a source records that the team has an index.
         none = Edition(
             source_id="", edition="", generation=0, title="", bucket_ids=(), chunks=0, stamped_ms=0, pieces=0
         )
@@ -120,7 +120,7 @@ def announce(
 
 
 def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], is_shown: bool, now_ms: int) -> None:
-    """Show or hide these editions by writing their rows again. Editions to be shown must have their `body`."""
+    """Show or hide these editions. To be shown, they must have their `body`."""
     rows = [_to_row(team_id, replace(each, is_shown=is_shown, stamped_ms=now_ms)) for each in editions]
     server.upsert(server.collections.documents, rows)
 
@@ -128,7 +128,7 @@ def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], i
 def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) -> None:
     """Remove editions that searches don't see.
 
-    Their rows in the collection of documents are removed last: after a crash, they show which other rows are left.
+    Their rows in the documents' collection go last: after a crash, they show that others are left.
     """
     if not editions:
         return
@@ -140,14 +140,14 @@ def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) ->
 def remove_team(server: MilvusServer, team_id: str) -> None:
     """Remove all rows of the team.
 
-    The rows of its editions are removed first, so that searches find nothing from then on.
+    Documents go first, so that searches find nothing from then on.
     """
     for collection in (server.collections.documents, server.collections.chunks, *server.list_vector_collections()):
         server.delete(collection, equals("team_id", team_id))
 
 
 def read_pieces(server: MilvusServer, team_id: str, edition: Edition) -> list[str]:
-    """Read all pieces of the text that is in none of an edition's chunks, in order."""
+    """Read all pieces of an edition's text outside of its chunks, in order."""
     wanted = every(equals("team_id", team_id), equals("edition", edition.edition))
     rows = server.query(server.collections.documents, wanted, ("piece", "body"))
     return [row["body"] for row in sorted(rows, key=lambda row: int(row["piece"]))]
@@ -160,8 +160,7 @@ def _from_row(row: Row) -> Edition:
 
 def _to_row(team_id: str, each: Edition, piece: int = 0) -> Row:
     return {
-        # A space sorts before all characters of ids, so rows sort by source id even if one id is the beginning of
-        # another.
+        # A space sorts before all characters of ids, so rows sort by source id.
         "id": f"{team_id} {each.source_id} {each.edition} {piece:05}",
         "team_id": team_id,
         "source_id": each.source_id,

@@ -1,7 +1,6 @@
 """The vectors of chunks.
 
-A chunk's row names the model of its vector. The vector is written before the model's name, so a chunk that names a
-model always has a vector. If a worker is killed in between, the vector is written again.
+A vector is written before its chunk's row names the model, so a chunk that names a model always has a vector.
 """
 
 import struct
@@ -19,7 +18,7 @@ from svc_daemon.provider.texts import embeddable
 
 #: Size of a 32-bit float in bytes.
 FLOAT_BYTES = 4
-#: Number of chunks whose vectors are removed per call.
+#: Chunks whose vectors are removed per call.
 DROPPED_ROWS = 1000
 #: All fields of a chunk's row.
 CHUNK_FIELDS = (*chunks.HIT_FIELDS, "id", "team_id", "bucket_ids", "model")
@@ -40,8 +39,7 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
             for row in sorted(rows, key=lambda row: str(row["id"]))
             if row["edition"] in current
         ]
-        # If the list is full and has chunks that are being written or removed, list again without these, so that others
-        # are found.
+        # If the list is full, list again without chunks of hidden editions, so that others are found.
         newly_hidden = {row["edition"] for row in rows} - current
         if len(rows) < limit or not newly_hidden:
             return listed
@@ -49,7 +47,7 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
 
 
 def find_vectors(server: MilvusServer, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
-    """Read the vectors of this model for the chunks of the source's shown edition, by chunk id."""
+    """Read the vectors of this model for the source's shown edition, by chunk id."""
     shown = editions.find_shown(server, team_id, [source_id]).get(source_id)
     if shown is None:
         return {}
@@ -84,13 +82,13 @@ def count_missing(
     )
     total = server.count(server.collections.chunks, scope, deadline_s=deadline_s)
     of_model = every(scope, equals("model", model))
-    # A chunk's model is empty until it has a vector.
+    # The model is empty until a chunk has a vector.
     embedded = server.count(server.collections.chunks, of_model, deadline_s=deadline_s) if model else 0
     return VectorCount(max(0, total - embedded), total)
 
 
 def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-    """Store vectors of this model, replacing earlier vectors of the same chunks; vectors of deleted chunks are skipped.
+    """Store vectors of this model, replacing earlier ones. Vectors of deleted chunks are skipped.
 
     Raises ProviderFailed unless all of the model's vectors have the same length.
     """
@@ -106,8 +104,7 @@ def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[
     lengths = sorted({len(values) for values in current.values()})
     check_length(server, team_id, model, lengths)
     _store(server, team_id, model, current, lengths[0] // FLOAT_BYTES)
-    # Another node may have replaced or removed an edition while its vectors were written; remove what was written for
-    # it.
+    # Another node may have replaced an edition meanwhile; remove its new vectors.
     now_shown = editions.find_shown(server, team_id, shown)
     gone = [
         each
@@ -118,7 +115,7 @@ def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[
 
 
 def check_length(server: MilvusServer, team_id: str, model: str, lengths: Sequence[int]) -> None:
-    """Raise ProviderFailed unless all these lengths are equal, and equal to that of the model's stored vectors."""
+    """Raise ProviderFailed unless all these lengths equal that of the model's stored vectors."""
     wanted = every(equals("team_id", team_id), equals("model", model))
     for collection in server.list_vector_collections():
         stored_bytes = (server.collections.find_dimension(collection) or 0) * FLOAT_BYTES
@@ -132,10 +129,10 @@ def check_length(server: MilvusServer, team_id: str, model: str, lengths: Sequen
 
 
 def drop(server: MilvusServer, team_id: str, keep_model: str | None) -> None:
-    """Remove the team's vectors except those of `keep_model`. After a crash, the next call removes the rest."""
+    """Remove the team's vectors, except those of `keep_model`. After a crash, the next call removes the rest."""
     of_team = equals("team_id", team_id)
     others = outside("model", ["", *([keep_model] if keep_model is not None else [])])
-    # Change the chunks first, so that no chunk names a model whose vector was already removed.
+    # Change the chunks first: no chunk may name a model without a vector.
     while rows := server.query(server.collections.chunks, every(of_team, others), CHUNK_FIELDS, limit=DROPPED_ROWS):
         server.upsert(server.collections.chunks, [_named(row, "") for row in rows])
     for collection in server.list_vector_collections():
@@ -143,7 +140,7 @@ def drop(server: MilvusServer, team_id: str, keep_model: str | None) -> None:
 
 
 def read_vector(values: bytes) -> list[float]:
-    """Convert a vector from bytes of 32-bit floats to the list of numbers that Milvus needs."""
+    """Convert a vector from bytes to the numbers that Milvus needs."""
     return list(struct.unpack(f"<{len(values) // FLOAT_BYTES}f", values))
 
 
@@ -154,7 +151,7 @@ def _store(
     current: Mapping[tuple[Edition, int], bytes],
     dimension: int,
 ) -> None:
-    """Write the vectors, then the model's name to the rows of their chunks."""
+    """Write the vectors, then the model's name to their chunks."""
     own = server.prepare_vectors(dimension)
     rows = [
         vector_row(team_id, edition, ordinal, model, read_vector(values))

@@ -1,7 +1,6 @@
 """Inspects the index in Milvus without changing it, while nodes may be writing to it.
 
-The list of documents is read twice, and their chunks and vectors in between. Only documents that were the same both
-times are checked. Chunks count as left over only if their document was missing both times.
+Documents are listed before and after their chunks. Only documents that were the same both times are checked.
 """
 
 from collections import Counter
@@ -17,7 +16,7 @@ from svc_daemon.provider.milvus.schema import equals
 from svc_daemon.provider.milvus.server import MilvusServer
 from svc_daemon.provider.milvus.stems import list_stems, pack_stems
 
-#: The invariant that is violated, such as `I7`, and a description.
+#: The violated invariant, such as `I7`, and a description.
 Finding = tuple[str, str]
 
 
@@ -44,10 +43,10 @@ class MilvusInspector:
         ]
 
     def _read_shown(self, team_id: str) -> tuple[dict[str, Edition], set[str]]:
-        """Return the edition that searches see, by source id, and the names of all editions of the team."""
+        """Return the edition that searches see, by source id, and the names of all editions."""
         shown: dict[str, Edition] = {}
         names = set()
-        # Editions of the same source come in order, so the last one that is shown stays in the map.
+        # Editions come in order, so the last one shown stays in the map.
         for each in editions.list_all(self._server, team_id):
             names.add(each.edition)
             if each.is_shown:
@@ -78,7 +77,7 @@ class MilvusInspector:
             yield from self._check_words(team_id, checked)
 
     def _count_rows(self, collection: str, team_id: str) -> tuple[Counter[str], Counter[str]]:
-        """Count the rows of each edition, and those of them that name a model."""
+        """Count the rows of each edition, and those that name a model."""
         rows, named = Counter[str](), Counter[str]()
         for row in self._server.list_sorted(collection, equals("team_id", team_id), ("edition", "model")):
             rows[row["edition"]] += 1
@@ -86,7 +85,7 @@ class MilvusInspector:
         return rows, named
 
     def _check_words(self, team_id: str, checked: Sequence[Edition]) -> Iterator[Finding]:
-        """Check that the indexed words of each chunk match its text."""
+        """Check that each chunk's indexed words match its text."""
         collection = self._server.collections.chunks
         for shown in checked:
             title_stems, wrong = list_stems(shown.title), 0

@@ -1,7 +1,6 @@
 """Converts documents to rows and back.
 
-Milvus's text fields are short, so a document's text is not stored as a whole. It is put together from its chunks and
-the text between them (mostly white space and headings), which is called the body.
+Milvus's text fields are short, so a text is stored as its chunks and its body, the text between them.
 """
 
 import base64
@@ -17,13 +16,12 @@ from svc_daemon.provider.milvus.schema import MOST_BUCKETS, TEXT_BYTES, Row, chu
 from svc_daemon.provider.milvus.stems import list_stems, pack_stems
 from svc_daemon.provider.texts import distinct, storable
 
-#: Fields with the location of a chunk in its document. Unknown numbers are stored as -1.
+#: A chunk's location in its document. Unknown numbers are -1.
 _PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end")
 
 
 def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Edition, list[str]]:
-    """Convert the document to a hidden edition (version of the document). Also return the pieces of its body after the
-    first.
+    """Convert the document to a hidden edition. Also return its body's pieces after the first.
 
     Raises ProviderFailed if Milvus can't store the document.
     """
@@ -52,7 +50,7 @@ def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Ed
 
 
 def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list[Row]:
-    """Convert an edition's chunks to rows, without vectors. Raises ProviderFailed if one is too large for Milvus."""
+    """Convert an edition's chunks to rows without vectors. Raises ProviderFailed if one is too large."""
     title_stems = list_stems(edition.title)
     rows = []
     for chunk in chunks:
@@ -77,17 +75,17 @@ def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list
 
 
 def unpack_chunk(row: Row) -> Chunk:
-    """Convert a row back to the chunk from which it was made."""
+    """Convert a row back to its chunk."""
     values: Row = {name: None if row[name] == -1 else row[name] for name in _PLACES}
     return Chunk(text=row["text"], headings=tuple(json.loads(row["headings"])), **values)
 
 
 def unpack_text(pieces: Sequence[str], chunks: Sequence[Chunk]) -> str:
-    """Put a document's text together from its chunks and the pieces of text between them, both in order."""
+    """Join a document's text from its chunks and the pieces between them, both in order."""
     gaps = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
     parts, end = [gaps[0]], 0
     for chunk, gap in zip(chunks, gaps[1:], strict=True):
-        # Chunks may overlap: append only what comes after the previous one.
+        # Chunks may overlap: append only what is new.
         start = max(end, chunk.char_start)
         parts += [chunk.text[start - chunk.char_start :], gap]
         end = max(end, chunk.char_end)

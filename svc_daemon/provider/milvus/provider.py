@@ -1,4 +1,4 @@
-"""The Milvus provider: stores and searches documents in collections that all teams and all nodes share."""
+"""The Milvus provider: stores and searches documents in collections that all teams share."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -23,7 +23,7 @@ from svc_daemon.provider.texts import distinct, storable
 
 
 class MilvusProvider:
-    """A search provider that uses a Milvus server, which other nodes may use at the same time."""
+    """A search provider with a Milvus server, which other nodes may use too."""
 
     def __init__(self, server: MilvusServer, *, now_ns: Callable[[], int], random_bits: Callable[[], int]) -> None:
         """`now_ns` returns the time in nanoseconds since 1970, and `random_bits` 32 random bits."""

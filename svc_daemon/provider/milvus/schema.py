@@ -1,29 +1,26 @@
 """The Milvus collections of the search index, the ids of their rows, and filters for rows.
 
-All teams share the collections. The team's id is the partition key, so a search reads only one partition. The id of a
-chunk's row consists of team, source, edition (version of the document) and ordinal, so a new edition never overwrites
-rows that a search may be reading. In Milvus, all vectors of a field have the same number of dimensions, so there is
-a collection of vectors for each number.
+All teams share the collections, and the team's id is the partition key. A chunk's row id contains its edition, so a
+new version never overwrites rows that a search is reading. Vectors have a collection for each number of dimensions.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: Part of the names of all collections; incremented with each change of the fields. There are no migrations: an index
-#: of another version is rebuilt.
+#: Part of the collections' names. There are no migrations: an index of another version is rebuilt.
 VERSION = 1
-#: Maximum size of any text field, in bytes of UTF-8: Milvus's own limit.
+#: Maximum size of a text field in bytes: Milvus's limit.
 TEXT_BYTES = 65_535
-#: Maximum size in bytes of an id, and of a row's id, which consists of several ids.
+#: Maximum size in bytes of an id, and of a row's id, which joins several.
 ID_BYTES, NAME_BYTES = 256, 1024
-#: Maximum number of buckets of a document: Milvus's own limit for arrays.
+#: Maximum number of buckets of a document: Milvus's limit for arrays.
 MOST_BUCKETS = 4096
-#: Number of partitions over which the teams are distributed.
+#: Partitions over which the teams are distributed.
 PARTITIONS = 64
 
 FieldType = Literal["VARCHAR", "INT64", "BOOL", "ARRAY", "FLOAT_VECTOR", "SPARSE_FLOAT_VECTOR"]
-#: A row of a collection: a map of field names to values.
+#: Maps field names to values.
 Row = dict[str, Any]
 
 
@@ -33,9 +30,9 @@ class FieldSpec:
 
     name: str
     type: FieldType
-    #: Further parameters of the field, as pymilvus names them.
+    #: More parameters, as pymilvus names them.
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: Parameters of the field's index, as pymilvus names them; None for a field without an index.
+    #: Parameters of the field's index, as pymilvus names them, or None.
     index: Mapping[str, Any] | None = None
 
 
@@ -45,7 +42,7 @@ class CollectionSpec:
 
     name: str
     fields: tuple[FieldSpec, ...]
-    #: The field with the text, and the field in which Milvus stores the BM25 weights that it computes from the text.
+    #: The text field, and the field for its BM25 weights.
     bm25: tuple[str, str] | None = None
 
 
@@ -60,7 +57,7 @@ def _number(name: str) -> FieldSpec:
 
 _SCALAR = {"index_type": "INVERTED"}
 _VECTOR = {"index_type": "AUTOINDEX", "metric_type": "IP"}
-#: The same BM25 constants as in SQLite's FTS5, so that both providers rank alike.
+#: The constants of SQLite's FTS5, so that both providers rank alike.
 _BM25 = {
     "index_type": "SPARSE_INVERTED_INDEX",
     "metric_type": "BM25",
@@ -86,12 +83,12 @@ _IDS = (
 class Collections:
     """The names of the collections of one installation."""
 
-    #: Beginning of all names, so that several installations can share one Milvus.
+    #: Beginning of all names, so that installations can share one Milvus.
     prefix: str
 
     @property
     def documents(self) -> str:
-        """Collection of editions (versions of documents): a row for each, and more if its text is too long for one."""
+        """Collection of document versions: a row for each, and more for a long text."""
         return f"{self.prefix}_{VERSION}_documents"
 
     @property
@@ -102,12 +99,12 @@ class Collections:
         return f"{self.prefix}_{VERSION}_vectors_{dimension}"
 
     def find_dimension(self, name: str) -> int | None:
-        """Return the number of dimensions of the collection's vectors; None if it isn't a collection of vectors."""
+        """Return the dimensions of a collection of vectors; None for other collections."""
         begin, _, dimension = name.rpartition("_")
         return int(dimension) if f"{begin}_0" == self.vectors(0) and dimension.isdecimal() else None
 
     def list_fixed(self) -> list[CollectionSpec]:
-        """Return the collections that always exist, unlike those for vectors."""
+        """Return the collections that always exist."""
         return [
             CollectionSpec(
                 name=self.documents,
@@ -121,7 +118,7 @@ class Collections:
                     _number("stamped_ms"),
                     FieldSpec(name="is_shown", type="BOOL"),
                     _text("body"),
-                    # This field is never searched; Milvus requires a vector field in every collection.
+                    # Never searched; Milvus requires a vector field.
                     FieldSpec(name="nothing", type="FLOAT_VECTOR", options={"dim": 2}, index=_VECTOR),
                 ),
             ),
@@ -151,42 +148,42 @@ class Collections:
 
 
 def chunk_row_id(team_id: str, source_id: str, edition: str, ordinal: int) -> str:
-    """Build the id of a chunk's row. Within a team, ids sort by source, then by edition, then by ordinal."""
+    """Build the id of a chunk's row. Ids sort by source, edition and ordinal."""
     return f"{team_id} {source_id} {edition} {ordinal:07}"
 
 
 def equals(name: str, value: str | int | bool) -> str:
-    """Build the filter for rows in which the field has this value."""
+    """Build the filter: the field has this value."""
     return f"{name} == {_literal(value)}"
 
 
 def differs(name: str, value: str) -> str:
-    """Build the filter for rows in which the field has another value than this."""
+    """Build the filter: the field has another value."""
     return f"{name} != {_literal(value)}"
 
 
 def among(name: str, values: Iterable[str | int]) -> str:
-    """Build the filter for rows in which the field has one of these values; there must be at least one."""
+    """Build the filter: the field has one of these values, at least one."""
     return f"{name} in [{', '.join(map(_literal, values))}]"
 
 
 def outside(name: str, values: Iterable[str]) -> str:
-    """Build the filter for rows in which the field has none of these values; there must be at least one."""
+    """Build the filter: the field has none of these values, at least one."""
     return f"{name} not in [{', '.join(map(_literal, values))}]"
 
 
 def having_word(stem: str) -> str:
-    """Build the filter for chunks that contain a word with this stem."""
+    """Build the filter: the chunk contains a word with this stem."""
     return f"text_match(stems, {_literal(stem)})"
 
 
 def within_buckets(bucket_ids: Iterable[str]) -> str:
-    """Build the filter for rows that are in one of these buckets; there must be at least one."""
+    """Build the filter: the row is in one of these buckets, at least one."""
     return f"array_contains_any(bucket_ids, [{', '.join(map(_literal, bucket_ids))}])"
 
 
 def every(*filters: str | None) -> str:
-    """Build the filter for rows that match all of these filters; None is ignored."""
+    """Build the filter: all of these match; None is ignored."""
     return " and ".join(f"({each})" for each in filters if each)
 
 

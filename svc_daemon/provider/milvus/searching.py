@@ -47,11 +47,11 @@ from svc_daemon.provider.rankings import (
     score_hit,
 )
 
-#: Identifies a found chunk by its source and ordinal.
+#: A found chunk: its source and ordinal.
 Key = tuple[str, int]
-#: Fields of a vector's row that are read when a search finds it.
+#: Fields of a vector's row that a search reads.
 _VECTOR_FIELDS = ("source_id", "edition", "ordinal")
-#: How many times a hybrid search is tried if a document changes between its two searches.
+#: How often a hybrid search is tried if a document changes meanwhile.
 ROUNDS = 3
 
 
@@ -63,11 +63,11 @@ class MilvusSearch:
     team_id: str
     query: SearchQuery
     counts: TeamCounts
-    #: Returns the time in milliseconds, by the same clock as in `Edition.stamped_ms`.
+    #: Returns milliseconds, by the clock of `Edition.stamped_ms`.
     now_ms: Callable[[], int]
-    #: For each source found so far, by id: the edition (version of the document) that searches see.
+    #: The version of each found document that searches see, by source id.
     shown: dict[str, Edition] = field(default_factory=dict)
-    #: The rows of the chunks that were read so far.
+    #: The rows of the chunks read so far.
     rows: dict[Key, Row] = field(default_factory=dict)
 
     def run(self) -> HitPage:
@@ -120,7 +120,7 @@ class MilvusSearch:
         return [Placed(key, semantic=self._match(rank, cosine)) for rank, (key, cosine) in enumerate(near, start=1)]
 
     def _by_both(self, words: Sequence[str], count: int) -> list[Placed[Key]]:
-        """Combine the keyword and semantic rankings: the best `CANDIDATES` of each, or more if the page needs them."""
+        """Merge both rankings: the best `CANDIDATES` of each, or more if the page needs them."""
         count = max(CANDIDATES, count)
         for _ in range(ROUNDS):
             by_words = self._by_words(words, count)
@@ -148,7 +148,7 @@ class MilvusSearch:
         return settled
 
     def _scope(self, passed_over: Sequence[str]) -> str:
-        """Build a filter that selects the query's buckets and sources, and excludes these editions."""
+        """Build a filter for the query's buckets and sources, without these editions."""
         query = self.query
         return every(
             equals("team_id", self.team_id),
@@ -158,7 +158,7 @@ class MilvusSearch:
         )
 
     def _count(self, name: str, wanted: str | None) -> int:
-        """Count the team's chunks that match the filter; `name` identifies the count in the cache."""
+        """Count the team's chunks that match the filter; cached under `name`."""
         of_team = every(equals("team_id", self.team_id), wanted)
         count = partial(
             self.server.count,
@@ -193,7 +193,7 @@ class MilvusSearch:
         collection, deadline_s = self.server.collections.chunks, self.query.deadline_s
         rows = chunks.read_rows(self.server, collection, self.team_id, unread, HIT_FIELDS, deadline_s)
         self.rows |= {_key(row): row for row in rows.values()}
-        # Hits that only the keyword search found have no cosine similarity yet.
+        # Hits that only the keyword search found have no cosine yet.
         others = [placed.key for placed in order if placed.semantic is None]
         cosines = self._measure(others) if mode is SearchMode.HYBRID else {}
         for rank, placed in enumerate(order, start=self.query.offset + 1):
@@ -224,7 +224,7 @@ class MilvusSearch:
             )
 
     def _measure(self, keys: Sequence[Key]) -> dict[Key, float]:
-        """Compute the cosine of the query and each of these chunks, leaving out chunks without a vector."""
+        """Compute the cosine of the query and each of these chunks that has a vector."""
         vector = self.query.vector
         collection = self.server.find_vectors(len(vector.values) // embeddings.FLOAT_BYTES) if vector else None
         if vector is None or collection is None or not keys:
@@ -250,12 +250,12 @@ def _key(row: Row) -> Key:
 
 
 def _by_score(item: tuple[Key, float]) -> tuple[float, Key]:
-    """Sort key for ranked chunks: the best score first, equal scores by source and ordinal."""
+    """Sort key: the best score first, equal scores by source and ordinal."""
     return -item[1], item[0]
 
 
 def _find_parts(title: str, chunk: Chunk, words: Sequence[str]) -> dict[str, tuple[Part, ...]]:
-    """For each word, find the parts of the chunk (title, headings, text) that contain it."""
+    """For each word, find the chunk's parts (title, headings, text) that contain it."""
     stems = {
         "title": {*list_stems(title)},
         "headings": {*list_stems(" ".join(chunk.headings))},

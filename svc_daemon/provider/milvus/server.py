@@ -1,9 +1,7 @@
-"""The connection to Milvus. This is the only module that uses pymilvus.
+"""The connection to Milvus. Only this module uses pymilvus.
 
-The first call opens the connection; if it is lost, the next call opens it again. Every call has a time limit. A call
-that fails raises ProviderFailed, which can be retried, or SearchTimeout if the search's deadline has passed. Reads are
-strongly consistent: once a write has returned, every node sees it, so that sources that are reported as ready are
-found, and deleted ones are not.
+A lost connection is opened again by the next call. Every call has a time limit, and fails with a retryable
+ProviderFailed or SearchTimeout. Once a write has returned, every node reads it.
 """
 
 import json
@@ -21,19 +19,19 @@ from pymilvus.exceptions import MilvusException
 from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
 from svc_daemon.provider.milvus.schema import PARTITIONS, Collections, CollectionSpec, Row
 
-#: Maximum time of a call that has no earlier deadline, in seconds.
+#: Maximum time of a call, in seconds.
 CALL_S = 30.0
-#: Maximum time to open the connection, in seconds. It is short, because other calls wait meanwhile.
+#: Maximum time to open the connection, in seconds; other calls wait meanwhile.
 CONNECT_S = 5.0
-#: If the connection could not be opened, calls fail immediately for this many seconds.
+#: For this many seconds after a failed connection, calls fail at once.
 PAUSE_S = 1.0
-#: Maximum number of rows that Milvus returns per call (Milvus's own limit).
+#: Maximum number of rows per call: Milvus's limit.
 MOST_ROWS = 16_384
-#: Maximum number of rows, and of bytes, of one insert. Milvus's message queue accepts 5 MB by default.
+#: Maximum rows and bytes of one insert. Milvus's message queue accepts 5 MB.
 SLICE_ROWS, SLICE_BYTES = 500, 3_000_000
-#: Maximum number of characters of Milvus's error text that our error messages contain.
+#: How much of Milvus's error text our messages contain.
 REASON_CHARACTERS = 300
-#: Milvus's error codes for a collection that is missing or not loaded, for example after a restart of Milvus.
+#: Milvus's error codes for a collection that is missing or not loaded.
 _NOT_THERE = (100, 101)
 
 
@@ -52,9 +50,8 @@ class MilvusServer:
     ) -> None:
         """Prepare to use the Milvus at `url`, without connecting yet.
 
-        An `https` URL uses TLS; the server's certificate is checked with the authorities in `ca_file` or, if that is
-        empty, with the public ones. The names of the collections begin with `prefix`; teams are distributed over their
-        `partitions`. `clock` returns monotonic seconds, for deadlines.
+        An `https` URL uses TLS, checked with the authorities in `ca_file` or the public ones. Collections' names begin
+        with `prefix`; teams are distributed over `partitions`. `clock` returns monotonic seconds.
         """
         self.collections = Collections(prefix)
         self.clock = clock
@@ -66,16 +63,16 @@ class MilvusServer:
         self._opened: MilvusClient | None = None
         self._failed: tuple[float, ProviderError] | None = None
         self._is_closed = False
-        #: Names of the vector collections that are known to exist.
+        #: Vector collections that are known to exist.
         self._seen: set[str] = set()
 
     def insert(self, collection: str, rows: Sequence[Row]) -> None:
-        """Insert rows, in several calls if there are many. Their ids must be new."""
+        """Insert rows with new ids."""
         for rows_of_call in _cut(rows):
             self._call("insert", collection, data=rows_of_call)
 
     def upsert(self, collection: str, rows: Sequence[Row]) -> None:
-        """Insert rows, or replace those with the same ids. A small number of rows is written in a single call."""
+        """Insert rows, or replace those with the same ids. A few rows are one call."""
         for rows_of_call in _cut(rows):
             self._call("upsert", collection, data=rows_of_call)
 
@@ -92,7 +89,7 @@ class MilvusServer:
         limit: int = MOST_ROWS,
         deadline_s: float | None = None,
     ) -> list[Row]:
-        """Return the fields of up to `limit` rows that match the filter, in no particular order."""
+        """Return the fields of up to `limit` matching rows, in no particular order."""
         limit = min(limit, MOST_ROWS)
         rows = self._call(
             "query", collection, deadline_s=deadline_s, filter=wanted, output_fields=[*fields], limit=limit
@@ -100,9 +97,9 @@ class MilvusServer:
         return [dict(row) for row in rows]
 
     def count(self, collection: str, wanted: str, *, is_estimate: bool = False, deadline_s: float | None = None) -> int:
-        """Count the rows that match the filter. An estimate may miss the writes of the last few seconds.
+        """Count the matching rows. An estimate may miss the last few seconds.
 
-        An exact count takes longer, because it waits for Milvus's next tick (every fifth of a second by default).
+        An exact count takes longer, because it waits for Milvus's next tick.
         """
         level = "Bounded" if is_estimate else "Strong"
         rows = self._call(
@@ -116,7 +113,7 @@ class MilvusServer:
         return int(rows[0]["count(*)"])
 
     def list_sorted(self, collection: str, wanted: str, fields: Sequence[str], page: int = 1000) -> Iterator[Row]:
-        """List all rows that match the filter, sorted by their ids."""
+        """List all matching rows, sorted by id."""
         rows = self._call("query_iterator", collection, filter=wanted, output_fields=[*fields], batch_size=page)
         try:
             while batch := self._translate(rows.next, None):
@@ -134,9 +131,9 @@ class MilvusServer:
         limit: int,
         deadline_s: float | None = None,
     ) -> list[tuple[float, Row]]:
-        """Return up to `limit` rows that match the filter, best first, each with its score; higher is better.
+        """Return up to `limit` matching rows with their scores, best first.
 
-        A text is compared with the field `bm25`, a vector with the field `vector`.
+        A text is compared with the field `bm25`, a vector with `vector`.
         """
         is_text = isinstance(query, str)
         (hits,) = self._call(
@@ -150,7 +147,7 @@ class MilvusServer:
             output_fields=[*fields],
             limit=min(limit, MOST_ROWS),
         )
-        # milvus-lite returns BM25 scores as negative numbers; in Milvus, the score of a found chunk is never negative.
+        # milvus-lite returns BM25 scores as negative numbers.
         return [(abs(hit["distance"]) if is_text else hit["distance"], dict(hit["entity"])) for hit in hits]
 
     def list_vector_collections(self) -> list[str]:
@@ -158,26 +155,26 @@ class MilvusServer:
         return [*filter(self.collections.find_dimension, self._call("list_collections"))]
 
     def find_vectors(self, dimension: int) -> str | None:
-        """Return the name of the collection for vectors with this many dimensions; None if there is none."""
+        """Return the name of the collection for vectors of this dimension, or None."""
         name = self.collections.vectors(dimension)
-        # Collections are never removed, so one that was seen once still exists.
+        # Collections are never removed.
         if name not in self._seen:
             self._seen.update(self.list_vector_collections())
         return name if name in self._seen else None
 
     def prepare_vectors(self, dimension: int) -> str:
-        """Return the name of the collection for vectors with this many dimensions, and create it if there is none."""
+        """Return the name of the collection for vectors of this dimension, creating it if necessary."""
         spec = self.collections.of_vectors(dimension)
         if self.find_vectors(dimension) is None:
             self._translate(lambda: self._provide(self._connect(None), spec, False), None)
         return spec.name
 
     def check_reachable(self) -> None:
-        """Raise ProviderError if Milvus doesn't answer within the time limit for opening a connection."""
+        """Raise ProviderError if Milvus doesn't answer in time."""
         self._call("list_collections", deadline_s=self.clock() + CONNECT_S)
 
     def close(self) -> None:
-        """Close the connection. No method may be called afterwards."""
+        """Close the connection. Call nothing afterwards."""
         with self._lock:
             self._is_closed = True
             if self._opened is not None:
@@ -185,7 +182,7 @@ class MilvusServer:
             self._opened = None
 
     def _call(self, method: str, *places: str, deadline_s: float | None = None, **values: Any) -> Any:
-        """Call a method of pymilvus's client. If a collection is missing or not loaded, prepare it and call again."""
+        """Call a method of pymilvus's client. If a collection is missing or not loaded, prepare it and try again."""
 
         def work() -> Any:
             client = self._connect(deadline_s)
@@ -201,7 +198,7 @@ class MilvusServer:
         return self._translate(work, deadline_s)
 
     def _left_s(self, deadline_s: float | None) -> float:
-        """Return how many seconds a call may take. Raises SearchTimeout if the deadline has passed."""
+        """Return how many seconds a call may take. Raises SearchTimeout after the deadline."""
         if deadline_s is None:
             return CALL_S
         left_s = min(CALL_S, deadline_s - self.clock())
@@ -210,7 +207,7 @@ class MilvusServer:
         return left_s
 
     def _translate(self, work: Callable[[], Any], deadline_s: float | None) -> Any:
-        """Run `work`, and convert pymilvus's exceptions to ProviderError."""
+        """Run `work`, and convert pymilvus's exceptions."""
         try:
             return work()
         except (MilvusException, RpcError, FutureTimeoutError) as error:
@@ -225,12 +222,12 @@ class MilvusServer:
         return ProviderFailed(f"The search index on Milvus failed: {reason[:REASON_CHARACTERS]}", retryable=True)
 
     def _connect(self, deadline_s: float | None) -> MilvusClient:
-        """Return the client of pymilvus, after connecting it if necessary."""
+        """Return pymilvus's client, connected."""
         client = self._opened
         if client is not None:
             return client
         if not self._lock.acquire(timeout=self._left_s(deadline_s)):
-            # If the search's deadline has passed, this raises SearchTimeout instead.
+            # Raises SearchTimeout if the deadline has passed.
             self._left_s(deadline_s)
             raise ProviderFailed("The search index on Milvus does not answer.", retryable=True)
         try:
@@ -245,8 +242,7 @@ class MilvusServer:
             self._lock.release()
 
     def _open(self, limit_s: float) -> MilvusClient:
-        # Silence pymilvus, which logs every failure with its traceback. Failures are raised here, and logged by the
-        # caller.
+        # pymilvus would log every failure with its traceback; the caller logs them.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
         try:
             client = MilvusClient(
@@ -264,21 +260,21 @@ class MilvusServer:
         return client
 
     def _prepare(self, client: MilvusClient) -> None:
-        """Create the collections that are missing, and load all of them."""
+        """Create the missing collections, and load all."""
         existing = client.list_collections(timeout=CALL_S)
         dimensions = [dimension for name in existing if (dimension := self.collections.find_dimension(name))]
         for spec in [*self.collections.list_fixed(), *map(self.collections.of_vectors, dimensions)]:
             self._provide(client, spec, spec.name in existing)
 
     def _provide(self, client: MilvusClient, spec: CollectionSpec, exists: bool) -> None:
-        """Create a collection and its indexes if they are missing, and load it. Another node may be doing the same."""
+        """Create a collection and its indexes if missing, and load it. Another node may do the same."""
         if not exists:
             options = {"num_partitions": self._partitions, "consistency_level": "Strong", "timeout": CALL_S}
             _make(
                 lambda: client.create_collection(spec.name, schema=_build_schema(client, spec), **options),
                 lambda: client.has_collection(spec.name, timeout=CALL_S),
             )
-        # milvus-lite, which tests use, has no index for arrays; it reads all rows instead.
+        # milvus-lite, which tests use, has no index for arrays.
         is_lite = "lite" in client.get_server_version(timeout=CALL_S)
         for each in spec.fields:
             if each.index is None or (is_lite and each.type == "ARRAY"):
@@ -292,7 +288,7 @@ class MilvusServer:
 
 
 def _make(create: Callable[[], object], is_there: Callable[[], object]) -> None:
-    """Create something that another node may be creating at the same time; `is_there` checks whether it exists."""
+    """Create something that another node may be creating too; `is_there` checks whether it exists."""
     try:
         create()
     except MilvusException:
@@ -322,7 +318,7 @@ def _build_schema(client: MilvusClient, spec: CollectionSpec) -> CollectionSchem
 
 
 def _cut(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Split rows into slices that Milvus accepts in one call."""
+    """Split rows into slices for one call each."""
     part: list[Row] = []
     size = 0
     for row in rows:

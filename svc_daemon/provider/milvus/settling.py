@@ -1,10 +1,7 @@
 """Finds chunks of complete documents only.
 
-A search reads chunks first, and then the rows of their editions (versions of documents). A chunk counts only if its
-edition is shown at that time. But if that edition was shown only after the chunks were read, some of its chunks may
-have been missing. So if an edition was shown recently, the search is repeated: if the same edition is still shown then,
-it was complete. Chunks of other editions, which are being written or removed, are excluded from the repeated search if
-they used up places in the result.
+A search reads chunks, then their editions (versions of documents). A chunk counts only if its edition is shown. If
+that edition was shown recently, some of its chunks may have been missed, so the search is repeated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,29 +12,28 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: A version of a document counts as recent for this many milliseconds after it was shown. The clocks of the nodes must
-#: differ by less.
+#: An edition is recent for this many milliseconds. The nodes' clocks must differ by less.
 RECENT_MS = 10_000
-#: How many times a search is run while documents that it finds are changing. After that, these documents are left out.
+#: How often a search is run while its documents change; then they are left out.
 ROUNDS = 8
 
-#: A function that returns the best rows, except those of the given editions, each with its score.
+#: Returns the best rows with their scores, except those of the given editions.
 Ask = Callable[[Sequence[str]], Sequence[tuple[float, Row]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The rows that a search has found, best first, all from versions of documents that searches see."""
+    """The rows found, best first, all of editions that searches see."""
 
     rows: list[tuple[float, Row]]
-    #: For each source id, the edition (version of the document) that searches see.
+    #: The edition that searches see, by source id.
     shown: Mapping[str, Edition]
 
 
 def settle(
     server: MilvusServer, team_id: str, ask: Ask, limit: int, now_ms: Callable[[], int], deadline_s: float | None
 ) -> Settled:
-    """Repeat the search `ask`, which returns up to `limit` rows, until all documents that it finds are complete."""
+    """Repeat the search `ask` for `limit` rows, until all documents found are complete."""
     passed_over: set[str] = set()
     seen: dict[str, Edition] = {}
     for attempt in range(ROUNDS):

@@ -1,8 +1,6 @@
-"""Computes the word stems that Milvus indexes. Milvus only splits them at spaces.
+"""Computes the word stems that Milvus indexes, the same as in the embedded index.
 
-Milvus's stemmers differ from FTS5's, and milvus-lite has none. So words are split, stemmed and stripped of accents
-here, as in the embedded index. Words with characters other than ASCII letters and digits are encoded, so that Milvus
-doesn't change them.
+Words with characters other than ASCII letters and digits are encoded, so that Milvus doesn't change them.
 """
 
 import unicodedata
@@ -15,17 +13,16 @@ from svc_daemon.provider.milvus.schema import TEXT_BYTES
 
 #: How many times a word in the title counts, as in the embedded index.
 TITLE_WEIGHT = 2
-#: Beginning of the encoded form of a word; no English word begins like this.
+#: Beginning of an encoded word; no English word begins like this.
 _ENCODED = "0q"
 _ACCENTS = range(0x300, 0x370)
-#: Number of stems that are cached. Computing a stem takes 10 microseconds, and most words of a document are common
-#: ones.
+#: Number of cached stems. Most words of a document are common ones.
 MOST_CACHED = 50_000
 
 
 @lru_cache(MOST_CACHED)
 def stem(word: str) -> str:
-    """Return the stem under which a lowercase word is indexed and searched: ASCII letters and digits only."""
+    """Return the stem under which a lowercase word is indexed: ASCII letters and digits."""
     if not word.isascii():
         decomposed = unicodedata.normalize("NFD", word)
         word = unicodedata.normalize("NFC", "".join(each for each in decomposed if ord(each) not in _ACCENTS))
@@ -34,14 +31,11 @@ def stem(word: str) -> str:
 
 
 def list_stems(text: str) -> list[str]:
-    """List the stems of all words of the text, in order."""
+    """List the stems of the text's words, in order."""
     return [stem(word) for word in split_words(text)]
 
 
 def pack_stems(title_stems: Iterable[str], headings: Iterable[str], text: str) -> str:
-    """Join the stems of a chunk's title, headings and text for Milvus to index.
-
-    What exceeds the field's size is left out.
-    """
+    """Join the stems of a chunk's title, headings and text, cut to the field's size."""
     packed = " ".join([*[*title_stems] * TITLE_WEIGHT, *list_stems(" ".join([*headings, text]))])
     return packed if len(packed) <= TEXT_BYTES else packed[:TEXT_BYTES].rpartition(" ")[0]

@@ -1,7 +1,4 @@
-"""Stores, changes and removes documents in Milvus.
-
-Each change writes a new version of the document (see `editions`).
-"""
+"""Stores, changes and removes documents in Milvus. Each change writes a new version (see `editions`)."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,28 +13,26 @@ from svc_daemon.provider.milvus.packing import pack_chunks, pack_edition, unpack
 from svc_daemon.provider.milvus.schema import Row, chunk_row_id
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: How many times a change is tried while other nodes are changing the same document.
+#: How often a change is tried while other nodes change the same document.
 ATTEMPTS = 8
-#: After a conflict with another node, the next try waits for a random time up to this many seconds, times the number of
-#: tries.
+#: After a conflict, wait a random time up to this many seconds, times the number of tries.
 PAUSE_S = 0.1
 _VECTOR_FIELDS = ("ordinal", "model", "vector")
 
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Names editions (versions of documents) after the time and a random number."""
+    """Names editions after the time and a random number."""
 
     #: Returns the time in nanoseconds since 1970.
     now_ns: Callable[[], int]
-    #: Returns 32 random bits, which distinguish editions that two nodes write at the same time.
+    #: Returns 32 random bits, to distinguish editions of the same time.
     random_bits: Callable[[], int]
 
     def name(self, generation: int, known: Iterable[Edition] = ()) -> str:
         """Name a new edition. Names sort by generation, then by time.
 
-        The new name sorts after those of all `known` editions of the generation, even if the clock of the node that
-        wrote one of them is ahead.
+        The name sorts after all `known` editions of its generation, even if another node's clock is ahead.
         """
         times_ns = [int(each.edition.split("-")[1]) for each in known if each.generation == generation]
         now_ns = max([self.now_ns(), *(time_ns + 1 for time_ns in times_ns)])
@@ -48,7 +43,7 @@ class Stamps:
 
 
 def put(server: MilvusServer, stamps: Stamps, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
-    """Store the last generation of each document and show it to searches, unless this or a later one is shown already.
+    """Store the last generation of each document, unless this or a later one is shown.
 
     Returns the ids of sources for which nothing was stored.
     """
@@ -80,7 +75,7 @@ def put(server: MilvusServer, stamps: Stamps, team_id: str, documents: Sequence[
 def set_buckets(
     server: MilvusServer, stamps: Stamps, team_id: str, source_id: str, generation: int, bucket_ids: tuple[str, ...]
 ) -> None:
-    """Set the document's buckets; writes nothing if they don't change. Raises DocumentMissing."""
+    """Set the document's buckets, if they change. Raises DocumentMissing."""
 
     def revise(shown: Edition) -> Edition:
         if shown.generation != generation:
@@ -94,15 +89,15 @@ def set_buckets(
 
 
 def set_title(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str, title: str) -> None:
-    """Set the document's title; writes nothing if it doesn't change. Raises DocumentMissing."""
+    """Set the document's title, if it changes. Raises DocumentMissing."""
     _change(server, stamps, team_id, source_id, lambda shown: replace(shown, title=title))
 
 
 def delete(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str) -> None:
-    """Remove every edition of the document, including those that another node is writing."""
+    """Remove every edition of the document, also those being written."""
     while known := editions.find(server, team_id, [source_id]).get(source_id):
         shown = last_shown(known)
-        # Remove the others first, because hiding the shown edition would show an earlier one again.
+        # Remove the others first: hiding the shown edition would show an earlier one.
         editions.remove(server, team_id, [each for each in known if each != shown])
         if shown is not None:
             editions.set_shown(server, team_id, [shown], False, stamps.now_ms())
@@ -110,10 +105,10 @@ def delete(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str) -
 
 
 def _show(server: MilvusServer, stamps: Stamps, team_id: str, drafts: Sequence[Edition]) -> set[str]:
-    """Show the new editions, and remove the ones that they replace.
+    """Show the new editions, and remove the ones they replace.
 
-    A new edition that a later one has overtaken, or whose document was deleted meanwhile, is removed instead. Returns
-    the ids of the sources whose new editions were overtaken.
+    A new edition that is overtaken by a later one, or whose document was deleted, is removed instead. Returns the
+    source ids of overtaken editions.
     """
     known = editions.find(server, team_id, (draft.source_id for draft in drafts))
     winners: list[Edition] = []
@@ -135,10 +130,10 @@ def _show(server: MilvusServer, stamps: Stamps, team_id: str, drafts: Sequence[E
 def _change(
     server: MilvusServer, stamps: Stamps, team_id: str, source_id: str, revise: Callable[[Edition], Edition]
 ) -> None:
-    """Replace the shown edition by a revised copy. If another node wrote at the same time, start again.
+    """Replace the shown edition by a revised copy. After a conflict with another node, start again.
 
-    Each node first shows its copy and then checks for others, so at least one of two nodes sees the other's copy and
-    removes its own. Raises DocumentMissing if no edition is shown.
+    Each node shows its copy before it checks for others, so at least one of two nodes sees the conflict and removes
+    its own. Raises DocumentMissing.
     """
     for attempt in range(ATTEMPTS):
         time.sleep(attempt * PAUSE_S * stamps.random_bits() / 2**32)
@@ -164,9 +159,9 @@ def _change(
 
 
 def _copy(server: MilvusServer, team_id: str, origin: Edition, draft: Edition) -> Edition | None:
-    """Copy everything that belongs to an edition to the new edition `draft`.
+    """Copy an edition's contents to the new edition `draft`.
 
-    Returns None if the original edition was removed meanwhile.
+    Returns None if the original was removed meanwhile.
     """
     body, *further = editions.read_pieces(server, team_id, origin) or [""]
     draft = replace(draft, body=body)
@@ -191,7 +186,7 @@ def _names_shown(of_source: Sequence[Edition]) -> set[str]:
 
 
 def vector_row(team_id: str, edition: Edition, ordinal: int, model: str, vector: Sequence[float]) -> Row:
-    """Build the row for the vector of a chunk."""
+    """Build the row for a chunk's vector."""
     return {
         "id": chunk_row_id(team_id, edition.source_id, edition.edition, ordinal),
         "team_id": team_id,
